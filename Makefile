@@ -1,0 +1,89 @@
+# Everything a newcomer needs: `make demo`, `make test`, `make bench`. Asks for make and Python 3.11 or newer only.
+
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python3.14 python; do \
+	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { echo $$python; break; }; done)
+
+VENV  := .venv
+BENCH := .venv-bench
+# Without --no-compile pip spends seconds on bytecode of modules that are never imported.
+PIP   := -m pip --disable-pip-version-check --quiet
+INSTALL := install --no-deps --no-compile
+EDITABLE := $(INSTALL) --no-build-isolation --editable .
+PEERS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["bench"], sep="\n")
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench format lock clean need-python
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: $(VENV)/runtime.stamp ## prepare data, train naively and through the pipeline, show the difference
+	@$(VENV)/bin/penstock demo
+
+test: check ## lint, types, import contracts, then every test and every code block of the docs
+	@$(VENV)/bin/python -m pytest
+
+check: $(VENV)/dev.stamp ## lint, types and import contracts only
+	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .
+	@echo "mypy";         $(VENV)/bin/mypy --no-error-summary
+	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
+
+bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own
+	@status=0; for question in benchmarks/[a-z]*.py; do \
+		echo "== $$question"; $(BENCH)/bin/python "$$question" || status=1; done; exit $$status
+
+format: $(VENV)/dev.stamp ## let ruff rewrite the code
+	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .
+
+# --universal: one lock for every platform and every Python from 3.11 on; hashes are those of the official index.
+COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
+
+lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
+	@$(COMPILE) --generate-hashes --extra image --group build -o requirements/runtime.lock
+	@$(COMPILE) --generate-hashes --extra image --group build --group test --group lint --group types --group docs \
+		--constraint requirements/runtime.lock -o requirements/dev.lock
+	@# No hashes here: torch comes as a build per platform, of which an index serves one.
+	@$(COMPILE) --extra image --group bench --constraint requirements/runtime.lock --no-annotate \
+		-o requirements/bench.lock
+
+clean: ## remove environments, caches and results
+	rm -rf $(VENV) $(BENCH) build dist out data timeline.png timeline.svg
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+need-python:
+	@test -n "$(PYTHON)" || { echo "penstock needs Python 3.11 or newer with the venv module; none was found on PATH." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "penstock needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; exit 1; }
+
+# An order-only need: need-python always runs and must not make the environment look old.
+$(VENV)/bin/python: | need-python
+	@echo "creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/runtime.stamp: requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
+	@echo "installing what penstock runs on (requirements/runtime.lock)"
+	@$(VENV)/bin/python $(PIP) $(INSTALL) --requirement requirements/runtime.lock
+	@$(VENV)/bin/python $(PIP) $(EDITABLE)
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.lock $(VENV)/runtime.stamp
+	@echo "installing what its tests need (requirements/dev.lock)"
+	@$(VENV)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
+	@touch $@
+
+$(VENV)/bin/uv: | $(VENV)/runtime.stamp
+	@$(VENV)/bin/python $(PIP) install 'uv>=0.8'
+
+$(BENCH)/stamp: requirements/runtime.lock requirements/bench.lock pyproject.toml | need-python
+	@echo "creating $(BENCH) with $$($(PYTHON) --version)"
+	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	@$(BENCH)/bin/python $(PIP) $(INSTALL) --requirement requirements/runtime.lock
+	@$(BENCH)/bin/python $(PIP) $(EDITABLE)
+	@$(PYTHON) -c '$(PEERS)' | while read -r peer; do echo "installing $$peer"; \
+		$(BENCH)/bin/python $(PIP) install --no-compile --constraint requirements/bench.lock "$$peer" \
+		|| echo "skipped $$peer: it cannot be installed here; its column stays empty"; done
+	@touch $@

@@ -1,0 +1,156 @@
+"""A Block: elements that travel together, as columns, with the structure that makes nests of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.column import Column, ListColumn, column_of, concat
+from penstock.block.leaf import settle
+from penstock.block.origin import Origin, concat_origins
+from penstock.block.spec import LeafSpec
+from penstock.block.structure import LEAF, Structure, flatten
+from penstock.errors import InvalidTypeError
+
+
+class Block:
+    """`size` elements: one column per leaf of `structure`, and optionally where each was read.
+
+    Immutable by contract. The engine chooses the size; results never depend on it.
+    """
+
+    __slots__ = ("columns", "origin", "size", "structure")
+
+    def __init__(
+        self, structure: Structure, columns: Sequence[Column], size: int, origin: Origin | None = None
+    ) -> None:
+        self.structure = structure
+        self.columns = tuple(columns)
+        self.size = size
+        self.origin = origin
+
+    def __repr__(self) -> str:
+        return f"Block({self.size} of {self.structure.describe([column.spec() for column in self.columns])})"
+
+    @classmethod
+    def single(cls, column: Column, origin: Origin | None = None) -> Block:
+        """A Block whose elements are lone leaves."""
+        return cls(LEAF, (column,), len(column), origin)
+
+    @classmethod
+    def from_elements(cls, elements: Sequence[Any]) -> Block:
+        """Columns from elements as a user makes them."""
+        builder = Builder()
+        for element in elements:
+            builder.add(element)
+        return builder.build()
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns)
+
+    def elements(self) -> list[Any]:
+        """The elements as a user sees them."""
+        if not self.columns:
+            return [self.structure.build(()) for _ in range(self.size)]
+        return self.structure.rows([column.values() for column in self.columns])
+
+    def specs(self) -> list[LeafSpec]:
+        return [column.spec() for column in self.columns]
+
+    def slice(self, start: int, stop: int) -> Block:
+        if start == 0 and stop >= self.size:
+            return self
+        stop = min(stop, self.size)
+        origin = None if self.origin is None else self.origin.slice(start, stop)
+        return Block(self.structure, [c.slice(start, stop) for c in self.columns], stop - start, origin)
+
+    def take(self, rows: np.ndarray) -> Block:
+        origin = None if self.origin is None else self.origin.take(rows)
+        return Block(self.structure, [column.take(rows) for column in self.columns], len(rows), origin)
+
+    def freeze(self) -> Block:
+        """Make the arrays read-only, for Blocks that are kept and served again."""
+        for column in self.columns:
+            arrays = column.items if isinstance(column, ListColumn) else [getattr(column, "array", None)]
+            for array in arrays:
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+        return self
+
+    def with_columns(self, structure: Structure, columns: Sequence[Column]) -> Block:
+        """Other values for the same elements."""
+        return Block(structure, columns, self.size, self.origin)
+
+
+def concat_blocks(blocks: Sequence[Block]) -> Block:
+    """One Block after the other; their structures must agree."""
+    if len(blocks) == 1:
+        return blocks[0]
+    first = blocks[0]
+    for block in blocks[1:]:
+        if block.structure != first.structure and not block.structure.same_as(first.structure):
+            message = (
+                f"The structure of the element changed: expected {first.structure.describe()}, "
+                f"got {block.structure.describe()}."
+            )
+            raise InvalidTypeError(message)
+    aligned = [block if block.structure == first.structure else _reordered(block, first.structure) for block in blocks]
+    columns = [concat([block.columns[i] for block in aligned]) for i in range(len(first.columns))]
+    origin = concat_origins([block.origin for block in blocks])
+    return Block(first.structure, columns, sum(block.size for block in blocks), origin)
+
+
+def _reordered(block: Block, structure: Structure) -> Block:
+    """The same elements with dict keys in the order of `structure`."""
+    places = block.structure.build(list(range(len(block.columns))))
+    order = structure.flatten(places)
+    return Block(structure, [block.columns[i] for i in order], block.size, block.origin)
+
+
+class Builder:
+    """Collects elements one by one and makes columns of them.
+
+    Leaves are converted, and arrays the caller may write into again are copied, as each element is added.
+    """
+
+    __slots__ = ("_leaves", "_size", "_structure")
+
+    def __init__(self, structure: Structure | None = None) -> None:
+        self._structure = structure
+        self._leaves: list[list[Any]] | None = None
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, element: Any) -> None:
+        if self._structure is None:
+            leaves, self._structure = flatten(element)
+        else:
+            leaves = self._structure.flatten(element)
+        del element  # so that `settle` sees who else holds the arrays
+        settle(leaves)
+        if self._leaves is None:
+            self._leaves = [[leaf] for leaf in leaves]
+        else:
+            for column, leaf in zip(self._leaves, leaves, strict=True):
+                column.append(leaf)
+        self._size += 1
+
+    def build(self, origin: Origin | None = None) -> Block:
+        if self._structure is None or self._leaves is None:
+            raise ValueError("a Block holds at least one element")
+        columns: list[Column] = []
+        for path, leaves in zip(self._structure.paths(), self._leaves, strict=True):
+            try:
+                columns.append(column_of(leaves))
+            except InvalidTypeError as error:
+                if path:
+                    error.message = f"Component {path}: {error.message}"
+                raise
+        return Block(self._structure, columns, self._size, origin)
+
+

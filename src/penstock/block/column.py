@@ -1,0 +1,342 @@
+"""Columns: the values of one leaf for all elements of a Block, in the layout that wastes least.
+
+- `DenseColumn`: one array with the elements along axis 0;
+- `BytesColumn`: byte strings as positions in shared buffers, zero-copy from a mapped file;
+- `ListColumn`: a list of values, for arrays of differing shape, sparse and ragged tensors, nested data sets.
+
+Columns are immutable by contract: a stage makes new ones, and what it hands on may be shared.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.leaf import as_leaf
+from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
+
+
+class Column(ABC):
+    """One leaf of every element of a Block."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of payload, as counted against the buffers' budgets."""
+
+    @abstractmethod
+    def spec(self) -> LeafSpec:
+        """The spec all elements satisfy; dimensions that differ are None."""
+
+    @abstractmethod
+    def values(self) -> list[Any]:
+        """Every element's value as a user sees it."""
+
+    @abstractmethod
+    def slice(self, start: int, stop: int) -> Column: ...
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> Column:
+        """The elements at the int64 positions `rows`, in that order; positions may repeat."""
+
+    @abstractmethod
+    def batched(self, size: int) -> Column | None:
+        """Every `size` neighbours as one element, without a copy; None where that needs one (see `stack`)."""
+
+    @abstractmethod
+    def unbatched(self, lengths: Sequence[int]) -> Column:
+        """Every slice along each element's first axis as an element; `lengths` are those axes' extents."""
+
+
+class DenseColumn(Column):
+    """Elements along axis 0 of one array. Scalars are a 1-D array."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.array.shape[1:], self.array.dtype)
+
+    def values(self) -> list[Any]:
+        return list(self.array)
+
+    def slice(self, start: int, stop: int) -> DenseColumn:
+        return DenseColumn(self.array[start:stop])
+
+    def take(self, rows: np.ndarray) -> DenseColumn:
+        return DenseColumn(self.array.take(rows, axis=0))
+
+    def batched(self, size: int) -> DenseColumn:
+        shape = self.array.shape
+        return DenseColumn(self.array.reshape(shape[0] // size, size, *shape[1:]))
+
+    def unbatched(self, lengths: Sequence[int]) -> DenseColumn:
+        shape = self.array.shape
+        return DenseColumn(self.array.reshape(shape[0] * shape[1], *shape[2:]))
+
+
+class BytesColumn(Column):
+    """Byte strings as (buffer, start, length); after `batched` an element is an array of byte strings.
+
+    `starts`, `lengths` and `which` have shape (n, *shape): n elements, each an array of `shape` byte strings.
+    `which` picks the buffer and is None while there is only one.
+    """
+
+    __slots__ = ("buffers", "lengths", "starts", "which")
+
+    def __init__(
+        self,
+        buffers: tuple[np.ndarray, ...],
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        which: np.ndarray | None = None,
+    ) -> None:
+        self.buffers = buffers
+        self.starts = starts
+        self.lengths = lengths
+        self.which = which
+
+    @classmethod
+    def from_values(cls, values: Sequence[bytes], shape: tuple[int, ...] = ()) -> BytesColumn:
+        """Copy byte strings into a column; with `shape`, `values` holds every element's strings in C order."""
+        lengths = np.fromiter(map(len, values), np.int64, len(values))
+        starts = np.cumsum(lengths) - lengths
+        buffer = np.frombuffer(b"".join(values), np.uint8)
+        return cls((buffer,), starts.reshape(-1, *shape), lengths.reshape(-1, *shape))
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.lengths.sum())
+
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.starts.shape[1:], bytes)
+
+    def values(self) -> list[Any]:
+        flat = self._flat_values()
+        shape = self.starts.shape[1:]
+        if not shape:
+            return flat
+        found = np.empty(len(flat), object)
+        found[:] = flat
+        return list(found.reshape(self.starts.shape))
+
+    def _flat_values(self) -> list[bytes]:
+        starts = self.starts.reshape(-1)
+        stops = (starts + self.lengths.reshape(-1)).tolist()
+        if self.which is None:
+            view = memoryview(self.buffers[0]) if self.buffers else memoryview(b"")
+            return [bytes(view[a:b]) for a, b in zip(starts.tolist(), stops, strict=True)]
+        views = [memoryview(buffer) for buffer in self.buffers]
+        which = self.which.reshape(-1).tolist()
+        return [bytes(views[w][a:b]) for w, a, b in zip(which, starts.tolist(), stops, strict=True)]
+
+    def slice(self, start: int, stop: int) -> BytesColumn:
+        which = None if self.which is None else self.which[start:stop]
+        return BytesColumn(self.buffers, self.starts[start:stop], self.lengths[start:stop], which)
+
+    def take(self, rows: np.ndarray) -> BytesColumn:
+        which = None if self.which is None else self.which[rows]
+        return BytesColumn(self.buffers, self.starts[rows], self.lengths[rows], which).compacted()
+
+    def batched(self, size: int) -> BytesColumn:
+        shape = (len(self) // size, size, *self.starts.shape[1:])
+        which = None if self.which is None else self.which.reshape(shape)
+        return BytesColumn(self.buffers, self.starts.reshape(shape), self.lengths.reshape(shape), which)
+
+    def unbatched(self, lengths: Sequence[int]) -> BytesColumn:
+        shape = (self.starts.shape[0] * self.starts.shape[1], *self.starts.shape[2:])
+        which = None if self.which is None else self.which.reshape(shape)
+        return BytesColumn(self.buffers, self.starts.reshape(shape), self.lengths.reshape(shape), which)
+
+    def compacted(self) -> BytesColumn:
+        """The same column without buffers that no element points into, so that they can be freed."""
+        if self.which is None or len(self.buffers) <= 2 * max(len(self), 8):
+            return self
+        used, which = np.unique(self.which, return_inverse=True)
+        buffers = tuple(self.buffers[i] for i in used)
+        return BytesColumn(buffers, self.starts, self.lengths, which.reshape(self.which.shape).astype(np.int32))
+
+    def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(buffer, starts, lengths) with all strings in one buffer; copies only where there are several."""
+        starts, lengths = self.starts.reshape(-1), self.lengths.reshape(-1)
+        if self.which is None:
+            return (self.buffers[0] if self.buffers else np.empty(0, np.uint8)), starts, lengths
+        packed = np.frombuffer(b"".join(self._flat_views()), np.uint8)
+        return packed, np.cumsum(lengths) - lengths, lengths
+
+    def _flat_views(self) -> list[memoryview]:
+        """Each byte string as a view of its buffer, without a copy."""
+        views = [memoryview(buffer) for buffer in self.buffers]
+        starts = self.starts.reshape(-1)
+        stops = (starts + self.lengths.reshape(-1)).tolist()
+        which = [0] * len(stops) if self.which is None else self.which.reshape(-1).tolist()
+        return [views[w][a:b] for w, a, b in zip(which, starts.tolist(), stops, strict=True)]
+
+    def views(self) -> list[memoryview]:
+        """The byte strings of scalar elements as views of their buffers, for decoders that read in place."""
+        return self._flat_views()
+
+
+class ListColumn(Column):
+    """One Python value per element."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(item, "nbytes", 64) for item in self.items)
+
+    def spec(self) -> LeafSpec:
+        found = spec_of(self.items[0])
+        for item in self.items[1:]:
+            wider = found.relax(spec_of(item))
+            if wider is None:
+                raise _mixed(found, spec_of(item), None)
+            found = wider
+        return found
+
+    def values(self) -> list[Any]:
+        return list(self.items)
+
+    def slice(self, start: int, stop: int) -> ListColumn:
+        return ListColumn(self.items[start:stop])
+
+    def take(self, rows: np.ndarray) -> ListColumn:
+        items = self.items
+        return ListColumn([items[i] for i in rows.tolist()])
+
+    def batched(self, size: int) -> None:
+        return None
+
+    def unbatched(self, lengths: Sequence[int]) -> Column:
+        rows: list[Any] = []
+        for item in self.items:
+            rows.extend(item)
+        return column_of([as_leaf(row) for row in rows])
+
+
+def _mixed(first: LeafSpec, other: LeafSpec, row: int | None) -> InvalidTypeError:
+    def kind(spec: LeafSpec) -> str:
+        if isinstance(spec, TensorSpec):
+            return f"{dtype_name(spec.dtype)} of rank {len(spec.shape)}"
+        return repr(spec)
+
+    message = f"Elements of one data set keep their dtype and rank: the first has {kind(first)}, this one {kind(other)}."
+    hint = "Convert in the function, for example np.float32(value), so that every path returns the same."
+    return InvalidTypeError(message, hint=hint, context=Context(element=row))
+
+
+def column_of(values: list[Any]) -> Column:
+    """A column from converted leaf values (see `as_leaf`); the layout follows from them."""
+    first = values[0]
+    kind = type(first)
+    if kind is bytes:
+        for row, value in enumerate(values):
+            if type(value) is not bytes:
+                raise _mixed(spec_of(first), spec_of(value), row)
+        return BytesColumn.from_values(values)
+    if isinstance(first, np.generic):
+        for row, value in enumerate(values):
+            if type(value) is not kind:
+                raise _mixed(spec_of(first), spec_of(value), row)
+        return DenseColumn(np.array(values, first.dtype))
+    if not isinstance(first, np.ndarray):
+        found = spec_of(first)
+        for row, value in enumerate(values):
+            if spec_of(value) != found:
+                raise _mixed(found, spec_of(value), row)
+        return ListColumn(list(values))
+    same = True
+    for row, value in enumerate(values):
+        if type(value) is not np.ndarray or value.dtype != first.dtype or value.ndim != first.ndim:
+            raise _mixed(spec_of(first), spec_of(value), row)
+        same = same and value.shape == first.shape
+    if first.dtype == object and same:
+        flat = [item for value in values for item in value.reshape(-1).tolist()]
+        return BytesColumn.from_values(flat, first.shape)
+    if same and (len(values) > 1 and first.nbytes < 1 << 14):
+        return DenseColumn(np.stack(values))
+    if same and len(values) == 1:
+        return DenseColumn(first[None])
+    return ListColumn(list(values))  # stacked once, by `batch`, straight into the batch's buffer
+
+
+def concat(columns: Sequence[Column]) -> Column:
+    """One column after the other; the kinds may differ where the shapes do."""
+    if len(columns) == 1:
+        return columns[0]
+    if all(isinstance(column, DenseColumn) for column in columns):
+        arrays = [column.array for column in columns if isinstance(column, DenseColumn)]
+        if all(a.shape[1:] == arrays[0].shape[1:] for a in arrays):
+            if any(a.dtype != arrays[0].dtype for a in arrays):
+                other = next(a for a in arrays if a.dtype != arrays[0].dtype)
+                raise _mixed(columns[0].spec(), DenseColumn(other).spec(), None)
+            return DenseColumn(np.concatenate(arrays))
+    if all(isinstance(column, BytesColumn) for column in columns):
+        strings = [column for column in columns if isinstance(column, BytesColumn)]
+        if all(c.starts.shape[1:] == strings[0].starts.shape[1:] for c in strings):
+            return _concat_bytes(strings)
+    items: list[Any] = []
+    for column in columns:
+        items.extend(column.values())
+    first = spec_of(items[0])
+    for item in items:
+        if first.relax(spec_of(item)) is None:
+            raise _mixed(first, spec_of(item), None)
+    return ListColumn(items)
+
+
+def _concat_bytes(columns: Sequence[BytesColumn]) -> BytesColumn:
+    buffers: list[np.ndarray] = []
+    ids: dict[int, int] = {}
+    which = []
+    for column in columns:
+        local = np.empty(max(len(column.buffers), 1), np.int32)
+        for i, buffer in enumerate(column.buffers):
+            if id(buffer) not in ids:
+                ids[id(buffer)] = len(buffers)
+                buffers.append(buffer)
+            local[i] = ids[id(buffer)]
+        if column.which is None:
+            which.append(np.full(column.starts.shape, local[0], np.int32))
+        else:
+            which.append(local[column.which])
+    starts = np.concatenate([column.starts for column in columns])
+    lengths = np.concatenate([column.lengths for column in columns])
+    merged = None if len(buffers) == 1 else np.concatenate(which)
+    return BytesColumn(tuple(buffers), starts, lengths, merged).compacted()
+
+
+def shape_mismatch(row: int, shape: tuple[int, ...], wanted: tuple[int, ...], path: str) -> InvalidArgumentError:
+    """The error of a batch whose elements differ in shape."""
+    component = f" in component {path}" if path else ""
+    message = f"Element {row} of the batch has shape {shape}{component}, the batch has {wanted}."
+    hint = "Use padded_batch, or give every element the same shape first (image.resize, a crop, padding)."
+    return InvalidArgumentError(message, hint=hint)

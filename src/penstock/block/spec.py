@@ -1,0 +1,114 @@
+"""What is known about a leaf before it is there: its shape and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.errors import InvalidTypeError
+
+DType = Any  # np.dtype, or the class `bytes`
+Shape = tuple[int | None, ...]
+
+
+def as_dtype(dtype: Any) -> DType:
+    """Normalise a dtype as a user writes it: `bytes` and `str` are byte strings, anything else is numpy's.
+
+    >>> as_dtype("float32"), as_dtype(str)
+    (dtype('float32'), <class 'bytes'>)
+    """
+    if dtype in (bytes, str, "string", "bytes"):
+        return bytes
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        message = f"dtype must be a numpy dtype or bytes, got {dtype!r}."
+        raise InvalidTypeError(message) from error
+    return bytes if found.kind in "SUO" else found
+
+
+def dtype_name(dtype: DType) -> str:
+    """The name of a dtype in reprs and errors: `int64`, `bytes`."""
+    return "bytes" if dtype is bytes else str(np.dtype(dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Shape and dtype of a leaf; `None` stands for a dimension that differs between elements.
+
+    >>> TensorSpec((None, 3), np.float32)
+    TensorSpec(shape=(None, 3), dtype=float32)
+    """
+
+    __penstock_leaf__ = True
+
+    shape: Shape
+    dtype: DType
+
+    def __init__(self, shape: Sequence[int | None], dtype: Any = np.float32) -> None:
+        object.__setattr__(self, "shape", tuple(None if d is None else int(d) for d in shape))
+        object.__setattr__(self, "dtype", as_dtype(dtype))
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self.shape}, dtype={dtype_name(self.dtype)})"
+
+    def relax(self, other: LeafSpec) -> TensorSpec | None:
+        """The narrowest spec that both satisfy, or None when dtype or rank differ."""
+        if not isinstance(other, TensorSpec) or self.dtype != other.dtype or len(self.shape) != len(other.shape):
+            return None
+        return TensorSpec([a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)], self.dtype)
+
+    def admits(self, value: Any) -> bool:
+        """Whether a converted leaf value satisfies this spec."""
+        found = spec_of(value)
+        return isinstance(found, TensorSpec) and self.admits_spec(found)
+
+    def admits_spec(self, found: TensorSpec) -> bool:
+        return (
+            found.dtype == self.dtype
+            and len(found.shape) == len(self.shape)
+            and all(want is None or want == have for want, have in zip(self.shape, found.shape, strict=True))
+        )
+
+    def batched(self, size: int | None) -> TensorSpec:
+        return TensorSpec((size, *self.shape), self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSpec:
+    """Spec of a leaf that is no plain array: a sparse or ragged tensor, or a nested data set."""
+
+    __penstock_leaf__ = True
+
+    kind: type
+    dtype: DType = None
+
+    def __repr__(self) -> str:
+        return f"{self.kind.__name__}Spec({'' if self.dtype is None else 'dtype=' + dtype_name(self.dtype)})"
+
+    def relax(self, other: LeafSpec) -> ValueSpec | None:
+        return self if self == other else None
+
+    def admits(self, value: Any) -> bool:
+        return spec_of(value) == self
+
+    def batched(self, size: int | None) -> ValueSpec:
+        return self
+
+
+LeafSpec = TensorSpec | ValueSpec
+
+
+def spec_of(value: Any) -> LeafSpec:
+    """The exact spec of one converted leaf value."""
+    if type(value) is bytes:
+        return TensorSpec((), bytes)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return TensorSpec(value.shape, value.dtype)
+    if isinstance(value, (SparseTensor, RaggedTensor)):
+        return ValueSpec(type(value), as_dtype(value.dtype))
+    return ValueSpec(type(value))

@@ -1,0 +1,1 @@
+"""Where Blocks rest between passes."""

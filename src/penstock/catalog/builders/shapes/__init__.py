@@ -1,0 +1,5 @@
+"""The data set `shapes`."""
+
+from penstock.catalog.builders.shapes.builder import Shapes
+
+__all__ = ["Shapes"]

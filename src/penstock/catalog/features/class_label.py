@@ -1,0 +1,82 @@
+"""ClassLabel: which of a list of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.catalog.features.feature import Feature
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.io import FixedLenFeature
+
+
+class ClassLabel(Feature):
+    """The number of a class, 0 … `num_classes` - 1; -1 means unknown. Names are optional; stored as int64.
+
+    >>> animal = ClassLabel(names=["cat", "dog"])
+    >>> animal.str2int("dog"), animal.int2str(0), animal.num_classes
+    (1, 'cat', 2)
+    """
+
+    tfds_class = "tensorflow_datasets.core.features.class_label_feature.ClassLabel"
+
+    def __init__(self, *, num_classes: int | None = None, names: Sequence[str] | None = None) -> None:
+        self.names = None if names is None else tuple(names)
+        count = num_classes if self.names is None else len(self.names)
+        if count is None or (num_classes is not None and names is not None):
+            message = f"exactly one of num_classes and names must be given, got {num_classes=} and {names=}."
+            raise InvalidArgumentError(message, hint='For example ClassLabel(names=["cat", "dog"]).')
+        if self.names is not None and len(set(self.names)) != len(self.names):
+            message = f"names must differ from one another, got {list(self.names)}."
+            raise InvalidArgumentError(message, hint="Each class stands in the list once.")
+        self.num_classes = count
+
+    def str2int(self, name: str) -> int:
+        """The number of the class called `name`."""
+        if self.names is None or name not in self.names:
+            message = f"there is no class {name!r}; the classes are {_listed(self.names, self.num_classes)}."
+            raise InvalidArgumentError(message, hint="Check the spelling, or give the number of the class.")
+        return self.names.index(name)
+
+    def int2str(self, number: int) -> str:
+        """The name of class `number`; the number itself as text where classes have no names."""
+        if not 0 <= number < self.num_classes:
+            message = f"a class number must be from 0 to {self.num_classes - 1}, got {number}."
+            raise InvalidArgumentError(message, hint=f"The classes are {_listed(self.names, self.num_classes)}.")
+        return str(number) if self.names is None else self.names[number]
+
+    def encode_example(self, value: Any, name: str) -> int:
+        if isinstance(value, str):
+            return self.str2int(value)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            message = f"feature {name!r} must be the name or the number of a class, got {type(value).__name__}."
+            raise InvalidTypeError(message, hint=f"The classes are {_listed(self.names, self.num_classes)}.")
+        if not -1 <= value < self.num_classes:
+            message = f"feature {name!r} must be from 0 to {self.num_classes - 1}, or -1 for unknown, got {value}."
+            raise InvalidArgumentError(message, hint=f"The classes are {_listed(self.names, self.num_classes)}.")
+        return int(value)
+
+    def serialized_spec(self) -> FixedLenFeature:
+        return FixedLenFeature((), np.int64)
+
+    def decode_example(self, stored: Any) -> Any:
+        return stored
+
+    def to_json(self) -> dict[str, Any]:
+        return {"classLabel": {"numClasses": str(self.num_classes)}}
+
+    def save_metadata(self, folder: Path, name: str) -> None:
+        """Write the names of the classes, one a line, as `<feature>.labels.txt`."""
+        if self.names is not None:
+            path = folder / f"{name.replace('/', '-')}.labels.txt"
+            path.write_text("".join(f"{label}\n" for label in self.names), encoding="utf-8")
+
+
+def _listed(names: tuple[str, ...] | None, count: int) -> str:
+    if names is None:
+        return f"0 to {count - 1}"
+    shown = [repr(name) for name in names[:12]]
+    return ", ".join(shown if len(names) <= 12 else [*shown, f"… ({len(names)} in all)"])

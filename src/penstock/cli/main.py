@@ -1,0 +1,41 @@
+"""`main`: find the sub-command and run it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from penstock.cli import demo, info, prepare, version
+from penstock.errors import PenstockError
+
+_COMMANDS = (demo, prepare, info, version)
+INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended: 128 + SIGINT
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `penstock` with `arguments` (by default those of the process); returns the exit status.
+
+    >>> main(["version"])
+    penstock ...
+    0
+    """
+    parser = argparse.ArgumentParser(prog="penstock", description="Input pipelines for training.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_to(commands)
+    chosen = parser.parse_args(arguments)
+    try:
+        status: int = chosen.run(chosen)
+    except KeyboardInterrupt:
+        print("penstock: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; nothing more can be told to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except PenstockError as error:
+        print(f"penstock: {error}", file=sys.stderr)
+        return 1
+    return status

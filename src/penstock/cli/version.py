@@ -1,0 +1,28 @@
+"""`penstock version`."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command to the parsers of `commands`."""
+    parser = commands.add_parser("version", help="print the version", description="Print the version of penstock.")
+    parser.set_defaults(run=run)
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print the versions of penstock, of Python and of what decides how fast it is."""
+    parts = [f"penstock {_version('penstock')}", f"Python {platform.python_version()}"]
+    print(", ".join(parts + [f"{name} {_version(name)}" for name in ("numpy", "numba")]))
+    return 0
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"

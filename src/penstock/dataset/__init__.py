@@ -1,0 +1,1 @@
+"""The fluent face: every method builds one node."""

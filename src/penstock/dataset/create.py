@@ -1,0 +1,206 @@
+"""How data sets begin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from penstock.block.spec import LeafSpec, TensorSpec, as_dtype
+from penstock.block.structure import Structure, flatten
+from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
+from penstock.options import Options
+from penstock.plan.combine import Zip
+from penstock.plan.node import Node, check_function
+from penstock.plan.ops import Shuffle
+from penstock.plan.scan import Scan
+from penstock.sources.arrays import RangeSource, single_source, slices_source, strings_source
+from penstock.sources.generator import GeneratorSource
+from penstock.sources.storage import glob
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+
+D = TypeVar("D", bound="Create")
+
+
+class Create:
+    """The constructors of `Dataset`."""
+
+    def __init__(self, plan: Node, options: Options) -> None:
+        raise InvalidTypeError("A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset.")
+
+    @classmethod
+    def _made(cls, plan: Node, options: Options | None = None) -> Dataset:
+        from penstock.dataset.dataset import Dataset
+
+        return Dataset._of(plan, options or Options())
+
+    @staticmethod
+    def range(*args: int, output_type: Any = np.int64) -> Dataset:
+        """The integers of Python's `range`, as scalars of `output_type`.
+
+        >>> import penstock as ps
+        >>> list(ps.Dataset.range(2, 10, 3).as_numpy_iterator())
+        [np.int64(2), np.int64(5), np.int64(8)]
+
+        Raises InvalidArgumentError for a step of 0.
+        """
+        try:
+            numbers = range(*args)
+        except ValueError as error:
+            message = "The step of a range must not be 0."
+            raise InvalidArgumentError(message) from error
+        except TypeError as error:
+            message = f"Dataset.range takes (stop), (start, stop) or (start, stop, step) as integers, got {args!r}."
+            raise InvalidTypeError(message) from error
+        dtype = as_dtype(output_type)
+        if dtype is bytes:
+            message = "Dataset.range gives numbers; output_type must be a numeric dtype."
+            raise InvalidTypeError(message)
+        return Create._made(Scan(source=RangeSource(numbers, dtype)))
+
+    @staticmethod
+    def from_tensors(tensors: Any) -> Dataset:
+        """One element: the given nest, its leaves as numpy values.
+
+        >>> import penstock as ps
+        >>> ps.Dataset.from_tensors(([1, 2], "text")).element_spec
+        (TensorSpec(shape=(2,), dtype=int64), TensorSpec(shape=(), dtype=bytes))
+
+        Raises InvalidTypeError for a leaf that no tensor can hold.
+        """
+        leaves, structure = flatten(tensors)
+        return Create._made(Scan(source=single_source(structure, leaves)))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any) -> Dataset:
+        """One element for every slice along the first axis of the leaves, which all have the same extent there.
+
+        Arrays are not copied: they must stay as they are while the data set is in use. Elements are read-only views.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.from_tensor_slices({"x": np.arange(4).reshape(2, 2), "y": [0, 1]})
+        >>> [(e["x"].tolist(), int(e["y"])) for e in ds]
+        [([0, 1], 0), ([2, 3], 1)]
+
+        Raises InvalidArgumentError for a scalar leaf or differing extents.
+        """
+        leaves, structure = flatten(tensors)
+        return Create._made(Scan(source=slices_source(structure, leaves)))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Sequence[Any] | None = None,
+        output_signature: Any = None,
+    ) -> Dataset:
+        """What `generator(*args)` yields; it is called once for every pass.
+
+        `output_signature`, a nest of `TensorSpec`, is optional: with it every element is checked and Python literals
+        take its dtypes. `output_types` and `output_shapes` are tf.data's older spelling of the same.
+
+        >>> import penstock as ps
+        >>> def squares(n):
+        ...     for i in range(n):
+        ...         yield i, i * i
+        >>> [tuple(map(int, e)) for e in ps.Dataset.from_generator(squares, args=(3,))]
+        [(0, 0), (1, 1), (2, 4)]
+
+        To continue from a checkpoint the generator is called again and the elements already given are passed over.
+        Raises InvalidTypeError or InvalidArgumentError, when the element comes, for one that differs from the signature
+        or from the elements before it.
+        """
+        check_function("generator", generator, "from_generator")
+        if output_signature is None and output_types is not None:
+            output_signature = _signature(output_types, output_shapes)
+        if output_signature is not None:
+            for leaf in flatten(output_signature)[0]:
+                if not isinstance(leaf, LeafSpec):
+                    message = f"output_signature is a nest of TensorSpec, got {leaf!r:.60}."
+                    raise InvalidTypeError(message, hint="For example (TensorSpec((None, 3), np.float32), ...).")
+        source = GeneratorSource(generator, tuple(args or ()), output_signature)
+        return Create._made(Scan(source=source))
+
+    @staticmethod
+    def list_files(
+        file_pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        shuffle: bool | None = None,
+        seed: int | None = None,
+    ) -> Dataset:
+        """The names of the files that match a glob pattern, as byte strings; matched when this is called.
+
+        Unlike tf.data's, the default order is shuffled *from the seed*: the same in every run, another in every epoch.
+        `shuffle=False` gives sorted names. Patterns may be paths or URLs (`s3://bucket/train-*`).
+
+        >>> import pathlib, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> for name in ("b.txt", "a.txt"):
+        ...     _ = (folder / name).write_text("")
+        >>> [pathlib.Path(f.decode()).name for f in ps.Dataset.list_files(folder / "*.txt", shuffle=False)]
+        ['a.txt', 'b.txt']
+
+        Raises NotFoundError when nothing matches.
+        """
+        patterns = [file_pattern] if isinstance(file_pattern, (str, os.PathLike)) else list(file_pattern)
+        files = [name for pattern in patterns for name in glob(os.fspath(pattern))]
+        if not files:
+            message = "list_files was given no pattern."
+            raise NotFoundError(message)
+        plan: Node = Scan(source=strings_source(files, f"list_files({len(files)} files)"))
+        if shuffle is not False:
+            plan = Shuffle(input=plan, buffer_size=len(files), seed=seed)
+        return Create._made(plan)
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None) -> Dataset:
+        """Elements of several data sets side by side, in the nest the data sets are given in; the shortest ends it.
+
+        >>> import penstock as ps
+        >>> a, b = ps.Dataset.range(3), ps.Dataset.range(10, 20)
+        >>> [tuple(map(int, e)) for e in ps.Dataset.zip(a, b)]
+        [(0, 10), (1, 11), (2, 12)]
+        >>> [e["b"] for e in ps.Dataset.zip({"a": a, "b": b})]
+        [np.int64(10), np.int64(11), np.int64(12)]
+
+        Raises InvalidTypeError for anything in the nest that is no Dataset.
+        """
+        if (datasets is None) == (not args):
+            message = "zip takes data sets as arguments, or as datasets=, and not both."
+            raise InvalidTypeError(message)
+        nest = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        parts, structure = flatten(nest)
+        return _zipped(parts, structure)
+
+
+def _zipped(parts: Sequence[Any], structure: Structure) -> Dataset:
+    from penstock.dataset.dataset import Dataset
+
+    options = Options()
+    for part in parts:
+        if not isinstance(part, Dataset):
+            message = f"zip takes a nest of data sets, got {type(part).__name__}."
+            raise InvalidTypeError(message, hint="Use tuples and dicts for the nest; lists are tensors.")
+        options = options._merged(part.options())
+    return Dataset._of(Zip(parts=tuple(part._plan for part in parts), structure=structure), options)
+
+
+def _signature(types: Any, shapes: Any) -> Any:
+    leaves, structure = flatten(types)
+    if shapes is None:
+        message = "output_types needs output_shapes beside it."
+        raise InvalidArgumentError(message, hint="Give output_signature, or leave both out.")
+    dims = [shapes] if structure.is_leaf else _shape_leaves(shapes, structure)
+    return structure.build([TensorSpec(shape, dtype) for shape, dtype in zip(dims, leaves, strict=True)])
+
+
+def _shape_leaves(shapes: Any, structure: Structure) -> list[Any]:
+    """Shapes are tuples themselves, so they are matched against the structure of the types instead of flattened."""
+    if structure.is_leaf:
+        return [shapes]
+    parts = [shapes[name] for name in structure.names] if structure.kind is dict else list(shapes)
+    return [leaf for part, child in zip(parts, structure.children, strict=True) for leaf in _shape_leaves(part, child)]

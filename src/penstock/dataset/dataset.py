@@ -1,0 +1,180 @@
+"""Dataset: a plan and the options it runs with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator as AbstractIterator
+from typing import Any
+
+import numpy as np
+
+from penstock.block.spec import spec_of
+from penstock.block.structure import flatten, map_leaves
+from penstock.dataset.create import Create
+from penstock.dataset.transform import Transform
+from penstock.errors import InvalidTypeError
+from penstock.options import Options
+from penstock.plan.explain import cardinality_text
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
+from penstock.profiler.explanation import explanation
+from penstock.runtime.instrument import Instrument
+from penstock.runtime.run import Iterator
+
+
+class Dataset(Create, Transform):
+    """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
+
+    Nothing runs before it is iterated. A data set can be iterated any number of times; each pass is an epoch of its
+    own for shuffles. Methods return new data sets and never change this one.
+
+    >>> import penstock as ps
+    >>> ds = ps.Dataset.range(10).map(lambda x: x * x).batch(4)
+    >>> for batch in ds:
+    ...     print(batch)
+    [0 1 4 9]
+    [16 25 36 49]
+    [64 81]
+    """
+
+    _plan: Node
+    _options: Options
+
+    @classmethod
+    def _of(cls, plan: Node, options: Options) -> Dataset:
+        found = object.__new__(Dataset)
+        options._freeze()
+        found._plan = plan
+        found._options = options
+        found._epochs = itertools.count()
+        found._found_spec = None
+        return found
+
+    _epochs: itertools.count[int]
+    _found_spec: Any
+
+    @property
+    def __penstock_dataset__(self) -> Node:
+        """The plan, for layers that do not know this class: a data set may be an element of another."""
+        return self._plan
+
+    def __iter__(self) -> Iterator:
+        return self.iterator()
+
+    def iterator(
+        self,
+        *,
+        state: Any = None,
+        epoch: int | None = None,
+        executor: str = "thread",
+        instrument: Instrument | None = None,
+    ) -> Iterator:
+        """One pass, as `iter(ds)` starts it, with a say in how.
+
+        `state` continues where `Iterator.state()` was taken. `epoch` names the pass that shuffles see; by default it
+        counts the passes of this object from 0. `executor` is "thread", or "inline" to run everything in the calling
+        thread as written, for debugging. `instrument` is told what the workers do.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(4).shuffle(4)
+        >>> list(ds.iterator(epoch=3)) == list(ds.iterator(epoch=3, executor="inline"))
+        True
+
+        Raises FailedPreconditionError for the state of another data set.
+        """
+        if epoch is None:
+            epoch = next(self._epochs) if state is None else 0
+        return Iterator(self._plan, self._options, epoch, state=state, executor=executor, instrument=instrument)
+
+    def as_numpy_iterator(self) -> AbstractIterator[Any]:
+        """A pass over the elements as numpy values that cannot be written to, as tf.data's gives them.
+
+        >>> import penstock as ps
+        >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
+        False
+        """
+        return _read_only(self.iterator())
+
+    @property
+    def element_spec(self) -> Any:
+        """The nest of `TensorSpec` of an element.
+
+        Known without running anything for data sets of sources and operations that penstock knows; else one element is
+        made, inline, and described: a dimension that differs later is not seen then.
+
+        >>> import penstock as ps
+        >>> ps.Dataset.range(3).map(lambda x: (x, x / 2)).batch(2).element_spec
+        (TensorSpec(shape=(None,), dtype=int64), TensorSpec(shape=(None,), dtype=float64))
+
+        Raises InvalidTypeError for a data set without elements whose spec is not known.
+        """
+        if self._found_spec is None:
+            spec = self._plan.spec
+            self._found_spec = self._seen_spec() if spec is None else spec
+        return self._found_spec
+
+    def _seen_spec(self) -> Any:
+        with self.iterator(epoch=0, executor="inline") as elements:
+            for element in elements:
+                return map_leaves(spec_of, element)
+        message = "The spec of a data set without elements is not known."
+        raise InvalidTypeError(message)
+
+    def cardinality(self) -> int:
+        """Number of elements, INFINITE_CARDINALITY (-1), or UNKNOWN_CARDINALITY (-2) where only a pass can tell.
+
+        >>> import penstock as ps
+        >>> ps.Dataset.range(10).batch(3).cardinality(), ps.Dataset.range(3).repeat().cardinality()
+        (4, -1)
+        """
+        return self._plan.cardinality
+
+    def __len__(self) -> int:
+        count = self.cardinality()
+        if count == INFINITE_CARDINALITY:
+            message = "The data set is infinite."
+            raise InvalidTypeError(message, hint="Bound it with take().")
+        if count == UNKNOWN_CARDINALITY:
+            message = "The length of this data set is unknown before a pass."
+            raise InvalidTypeError(message, hint="Count with sum(1 for _ in ds).")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def options(self) -> Options:
+        """The options in force, frozen.
+
+        >>> import penstock as ps
+        >>> ps.Dataset.range(3).options()
+        Options()
+        """
+        return self._options
+
+    def explain(self) -> str:
+        """The plan, what was rewritten and why it is equal, and how each stage runs.
+
+        >>> import penstock as ps
+        >>> print(ps.Dataset.range(8).map(lambda x: x + 1).skip(0).explain())  # doctest: +ELLIPSIS
+        plan (8 elements)
+          skip(0) ...
+        """
+        return explanation(self._plan, self._options)
+
+    def __repr__(self) -> str:
+        spec = self._plan.spec
+        known = "decided by its functions" if spec is None else repr(spec)
+        return f"<Dataset {self._plan.label}: {known}, {cardinality_text(self.cardinality())} elements>"
+
+
+def _read_only(elements: Iterator) -> AbstractIterator[Any]:
+    with elements:
+        for element in elements:
+            leaves, structure = flatten(element)
+            yield structure.build([_frozen(leaf) for leaf in leaves])
+
+
+def _frozen(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray) and leaf.flags.writeable:
+        leaf = leaf.view()
+        leaf.flags.writeable = False
+    return leaf

@@ -1,0 +1,281 @@
+"""What can be done with a data set: every method returns a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidTypeError
+from penstock.options import Options
+from penstock.plan import ops
+from penstock.plan.combine import Concatenate
+from penstock.plan.node import AUTOTUNE, Node, UnaryNode
+from penstock.plan.storing import Cache
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+
+DEFAULT_CYCLE_LENGTH = 16  # fixed: an order that followed the number of cores would differ between machines
+
+
+class Transform:
+    """The transformations of `Dataset`."""
+
+    _plan: Node
+    _options: Options
+
+    def _with(self, plan: Node) -> Dataset:
+        from penstock.dataset.dataset import Dataset
+
+        return Dataset._of(plan, self._options)
+
+    def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset:
+        return self._with(kind(input=self._plan, **parameters))
+
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
+        """`map_func(element)` for every element; the parts of a plain tuple are separate arguments.
+
+        The function is ordinary Python on numpy values: scalars come as numpy scalars, byte strings as `bytes`. Its
+        result is a nest of numbers, text, bytes and arrays. With `num_parallel_calls` up to that many calls run at
+        once, in threads; `AUTOTUNE` lets the engine choose. Order is kept unless `deterministic=False`.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(3).map(lambda x: (x, x * 2)).map(lambda a, b: a + b)
+        >>> [int(x) for x in ds]
+        [0, 3, 6]
+
+        A function of numpy arithmetic and penstock's own operations runs on a Block of elements at a time where that
+        gives the same bits; `explain()` says whether. Whatever the function raises arrives at the consumer with its own
+        traceback and a note naming the stage, the line of this call, and for data the file and offset.
+        """
+        return self._then(
+            ops.Map, function=map_func, num_parallel_calls=num_parallel_calls, deterministic=deterministic
+        )
+
+    def filter(self, predicate: Callable[..., Any]) -> Dataset:
+        """The elements for which `predicate(element)` is true.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.range(10).filter(lambda x: x % 3 == 0)]
+        [0, 3, 6, 9]
+
+        Raises InvalidTypeError, when the element comes, for a predicate that returns no bool.
+        """
+        return self._then(ops.Filter, predicate=predicate)
+
+    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
+        """The elements of the data set `map_func(element)` returns, one data set after the other.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(1, 4).flat_map(lambda n: ps.Dataset.range(n))
+        >>> [int(x) for x in ds]
+        [0, 0, 1, 0, 1, 2]
+
+        Raises InvalidTypeError, when the element comes, for a function that returns no Dataset.
+        """
+        return self._then(ops.FlatMap, function=map_func)
+
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
+        """`block_length` elements from each of `cycle_length` data sets in turn, made by `map_func(element)`.
+
+        An input that ends passes its turn on; the next input takes its place when the turn comes round. With
+        `num_parallel_calls` the open inputs are read ahead. Unlike tf.data's, the default `cycle_length` is fixed (16)
+        and not the number of cores, so that the order is the same on every machine; AUTOTUNE means the same 16.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(3).interleave(lambda i: ps.Dataset.from_tensors(i).repeat(2), cycle_length=2)
+        >>> [int(x) for x in ds]
+        [0, 1, 0, 1, 2, 2]
+        """
+        return self._then(
+            ops.Interleave,
+            function=map_func,
+            cycle_length=DEFAULT_CYCLE_LENGTH if cycle_length in (None, AUTOTUNE) else cycle_length,
+            block_length=1 if block_length is None else block_length,
+            num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
+        )
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
+        """`batch_size` elements stacked into one, along a new first axis; the last may be smaller.
+
+        >>> import penstock as ps
+        >>> [b.tolist() for b in ps.Dataset.range(5).batch(2)]
+        [[0, 1], [2, 3], [4]]
+
+        Byte strings become an object array of `bytes`. Behind a parallel map the workers write into the batch's memory,
+        which is used again once nobody holds the batch. Raises InvalidArgumentError for elements of differing shape.
+        """
+        return self._then(
+            ops.Batch,
+            batch_size=batch_size,
+            drop_remainder=bool(drop_remainder),
+            num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
+        )
+
+    def unbatch(self) -> Dataset:
+        """The slices of every element along its first axis.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.from_tensors([1, 2, 3]).unbatch()]
+        [1, 2, 3]
+
+        Raises InvalidArgumentError for scalars and for components of differing extent.
+        """
+        return self._then(ops.Unbatch)
+
+    def shuffle(
+        self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+    ) -> Dataset:
+        """Elements in random order: each is a uniform pick from a buffer of `buffer_size`, refilled by the next.
+
+        The order follows from the seed and the epoch alone, on any machine; without a seed from `Options.seed` (0) and
+        the place in the plan. By default every pass and every turn of `repeat` has another order.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(5).shuffle(5, seed=1, reshuffle_each_iteration=False)
+        >>> [int(x) for x in ds] == [int(x) for x in ds]
+        True
+
+        A checkpoint holds no elements of the buffer: they are read again. Raises InvalidArgumentError below 1.
+        """
+        again = True if reshuffle_each_iteration is None else bool(reshuffle_each_iteration)
+        return self._then(ops.Shuffle, buffer_size=buffer_size, seed=seed, reshuffle_each_iteration=again)
+
+    def repeat(self, count: int | None = None) -> Dataset:
+        """The data set `count` times over; for ever with None or -1.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.range(2).repeat(2)]
+        [0, 1, 0, 1]
+        """
+        return self._then(ops.Repeat, count=-1 if count is None else count)
+
+    def take(self, count: int) -> Dataset:
+        """The first `count` elements; all with -1.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.range(10).take(2)]
+        [0, 1]
+        """
+        return self._then(ops.Take, count=count)
+
+    def skip(self, count: int) -> Dataset:
+        """All but the first `count` elements; none with -1.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.range(5).skip(3)]
+        [3, 4]
+        """
+        return self._then(ops.Skip, count=count)
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """Every `num_shards`-th element, beginning with number `index`: one consumer's part of several.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.range(7).shard(3, 1)]
+        [1, 4]
+
+        Raises InvalidArgumentError for an index that is not below num_shards.
+        """
+        return self._then(ops.Shard, num_shards=num_shards, index=index)
+
+    def concatenate(self, dataset: Dataset) -> Dataset:
+        """All elements of this data set, then all of the other.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.range(2).concatenate(ps.Dataset.range(5, 7))]
+        [0, 1, 5, 6]
+
+        Raises InvalidTypeError for differing structures or dtypes.
+        """
+        from penstock.dataset.dataset import Dataset
+
+        if not isinstance(dataset, Dataset):
+            message = f"concatenate takes a Dataset, got {type(dataset).__name__}."
+            raise InvalidTypeError(message)
+        merged = self._options._merged(dataset.options())
+        return Dataset._of(Concatenate(parts=(self._plan, dataset._plan)), merged)
+
+    def enumerate(self, start: int = 0) -> Dataset:
+        """`(number, element)`, counted from `start` as int64.
+
+        >>> import penstock as ps
+        >>> [(int(i), x) for i, x in ps.Dataset.from_tensor_slices(["a", "b"]).enumerate(5)]
+        [(5, b'a'), (6, b'b')]
+        """
+        return self._then(ops.Enumerate, start=start)
+
+    def prefetch(self, buffer_size: int) -> Dataset:
+        """Up to `buffer_size` elements made ahead while the consumer works; bounded in bytes alone with AUTOTUNE.
+
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.Dataset.range(3).prefetch(ps.AUTOTUNE)]
+        [0, 1, 2]
+        """
+        return self._then(ops.Prefetch, buffer_size=buffer_size)
+
+    def cache(self) -> Dataset:
+        """The first complete pass is kept in memory and serves all later ones, also of data sets built on this one.
+
+        A pass that stops early keeps nothing. Cached arrays are read-only.
+
+        >>> import penstock as ps
+        >>> calls = []
+        >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
+        >>> [len(list(ds)) for epoch in range(3)], len(calls)
+        ([3, 3, 3], 3)
+        """
+        return self._then(Cache)
+
+    def with_options(self, options: Options) -> Dataset:
+        """The same data set with settings changed; where both set one, the later call wins.
+
+        >>> import penstock as ps
+        >>> ps.Dataset.range(3).with_options(ps.Options(seed=7)).options()
+        Options(seed=7)
+        """
+        from penstock.dataset.dataset import Dataset
+
+        if not isinstance(options, Options):
+            message = f"with_options takes penstock.Options, got {type(options).__name__}."
+            raise InvalidTypeError(message)
+        return Dataset._of(self._plan, self._options._merged(options))
+
+    def apply(self, transformation_func: Callable[[Any], Any]) -> Dataset:
+        """`transformation_func(self)`: chains steps of your own with the built-in ones.
+
+        >>> import penstock as ps
+        >>> def every_other(ds):
+        ...     return ds.shard(2, 0)
+        >>> [int(x) for x in ps.Dataset.range(5).apply(every_other)]
+        [0, 2, 4]
+
+        Raises InvalidTypeError for a function that returns no Dataset.
+        """
+        from penstock.dataset.dataset import Dataset
+
+        found = transformation_func(self)
+        if not isinstance(found, Dataset):
+            message = f"The function given to apply must return a Dataset, got {type(found).__name__}."
+            raise InvalidTypeError(message)
+        return found

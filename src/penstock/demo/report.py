@@ -1,0 +1,67 @@
+"""Report: what the demo prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+from penstock.demo.loop import Epoch, Run
+
+
+class Report:
+    """Prints each epoch when it ends, and in the end both runs beside one another."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False)
+
+    def say(self, line: str) -> None:
+        """Print one line of rich markup."""
+        self._console.print(line)
+
+    def begin(self, title: str, steps: str) -> Callable[[int, Epoch], None]:
+        """Announce a run; returns what is to be told of each epoch."""
+        self.say(f"\n[bold]{title}[/bold]  [dim]{steps}[/dim]")
+        self.say("[dim]  epoch     time   waiting for data     loss   accuracy[/dim]")
+        return self._epoch
+
+    def _epoch(self, number: int, epoch: Epoch) -> None:
+        share = f"{epoch.waiting_share:.1%}"
+        loss, accuracy = _figure(epoch.loss, ".4f"), _figure(epoch.accuracy, ".1%")
+        self.say(f"  {number + 1:>5} {epoch.seconds:>6.2f} s {share:>18} {loss:>8} {accuracy:>10}")
+
+    def compare(self, naive: Run, pipelined: Run) -> bool:
+        """Print both runs and the verdict; whether they agree, as they must."""
+        table = Table(title="\nnaive and pipelined", title_style="bold", title_justify="left")
+        table.add_column("")
+        for run in (naive, pipelined):
+            table.add_column(run.title, justify="right")
+        both = (naive, pipelined)
+        table.add_row("training, all epochs", *(f"{run.seconds:.2f} s" for run in both))
+        table.add_row("of it waiting for data", *(f"{run.waiting / run.seconds:.1%}" for run in both))
+        table.add_row("first epoch", *(f"{run.epochs[0].seconds:.2f} s" for run in both))
+        table.add_row("last epoch", *(f"{run.epochs[-1].seconds:.2f} s" for run in both))
+        table.add_row("waiting in the last epoch", *(f"{run.epochs[-1].waiting_share:.1%}" for run in both))
+        table.add_row("accuracy, held-out pictures", *(_figure(run.epochs[-1].accuracy, ".2%") for run in both))
+        self._console.print(table)
+        self.say(f"[bold]{naive.seconds / pipelined.seconds:.1f} times as fast.[/bold]")
+        return self._agreement(naive, pipelined)
+
+    def _agreement(self, naive: Run, pipelined: Run) -> bool:
+        trained = not math.isnan(naive.epochs[0].loss)
+        same_results = [(e.loss, e.accuracy) for e in naive.epochs] == [(e.loss, e.accuracy) for e in pipelined.epochs]
+        if naive.digest != pipelined.digest:
+            self.say("[bold red]The batches differ between the two runs. That is a bug in penstock: please report it.")
+            return False
+        if trained and not same_results:
+            self.say("[bold red]The batches are the same, but the results differ: this numpy does not repeat itself.")
+            return False
+        results = ", so loss and accuracy are the same to the last digit" if trained else ""
+        self.say(f"Both got the same batches in the same order{results}.")
+        return True
+
+
+def _figure(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)

@@ -1,0 +1,121 @@
+"""The one family of errors: every class is also a builtin, and every text says what was wanted, what came, what to do.
+
+The engine fills in where an error happened (stage, the user's line, element, file and byte offset) on its way to the
+caller; code that raises states only what it knows. An exception from a user's function keeps its own type and
+traceback and carries the same facts as a note (`annotate`).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where an error happened; every field may be unknown."""
+
+    stage: str | None = None
+    where: str | None = None
+    element: int | None = None
+    file: str | None = None
+    offset: int | None = None
+
+    def filled_from(self, other: Context) -> Context:
+        """Keep what is known here, take the rest from `other`: the innermost stage knows best."""
+        known = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
+        if "file" in known:  # an offset belongs to its own file
+            other = replace(other, offset=None)
+        return replace(other, **known)
+
+    def lines(self) -> list[str]:
+        found = []
+        if self.stage is not None:
+            found.append(f"in stage {self.stage}" + (f", defined at {self.where}" if self.where else ""))
+        if self.element is not None:
+            found.append(f"element {self.element}")
+        if self.file is not None:
+            found.append(f"in file {self.file}" + ("" if self.offset is None else f" at byte {self.offset}"))
+        return found
+
+
+class PenstockError(Exception):
+    """Base of all errors that penstock raises; `message`, `hint` and `context` are its parts."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        file: str | None = None,
+        offset: int | None = None,
+        context: Context | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.context = Context(file=file, offset=offset).filled_from(context or Context())
+
+    def __str__(self) -> str:
+        lines = [self.message, *(f"  {line}" for line in self.context.lines())]
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.hint, self.context)
+
+
+def _rebuild(kind: type[PenstockError], message: str, hint: str | None, context: Context) -> PenstockError:
+    return kind(message, hint=hint, context=context)
+
+
+class InvalidArgumentError(PenstockError, ValueError):
+    """A value that cannot be: a batch size of 0, a tensor of the wrong shape, a feature of the wrong length."""
+
+
+class InvalidTypeError(PenstockError, TypeError):
+    """A value of the wrong kind: a string for a count, a structure that differs from the one before."""
+
+
+class DataLossError(PenstockError, ValueError):
+    """Stored data is damaged: a truncated record, a checksum that does not match, an image cut short."""
+
+
+class NotFoundError(PenstockError, FileNotFoundError):
+    """A file is missing, or a pattern matches none."""
+
+
+class FailedPreconditionError(PenstockError, RuntimeError):
+    """The object is not in the state the call needs: a closed iterator, a checkpoint of another plan."""
+
+
+class MissingDependencyError(PenstockError, ImportError):
+    """An optional package is needed; the hint names the extra to install."""
+
+
+def annotate(error: BaseException, context: Context) -> None:
+    """Add what `context` knows to an error in flight: into a `PenstockError`, as a note on any other exception."""
+    if isinstance(error, PenstockError):
+        error.context = error.context.filled_from(context)
+        return
+    lines = context.lines()
+    if not lines:
+        return
+    previous = getattr(error, "_penstock_context", None)
+    if previous is not None:  # an outer stage has nothing to add to the innermost one
+        return
+    error._penstock_context = context  # type: ignore[attr-defined]
+    error.add_note("penstock: " + "; ".join(lines))
+
+
+def user_location() -> str | None:
+    """`file.py:12` of the innermost frame outside penstock: the line of user code that called us."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module != "penstock" and not module.startswith("penstock."):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None

@@ -1,0 +1,97 @@
+"""Checks that the image functions share: each names the function, what it wanted and what came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import numpy.typing as npt
+
+MAX_VALUES = 1 << 29  # height x width x channels that a header may claim: TensorFlow's limit
+
+
+def check_contents(op: str, contents: Any) -> bytes | memoryview:
+    """The encoded image as bytes or a flat view of bytes.
+
+    >>> check_contents("decode_jpeg", bytearray(b"abc")).nbytes
+    3
+
+    Raises:
+        InvalidTypeError: not a bytes-like object.
+    """
+    if isinstance(contents, bytes):
+        return contents
+    if isinstance(contents, (bytearray, memoryview)):
+        return memoryview(contents).cast("B")
+    if isinstance(contents, np.ndarray) and contents.dtype.kind in "SO" and contents.ndim == 0:
+        return check_contents(op, contents.item())
+    if isinstance(contents, np.ndarray) and contents.dtype == np.uint8 and contents.ndim == 1:
+        return contents.tobytes()
+    hint = None
+    if isinstance(contents, (str, np.ndarray)):
+        hint = (
+            "A path must be read first: Path(path).read_bytes()."
+            if isinstance(contents, str)
+            else "For a batch of images call it once per element, before .batch()."
+        )
+    message = f"{op} needs the bytes of one encoded image, got {_described(contents)}."
+    raise InvalidTypeError(message, hint=hint)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    return f"{type(value).__name__} {value!r:.60}"
+
+
+def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDArray[Any]:
+    """`image` as an array of one of `ranks`, its last axis the channels.
+
+    Raises:
+        InvalidArgumentError: another rank.
+        InvalidTypeError: not numbers.
+    """
+    array = np.asarray(image)
+    if array.dtype.kind not in "biuf":
+        message = f"{op} needs an image of numbers, got {_described(image)}."
+        raise InvalidTypeError(message, hint="Decode it first, for example with decode_jpeg.")
+    if array.ndim not in ranks:
+        wanted = "shape (height, width, channels)"
+        if 4 in ranks:
+            wanted += " or (batch, height, width, channels)"
+        hint = "Add the channel axis: image[..., None]." if array.ndim == 2 else None
+        message = f"{op} needs {wanted}, got shape {array.shape}."
+        raise InvalidArgumentError(message, hint=hint)
+    return array
+
+
+def check_choice(op: str, name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Refuse a `value` that is not among `choices`.
+
+    Raises:
+        InvalidArgumentError: it is not.
+    """
+    if value not in choices:
+        wanted = ", ".join(repr(choice) for choice in choices)
+        message = f"{op}: {name} must be one of {wanted}; got {value!r}."
+        raise InvalidArgumentError(message)
+
+
+def refuse_absurd_size(op: str, height: int, width: int, channels: int) -> None:
+    """Refuse an image whose header claims more than any picture holds, before memory is taken for it.
+
+    Raises:
+        InvalidArgumentError: `MAX_VALUES` or more.
+    """
+    if height * width * channels >= MAX_VALUES:
+        message = (
+            f"{op}: the header claims {width} x {height} pixels of {channels} channels; "
+            f"the limit is 2**29 = {MAX_VALUES} values."
+        )
+        raise InvalidArgumentError(message, hint="The header is damaged, or the picture must be tiled first.")

@@ -1,0 +1,205 @@
+"""Decode JPEG: libjpeg-turbo through simplejpeg, with TensorFlow's defaults bit for bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.image.backends import simplejpeg
+from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
+from penstock.image.jpeg_damage import describe, intact_rows, repaired, without_capacity
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+COMPONENTS = {"Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
+REFUSALS = (ValueError, KeyError)  # simplejpeg's; KeyError for a cut header, whose subsampling has no name
+PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8: no file that is whole holds more
+
+
+def decode_jpeg(
+    contents: bytes,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str = "",
+) -> npt.NDArray[np.uint8]:
+    """Decode one JPEG into (height, width, channels) uint8, as tf.io.decode_jpeg does.
+
+    The default is TensorFlow's: the fast integer DCT with smooth upsampling of colour. CMYK becomes RGB. An EXIF
+    rotation is not applied. Runs without the GIL.
+
+    >>> from penstock.image import encode_jpeg
+    >>> decode_jpeg(encode_jpeg(np.full((4, 6, 3), 200, np.uint8)), channels=1).shape
+    (4, 6, 1)
+
+    Args:
+        contents: the bytes of the file.
+        channels: 3 for RGB, 1 for grey, 0 for what the file has.
+        ratio: decode to 1/1, 1/2, 1/4 or 1/8 of the size (rounded up), which costs less than decoding all.
+        fancy_upscaling: interpolate colour between its coarser samples; without, they are repeated.
+        try_recover_truncated: fill what is missing at the end of a cut file with copies of its last whole row.
+        acceptable_fraction: accept a cut file if this share of its rows is whole; the missing rows are black.
+        dct_method: "" or "INTEGER_FAST", or "INTEGER_ACCURATE" (as most other libraries decode).
+
+    Raises:
+        DataLossError: the file is cut short or damaged. Extra bytes before the end marker are no damage.
+        InvalidArgumentError: not a JPEG, an absurd size, or an argument out of range.
+        MissingDependencyError: simplejpeg is not installed.
+    """
+    data = check_contents("decode_jpeg", contents)
+    check_decode_jpeg(channels, ratio, dct_method)
+    settings = {"fastdct": dct_method != "INTEGER_ACCURATE", "fastupsample": not fancy_upscaling}
+    recover = try_recover_truncated or acceptable_fraction < 1
+    try:
+        return decode_into(data, None, channels, ratio, **settings)
+    except DataLossError:
+        if not recover:
+            raise
+    return _recovered(data, channels, ratio, settings, try_recover_truncated, acceptable_fraction)
+
+
+def check_decode_jpeg(channels: int, ratio: int, dct_method: str) -> None:
+    """Refuse arguments of `decode_jpeg` that are out of range.
+
+    Raises:
+        InvalidArgumentError: one is.
+    """
+    check_choice("decode_jpeg", "channels", channels, (0, 1, 3))
+    check_choice("decode_jpeg", "ratio", ratio, (1, 2, 4, 8))
+    check_choice("decode_jpeg", "dct_method", dct_method, ("", "INTEGER_FAST", "INTEGER_ACCURATE"))
+
+
+def extract_jpeg_shape(contents: bytes, output_type: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
+    """Read `[height, width, channels]` from the header without decoding; channels as stored, 4 for CMYK.
+
+    >>> from penstock.image import encode_jpeg
+    >>> extract_jpeg_shape(encode_jpeg(np.zeros((4, 6, 1), np.uint8))).tolist()
+    [4, 6, 1]
+
+    Raises:
+        DataLossError: the header is damaged.
+        InvalidArgumentError: not a JPEG.
+    """
+    data = check_contents("extract_jpeg_shape", contents)
+    height, width, space = _header(data, 1)
+    return np.array([height, width, COMPONENTS[space]], output_type)
+
+
+def decode_into(
+    data: bytes | memoryview,
+    buffer: Any,
+    channels: int,
+    ratio: int = 1,
+    *,
+    fastdct: bool = True,
+    fastupsample: bool = False,
+    strict: bool = True,
+) -> npt.NDArray[np.uint8]:
+    """Decode into `buffer` (bytes-like and large enough, or a function from the size needed to one), or a new array.
+
+    The result is a view of `buffer`, which may be longer. For `strict=False` what is missing is filled by libjpeg.
+
+    >>> from penstock.image import encode_jpeg
+    >>> scratch = np.empty(100, np.uint8)
+    >>> image = decode_into(encode_jpeg(np.zeros((4, 6, 3), np.uint8)), scratch, 3)
+    >>> image.shape, np.shares_memory(image, scratch)
+    ((4, 6, 3), True)
+
+    Raises:
+        DataLossError: the file is cut short or damaged.
+        InvalidArgumentError: not a JPEG, or of an absurd size.
+    """
+    height, width, space = _header(data, ratio)
+    components = COMPONENTS[space]
+    refuse_absurd_size("decode_jpeg", height, width, components)
+    if height * width * ratio * ratio > PIXELS_PER_BYTE * len(data) and without_capacity(data):
+        message = f"JPEG cut short: its header says {width} x {height} pixels, which {len(data)} bytes cannot hold."
+        raise DataLossError(message)
+    channels = channels or min(components, 3)
+    cmyk = components == 4
+    if cmyk and channels == 1:
+        message = "decode_jpeg: a CMYK picture cannot be decoded to channels=1."
+        raise InvalidArgumentError(message, hint="Decode it with channels=3 and convert the result.")
+    colorspace = "CMYK" if cmyk else "GRAY" if channels == 1 else "RGB"
+    if callable(buffer):
+        buffer = buffer(height * width * channels)
+
+    def decoded(contents: bytes | memoryview, *, strict: bool) -> npt.NDArray[np.uint8]:
+        image: npt.NDArray[np.uint8] = simplejpeg().decode_jpeg(
+            contents,
+            colorspace,
+            fastdct=fastdct,
+            fastupsample=fastupsample,
+            min_height=height if ratio > 1 else 0,
+            min_width=width if ratio > 1 else 0,
+            min_factor=ratio,
+            buffer=None if cmyk else buffer,
+            strict=strict,
+        )
+        return image
+
+    try:
+        image = decoded(data, strict=strict)
+    except REFUSALS as error:
+        contents, harmless = repaired(bytes(data), str(error))
+        if not harmless:
+            raise describe(contents, str(error)) from None
+        try:
+            image = decoded(contents, strict=contents != data)
+        except REFUSALS as second:
+            raise describe(contents, str(second)) from None
+    return _rgb_from_cmyk(image, bytes(data), buffer) if cmyk else image
+
+
+def _header(data: bytes | memoryview, ratio: int) -> tuple[int, int, str]:
+    """Height and width after division by `ratio`, and the colour space."""
+    try:
+        height, width, space, _ = simplejpeg().decode_jpeg_header(data, strict=False)
+    except REFUSALS as error:
+        raise describe(bytes(data), str(error)) from None
+    if space not in COMPONENTS:
+        message = f"decode_jpeg: unknown colour space {space!r}."
+        raise InvalidArgumentError(message)
+    return -(-height // ratio), -(-width // ratio), space
+
+
+def _rgb_from_cmyk(image: npt.NDArray[np.uint8], contents: bytes, buffer: Any) -> npt.NDArray[np.uint8]:
+    """TensorFlow's formula; files with Adobe's marker store ink inverted."""
+    ink = image.astype(np.uint16)
+    if b"\xff\xee\x00\x0eAdobe" not in contents:
+        ink = 255 - ink
+    rgb = (ink[..., :3] * ink[..., 3:] // 255).astype(np.uint8)
+    if buffer is None:
+        return rgb
+    out = np.frombuffer(buffer, np.uint8)[: rgb.size].reshape(rgb.shape)
+    out[...] = rgb
+    return out
+
+
+def _recovered(
+    data: bytes | memoryview,
+    channels: int,
+    ratio: int,
+    settings: dict[str, bool],
+    replicate: bool,
+    acceptable_fraction: float,
+) -> npt.NDArray[np.uint8]:
+    def lenient(contents: bytes) -> npt.NDArray[np.uint8]:
+        return decode_into(contents, None, channels, ratio, **settings, strict=False)
+
+    contents = bytes(data)
+    image = lenient(contents)
+    rows = intact_rows(contents, lenient)
+    if not replicate and rows < acceptable_fraction * len(image):
+        message = (
+            f"JPEG cut short: {rows} of {len(image)} rows are whole, "
+            f"acceptable_fraction={acceptable_fraction} asks for {acceptable_fraction * len(image):g}."
+        )
+        raise DataLossError(message)
+    image[rows:] = image[rows - 1] if replicate and rows else 0
+    return image

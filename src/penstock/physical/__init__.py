@@ -1,0 +1,1 @@
+"""Stages: what a plan becomes to run, over Blocks."""

@@ -1,0 +1,1 @@
+"""Hot loops of the stages: the plain form defines the result, the native one is compiled."""

@@ -1,0 +1,164 @@
+"""Batch and unbatch: elements stacked into one, and taken apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.block.arena import ARENA
+from penstock.block.block import Block, concat_blocks
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, shape_mismatch
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
+from penstock.physical.stage import Cursor, Stage, State
+
+
+def stack_column(column: Column, path: str) -> Column:
+    """All elements of a column as the single element of another."""
+    batched = column.batched(len(column))
+    if batched is not None:
+        return batched
+    assert isinstance(column, ListColumn)
+    items = column.items
+    first = items[0]
+    if isinstance(first, (SparseTensor, RaggedTensor)):
+        return ListColumn([type(first).stack(items)])  # type: ignore[arg-type]
+    if not isinstance(first, np.ndarray):
+        message = f"Elements of type {type(first).__name__} cannot be batched."
+        raise InvalidTypeError(message, hint="Flatten nested data sets first, with flat_map.")
+    for row, item in enumerate(items):
+        if item.shape != first.shape:
+            raise shape_mismatch(row, item.shape, first.shape, path)
+    if first.dtype == object:
+        return BytesColumn.from_values([s for item in items for s in item.reshape(-1).tolist()], (len(items), *first.shape))
+    out = ARENA.empty((1, len(items), *first.shape), first.dtype)
+    for row, item in enumerate(items):
+        out[0, row] = item
+    return DenseColumn(out)
+
+
+def stack_block(block: Block) -> Block:
+    """All elements of a Block as one."""
+    paths = block.structure.paths()
+    columns = [stack_column(column, path) for column, path in zip(block.columns, paths, strict=True)]
+    return Block(block.structure, columns, 1, None if block.origin is None else block.origin.batched(block.size))
+
+
+class Batch(Stage):
+    """`size` neighbours as one element. Dense columns become batches without a copy, many batches in one Block."""
+
+    def __init__(self, upstream: Stage, size: int, label: str, where: str | None, *, drop_remainder: bool) -> None:
+        super().__init__(label, (upstream,), where)
+        self._cursor = Cursor(upstream)
+        self._size = size
+        self._drop_remainder = drop_remainder
+        self._count = 0
+
+    def next(self, want: int) -> Block | None:
+        found = self._whole(want)
+        if found is None:
+            found = self._next_one()
+        if found is not None:
+            self._count += found.size
+        return found
+
+    def _whole(self, want: int) -> Block | None:
+        """Several batches at once, where the elements are at hand in one Block of dense columns."""
+        if not self._cursor.fill(want * self._size):
+            return None
+        count = min(want, self._cursor.available() // self._size)
+        if count < 1:
+            return None
+        block = self._cursor.take_available(count * self._size)
+        columns = [column.batched(self._size) for column in block.columns]
+        known: list[Column] = [column for column in columns if column is not None]
+        if len(known) < len(columns):
+            parts = [self._stack(block.slice(i * self._size, (i + 1) * self._size)) for i in range(count)]
+            return concat_blocks(parts)
+        origin = None if block.origin is None else block.origin.batched(self._size)
+        return Block(block.structure, known, count, origin)
+
+    def _next_one(self) -> Block | None:
+        try:
+            block = self._cursor.take(self._size)
+        except PenstockError as error:
+            annotate(error, Context(stage=self.label, where=self.where))
+            raise
+        if block is None or (block.size < self._size and self._drop_remainder):
+            return None
+        return self._stack(block)
+
+    def _stack(self, block: Block) -> Block:
+        try:
+            return stack_block(block)
+        except PenstockError as error:
+            annotate(error, Context(stage=self.label, where=self.where, element=self._count))
+            raise
+
+    def state(self) -> State:
+        return [self._cursor.state(), self._count]
+
+    def restore(self, state: State) -> None:
+        below, self._count = state
+        self._cursor.restore(below)
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+class Unbatch(Stage):
+    """Every slice along the first axis as an element of its own."""
+
+    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+        super().__init__(label, (upstream,), where)
+        self._upstream = upstream
+
+    def next(self, want: int) -> Block | None:
+        while True:
+            block = self._upstream.next(max(want // 64, 1))
+            if block is None:
+                return None
+            try:
+                lengths = _first_extents(block)
+                if not sum(lengths):
+                    continue
+                kept = block if all(lengths) else block.take(np.flatnonzero(lengths))
+                lengths = [n for n in lengths if n]
+                columns = [column.unbatched(lengths) for column in kept.columns]
+            except PenstockError as error:
+                annotate(error, Context(stage=self.label, where=self.where))
+                raise
+            origin = kept.origin.unbatched() if kept.origin is not None and len(set(lengths)) == 1 else None
+            if origin is not None and len(origin) != sum(lengths):
+                origin = None
+            return Block(kept.structure, columns, sum(lengths), origin)
+
+    def state(self) -> State:
+        return self._upstream.state()
+
+    def restore(self, state: State) -> None:
+        self._upstream.restore(state)
+
+
+def _first_extents(block: Block) -> Sequence[int]:
+    """Each element's extent along its first axis, which all components share."""
+    found: list[int] | None = None
+    for column, path in zip(block.columns, block.structure.paths(), strict=True):
+        if isinstance(column, ListColumn):
+            extents = [len(item) if getattr(item, "ndim", 1) else -1 for item in column.items]
+        else:
+            shape = (column.array if isinstance(column, DenseColumn) else column.starts).shape  # type: ignore[attr-defined]
+            extents = [shape[1] if len(shape) > 1 else -1] * len(column)
+        if -1 in extents:
+            message = f"unbatch cuts along the first axis; component {path or 'value'} is a scalar."
+            raise InvalidArgumentError(message, hint="Only elements made by batch, or arrays, can be unbatched.")
+        if found is not None and extents != found:
+            row = next(i for i, (a, b) in enumerate(zip(found, extents, strict=True)) if a != b)
+            message = f"Components of one element differ along the first axis: {found[row]} and {extents[row]} ({path})."
+            raise InvalidArgumentError(message)
+        found = extents
+    if found is None:
+        message = "unbatch needs at least one component."
+        raise InvalidArgumentError(message)
+    return found

@@ -1,0 +1,192 @@
+"""Interleave and flat_map: data sets made from elements, read in turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block, concat_blocks
+from penstock.errors import Context, annotate
+from penstock.physical.stage import Cursor, Stage, State
+
+
+@dataclass(slots=True)
+class _Input:
+    """An open inner data set, and how to open it again."""
+
+    before: State  # of the outer stream, where the element that made it comes first
+    number: int  # of that element
+    cursor: Cursor
+    error: Exception | None = None  # met while reading ahead of its turn
+
+    def fill_early(self, want: int) -> int:
+        """Have elements at hand before its turn, if it has any; an error waits for its turn."""
+        if self.error is None and not self.cursor.available():
+            try:
+                self.cursor.fill(want)
+            except Exception as error:
+                self.error = error
+        return self.cursor.available()
+
+    def fill(self, want: int) -> bool:
+        if self.error is not None:
+            raise self.error
+        return self.cursor.fill(want)
+
+
+class Interleave(Stage):
+    """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
+
+    When an input ends, the turn passes on at once; the freed slot takes the next input when its turn comes. With
+    `ahead`, that many further inputs are opened early, so that their reading has begun by then.
+    """
+
+    def __init__(
+        self,
+        build_outer: Callable[[], Stage],
+        open_input: Callable[[Any, int], Stage],
+        cycle_length: int,
+        block_length: int,
+        label: str,
+        where: str | None,
+        *,
+        ahead: int = 0,
+        ready_first: bool = False,
+    ) -> None:
+        self._outer = Cursor(build_outer())
+        super().__init__(label, (self._outer.stage,), where)
+        self._build_outer = build_outer
+        self._open_input = open_input
+        self._cycle_length = cycle_length
+        self._block_length = block_length
+        self._ahead = ahead
+        self._ready_first = ready_first
+        self._slots: dict[int, _Input] = {}
+        self._waiting: deque[_Input] = deque()
+        self._turn = 0
+        self._given_in_turn = 0
+        self._number = 0
+        self._outer_ended = False
+
+    def next(self, want: int) -> Block | None:
+        share = max(want // max(len(self._slots), 1), 1)
+        while self._slots or not self._outer_ended or self._waiting:
+            slot = self._slots.get(self._turn)
+            if slot is None:
+                if not self._occupy(self._turn):
+                    self._pass_turn()
+                continue
+            if self._ready_first:
+                self._prefer_ready()
+                slot = self._slots[self._turn]
+            if not slot.fill(share):
+                slot.cursor.close()
+                del self._slots[self._turn]
+                self._pass_turn()
+                continue
+            return self._rounds(want, share) or self._rest_of_turn(slot, want)
+        return None
+
+    def _pass_turn(self) -> None:
+        self._turn = (self._turn + 1) % self._cycle_length
+        self._given_in_turn = 0
+
+    def _prefer_ready(self) -> None:
+        """Where the order is free: move the turn to an input whose next element is at hand."""
+        if self._is_ready(self._slots[self._turn]):
+            return
+        for other in sorted(self._slots):
+            if other != self._turn and self._is_ready(self._slots[other]):
+                self._turn, self._given_in_turn = other, 0
+                return
+
+    @staticmethod
+    def _is_ready(slot: _Input) -> bool:
+        return slot.cursor.available() > 0 or bool(getattr(slot.cursor.stage, "ready", lambda: True)())
+
+    def _rounds(self, want: int, share: int) -> Block | None:
+        """Whole rounds over all slots at once, as far as their elements are at hand."""
+        if self._given_in_turn or len(self._slots) < 2:
+            return None
+        if len(self._slots) < self._cycle_length and not (self._outer_ended and not self._waiting):
+            return None
+        order = sorted(self._slots, key=lambda slot: (slot - self._turn) % self._cycle_length)
+        length = self._block_length
+        limit = max(want // (len(order) * length), 1)
+        rounds = min(limit, *(self._slots[slot].fill_early(share) // length for slot in order))
+        if rounds < 1:
+            return None
+        blocks = [self._slots[slot].cursor.take_available(rounds * length) for slot in order]
+        joined = concat_blocks(blocks)
+        index = np.arange(joined.size).reshape(len(order), rounds, length).transpose(1, 0, 2).reshape(-1)
+        return joined.take(index)
+
+    def _rest_of_turn(self, slot: _Input, want: int) -> Block:
+        block = slot.cursor.take_available(min(want, self._block_length - self._given_in_turn))
+        self._given_in_turn += block.size
+        if self._given_in_turn == self._block_length:
+            self._pass_turn()
+        return block
+
+    def _occupy(self, turn: int) -> bool:
+        """Put the next input into a free slot; False when there is none left."""
+        while not self._outer_ended and len(self._waiting) <= self._ahead:
+            opened = self._open_next()
+            if opened is None:
+                self._outer_ended = True
+            else:
+                self._waiting.append(opened)
+        if not self._waiting:
+            return False
+        self._slots[turn] = self._waiting.popleft()
+        return True
+
+    def _open_next(self) -> _Input | None:
+        before = self._outer.state()
+        block = self._outer.take(1)
+        if block is None:
+            return None
+        found = _Input(before, self._number, self._opened(block, self._number))
+        self._number += 1
+        return found
+
+    def _opened(self, block: Block, number: int) -> Cursor:
+        try:
+            return Cursor(self._open_input(block.elements()[0], number))
+        except Exception as error:
+            file, offset = (None, None) if block.origin is None else block.origin.at(0)
+            annotate(error, Context(self.label, self.where, number, file, offset))
+            raise
+
+    def state(self) -> State:
+        if self._waiting:
+            outer, number = self._waiting[0].before, self._waiting[0].number
+        else:
+            outer, number = self._outer.state(), self._number
+        slots = [[turn, slot.before, slot.number, slot.cursor.state()] for turn, slot in self._slots.items()]
+        return [outer, number, self._turn, self._given_in_turn, slots]
+
+    def restore(self, state: State) -> None:
+        outer, self._number, self._turn, self._given_in_turn, slots = state
+        self._outer.restore(outer)
+        for turn, before, number, inner in slots:
+            again = Cursor(self._build_outer())
+            try:
+                again.restore(before)
+                block = again.take(1)
+            finally:
+                again.close()
+            if block is None:
+                continue
+            cursor = self._opened(block, number)
+            cursor.restore(inner)
+            self._slots[turn] = _Input(before, number, cursor)
+
+    def close(self) -> None:
+        for slot in (*self._slots.values(), *self._waiting):
+            slot.cursor.close()
+        self._outer.close()

@@ -1,0 +1,37 @@
+"""Scan: a source's elements."""
+
+from __future__ import annotations
+
+from penstock.block.block import Block
+from penstock.errors import Context, annotate
+from penstock.physical.stage import Stage, State
+from penstock.sources.source import Reader, Source
+
+
+class Scan(Stage):
+    """Reads a source from its start, or from a stored position; opens it when the first element is wanted."""
+
+    def __init__(self, source: Source, label: str, where: str | None) -> None:
+        super().__init__(label, (), where)
+        self._source = source
+        self._reader: Reader | None = None
+        self._position: State = None
+
+    def next(self, want: int) -> Block | None:
+        try:
+            if self._reader is None:
+                self._reader = self._source.open(self._position)
+            return self._reader.read(want)
+        except Exception as error:
+            annotate(error, Context(stage=self.label, where=self.where))
+            raise
+
+    def state(self) -> State:
+        return self._position if self._reader is None else self._reader.position()
+
+    def restore(self, state: State) -> None:
+        self._position = state
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()

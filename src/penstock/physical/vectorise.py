@@ -1,0 +1,131 @@
+"""Vectoriser: runs a traced function on whole Blocks, having checked the first element both ways."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block, Builder
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.trace.graph import Allocate, Const, Graph
+from penstock.trace.traced import traced
+
+
+class Vectoriser:
+    """Decides once per kind of element that comes; `verdict` says what and why. Thread-safe."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._lock = threading.Lock()
+        self._graphs: dict[Any, Graph | None] = {}
+        self.verdict = "decided at the first element"
+
+    def run(self, block: Block, allocate: Callable[[int], Allocate] | None) -> Block | None:
+        """The function's results, or None where it has to be called per element (also to raise its own error)."""
+        specs = tuple(_any_extent(column) for column in block.columns)
+        key = (block.structure, specs)
+        graph = self._graphs.get(key)
+        if graph is None:
+            if key in self._graphs:
+                return None
+            with self._lock:
+                if key not in self._graphs:
+                    self._graphs[key] = self._decide(block, specs)
+            graph = self._graphs[key]
+            if graph is None:
+                return None
+        try:
+            return _evaluate(graph, block, allocate)
+        except MemoryError:
+            raise
+        except Exception as error:
+            self.verdict = f"by Block: {graph.describe()}; a Block ran per element after {type(error).__name__}"
+            return None
+
+    def _decide(self, block: Block, specs: Sequence[LeafSpec]) -> Graph | None:
+        found = traced(self._function, block.structure, specs)
+        if found.graph is None:
+            self.verdict = f"per element: {found.reason}"
+            return None
+        graph = optimised(found.graph)
+        first = block.slice(0, 1)
+        plain = self._plain(first)
+        try:
+            fast = _evaluate(graph, first, None)
+        except Exception as error:
+            if plain is not None:
+                self.verdict = f"per element: as a Block it raised {type(error).__name__}"
+                return None
+        else:
+            if plain is None or not _equal(fast, plain):
+                self.verdict = "per element: as a Block its result was another"
+                return None
+        self.verdict = f"by Block: {graph.describe()}"
+        return graph
+
+    def _plain(self, first: Block) -> Block | None:
+        """The first element's result as the function is written, or None where that raises."""
+        element = first.elements()[0]
+        builder = Builder()
+        try:
+            builder.add(self._function(*element) if first.structure.unpacks else self._function(element))
+            return builder.build()
+        except Exception:  # the run per element, which follows, raises it again in its place
+            return None
+
+
+def _evaluate(graph: Graph, block: Block, allocate: Callable[[int], Allocate] | None) -> Block:
+    columns = graph.run(block.columns, block.size, allocate)
+    return block.with_columns(graph.structure, [_column(column, block.size) for column in columns])
+
+
+def _column(value: Column | Const, rows: int) -> Column:
+    if not isinstance(value, Const):
+        return value
+    if isinstance(value.value, bytes):
+        zeros = np.zeros(rows, np.int64)
+        return BytesColumn((np.frombuffer(value.value, np.uint8),), zeros, zeros + len(value.value))
+    return DenseColumn(np.full(rows, value.value))
+
+
+def _any_extent(column: Column) -> LeafSpec:
+    """The column's dtype and rank; extents count as unknown where they may differ in the next Block."""
+    if isinstance(column, ListColumn) and isinstance(column.items[0], np.ndarray):
+        first = column.items[0]
+        return TensorSpec((None,) * first.ndim, first.dtype)
+    return column.spec()
+
+
+def optimised(graph: Graph) -> Graph:
+    """The graph with neighbouring primitives fused, where it holds any that can be."""
+    if any(equation.primitive.name.startswith("image.") for equation in graph.equations):
+        from penstock.image.fuse import fuse
+
+        return fuse(graph)
+    return replace(graph)
+
+
+def _equal(fast: Block, plain: Block) -> bool:
+    """Same structure, dtypes, shapes and bits (NaN equals NaN)."""
+    if not fast.structure.same_as(plain.structure):
+        return False
+    for a, b in zip(fast.columns, plain.columns, strict=True):
+        left, right = a.values()[0], b.values()[0]
+        if type(left) is not type(right) and not (isinstance(left, np.generic) and isinstance(right, np.generic)):
+            return False
+        if isinstance(left, (np.ndarray, np.generic)):
+            if left.dtype != right.dtype or left.shape != right.shape:
+                return False
+            if left.dtype == object:
+                if left.tolist() != right.tolist():
+                    return False
+            elif left.tobytes() != right.tobytes() and not np.array_equal(left, right, equal_nan=left.dtype.kind in "fc"):
+                return False
+        elif left != right:
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""What to compute: frozen nodes, checked when built, that run nowhere by themselves."""

@@ -1,0 +1,87 @@
+"""Steps with several inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from penstock.block.structure import Structure, flatten
+from penstock.errors import InvalidTypeError
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zip(Node):
+    """One element of each input, in the nest the user gave the inputs in; ends with the shortest."""
+
+    parts: tuple[Node, ...]
+    structure: Structure
+
+    name: ClassVar[str] = "zip"
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parts
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        return replace(self, parts=inputs)
+
+    @property
+    def spec(self) -> Any:
+        specs = [part.spec for part in self.parts]
+        return None if any(spec is None for spec in specs) else self.structure.build(specs)
+
+    @property
+    def cardinality(self) -> int:
+        counts = [part.cardinality for part in self.parts]
+        finite = [count for count in counts if count >= 0]
+        if 0 in finite:
+            return 0
+        if UNKNOWN_CARDINALITY in counts:
+            return UNKNOWN_CARDINALITY
+        return min(finite) if finite else INFINITE_CARDINALITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concatenate(Node):
+    """All elements of the first input, then all of the second."""
+
+    parts: tuple[Node, Node]
+
+    name: ClassVar[str] = "concatenate"
+
+    def __post_init__(self) -> None:
+        first, second = (part.spec for part in self.parts)
+        if first is None or second is None or self._relaxed(first, second) is not None:
+            return
+        message = f"concatenate needs data sets of one structure and dtype, got {first} and {second}."
+        raise InvalidTypeError(message, hint="Map one of them to the other's structure first.")
+
+    @staticmethod
+    def _relaxed(first: Any, second: Any) -> Any:
+        leaves, structure = flatten(first)
+        others, other = flatten(second)
+        if not structure.same_as(other):
+            return None
+        relaxed = [a.relax(b) for a, b in zip(leaves, structure.flatten(other.build(others)), strict=True)]
+        return None if any(leaf is None for leaf in relaxed) else structure.build(relaxed)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parts
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        first, second = inputs
+        return replace(self, parts=(first, second))
+
+    @property
+    def spec(self) -> Any:
+        first, second = (part.spec for part in self.parts)
+        return None if first is None or second is None else self._relaxed(first, second)
+
+    @property
+    def cardinality(self) -> int:
+        counts = [part.cardinality for part in self.parts]
+        if INFINITE_CARDINALITY in counts:
+            return INFINITE_CARDINALITY
+        return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)

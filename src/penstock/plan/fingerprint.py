@@ -1,0 +1,91 @@
+"""A stable digest of a plan: the same in every process for the same steps, parameters, functions and sources."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from penstock.plan.node import Node, parameters
+
+
+def fingerprint(plan: Node) -> str:
+    """32 hexadecimal digits that change when the plan does anything else.
+
+    Functions count by their bytecode, constants, defaults and closures; functions they call, and the contents of files
+    and arrays, do not count.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    _add(digest, plan)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, value: Any) -> None:
+    if isinstance(value, Node):
+        digest.update(type(value).__name__.encode())
+        for name, parameter in parameters(value).items():
+            if name != "store":
+                digest.update(name.encode())
+                _add(digest, parameter)
+        for below in value.inputs:
+            _add(digest, below)
+    elif isinstance(value, FunctionType):
+        _add_function(digest, value)
+    elif isinstance(value, np.ndarray):
+        digest.update(f"array{value.shape}{value.dtype}".encode())
+    elif isinstance(value, (tuple, list)):
+        digest.update(f"{type(value).__name__}{len(value)}".encode())
+        for item in value:
+            _add(digest, item)
+    elif isinstance(value, dict):
+        digest.update(f"dict{len(value)}".encode())
+        for key, item in value.items():
+            _add(digest, key)
+            _add(digest, item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        digest.update(type(value).__qualname__.encode())
+        for field in fields(value):
+            _add(digest, getattr(value, field.name))
+    elif isinstance(value, type):
+        digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+    elif isinstance(value, (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)):
+        digest.update(f"{type(value).__name__}:{value!r}".encode())
+    elif hasattr(value, "spec") and callable(getattr(value, "__len__", None)):  # a column
+        digest.update(f"{type(value).__name__}{value.spec()}{len(value)}".encode())
+    else:
+        digest.update(_name_of(value).encode())
+
+
+def _name_of(value: Any) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}:{getattr(value, '__qualname__', '')}"
+
+
+def _add_function(digest: Any, function: Callable[..., Any]) -> None:
+    assert isinstance(function, FunctionType)
+    _add_code(digest, function.__code__)
+    _add(digest, function.__defaults__ or ())
+    _add(digest, function.__kwdefaults__ or {})
+    for cell in function.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            continue
+        if content is not function:
+            _add(digest, content)
+
+
+def _add_code(digest: Any, code: CodeType) -> None:
+    digest.update(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add_code(digest, constant)
+        elif isinstance(constant, frozenset):
+            digest.update(repr(sorted(map(repr, constant))).encode())
+        else:
+            digest.update(repr(constant).encode())

@@ -1,0 +1,132 @@
+"""Node: one step of a plan. Frozen, validated when built, equal by value; running it is somebody else's work."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node(ABC):
+    """One step of a plan.
+
+    `where` is the user's line that made it, and takes no part in equality.
+    """
+
+    where: str | None = field(default_factory=user_location, compare=False, repr=False)
+
+    name: ClassVar[str]
+    one_to_one: ClassVar[bool] = False  # gives exactly one element for each element of its one input, in order
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The plans this one reads from; none for a source."""
+        return ()
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        """The same step over other inputs."""
+        assert not inputs
+        return self
+
+    @property
+    def label(self) -> str:
+        """How errors, statistics and `explain` call this step."""
+        return self.name
+
+    @property
+    @abstractmethod
+    def spec(self) -> Any:
+        """The nest of specs of an element, or None where only running can tell."""
+
+    @property
+    @abstractmethod
+    def cardinality(self) -> int:
+        """Number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, the consumer's side first."""
+        yield self
+        for node in self.inputs:
+            yield from node.walk()
+
+    @property
+    def depth(self) -> int:
+        """Number of nodes below this one: what tells two random steps of one plan apart."""
+        return sum(1 for _ in self.walk()) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryNode(Node):
+    """A step with one input; unless it says otherwise, elements keep their spec and their number."""
+
+    input: Node
+
+    @property
+    def spec(self) -> Any:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        return replace(self, input=inputs[0])
+
+
+def parameters(node: Node) -> dict[str, Any]:
+    """The fields of a node that say what it does: all but its inputs and the line it came from."""
+    skipped = {"where", "input", "parts"}
+    return {f.name: getattr(node, f.name) for f in fields(node) if f.name not in skipped}
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """A short name for a user's callable."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, ...] = ()) -> int:
+    """An integer argument as a Python int; numpy integers are welcome, bool and float are not."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        message = f"{name} must be an integer, got {name}={value!r} ({type(value).__name__})."
+        raise InvalidTypeError(message, hint=hint)
+    number = value.__index__()
+    if number < least and number not in also:
+        special = "".join(f", or {extra}" for extra in also)
+        message = f"{name} must be at least {least}{special}, got {name}={number}."
+        raise InvalidArgumentError(message, hint=hint)
+    return int(number)
+
+
+def check_parallel(name: str, value: Any) -> int | None:
+    """`num_parallel_calls` and its like: None, AUTOTUNE, or a count of at least 1."""
+    if value is None:
+        return None
+    hint = "Leave it out for one call at a time, or give penstock.AUTOTUNE to let the engine choose."
+    return check_int(name, value, least=1, also=(AUTOTUNE,), hint=hint)
+
+
+def check_function(name: str, value: Any, step: str) -> Callable[..., Any]:
+    if not callable(value):
+        message = f"{step} needs a function as {name}, got {value!r} ({type(value).__name__})."
+        raise InvalidTypeError(message)
+    function: Callable[..., Any] = value
+    return function
+
+
+def limit(cardinality: int, count: int) -> int:
+    """Cardinality of the first `count` elements."""
+    if cardinality == UNKNOWN_CARDINALITY:
+        return UNKNOWN_CARDINALITY
+    return count if cardinality == INFINITE_CARDINALITY else min(cardinality, count)

@@ -1,0 +1,422 @@
+"""Steps with one input: each class says what it does, never how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import flatten
+from penstock.errors import InvalidArgumentError
+from penstock.plan.node import (
+    AUTOTUNE,
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    UnaryNode,
+    check_function,
+    check_int,
+    check_parallel,
+    function_name,
+    limit,
+)
+from penstock.trace.traced import traced_spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map(UnaryNode):
+    """`function(element)` for every element; plain tuples unpack into arguments."""
+
+    function: Callable[..., Any]
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+    vectorise: bool = True  # run it a Block at a time where that is known to be equal
+
+    name: ClassVar[str] = "map"
+    one_to_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_function("map_func", self.function, "map")
+        object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
+
+    @property
+    def label(self) -> str:
+        return f"map({function_name(self.function)})"
+
+    @property
+    def spec(self) -> Any:
+        return traced_spec(self.function, self.input.spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter(UnaryNode):
+    """The elements for which `predicate(element)` is true."""
+
+    predicate: Callable[..., Any]
+    vectorise: bool = True
+
+    name: ClassVar[str] = "filter"
+
+    def __post_init__(self) -> None:
+        check_function("predicate", self.predicate, "filter")
+
+    @property
+    def label(self) -> str:
+        return f"filter({function_name(self.predicate)})"
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(UnaryNode):
+    """`batch_size` neighbours stacked into one element."""
+
+    batch_size: int
+    drop_remainder: bool = False
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+
+    name: ClassVar[str] = "batch"
+
+    def __post_init__(self) -> None:
+        hint = "To keep elements single, leave out .batch()."
+        object.__setattr__(self, "batch_size", check_int("batch_size", self.batch_size, least=1, hint=hint))
+        object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
+
+    @property
+    def label(self) -> str:
+        return f"batch({self.batch_size})"
+
+    @property
+    def spec(self) -> Any:
+        if self.input.spec is None:
+            return None
+        size = self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
+        leaves, structure = flatten(self.input.spec)
+        return structure.build([leaf.batched(size) for leaf in leaves])
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        if count < 0:
+            return count
+        return count // self.batch_size if self.drop_remainder else -(-count // self.batch_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unbatch(UnaryNode):
+    """Every slice along the first axis as an element of its own."""
+
+    name: ClassVar[str] = "unbatch"
+
+    @property
+    def spec(self) -> Any:
+        if self.input.spec is None:
+            return None
+        leaves, structure = flatten(self.input.spec)
+        if any(not isinstance(leaf, TensorSpec) or not leaf.shape for leaf in leaves):
+            return None
+        return structure.build([TensorSpec(leaf.shape[1:], leaf.dtype) for leaf in leaves])
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        if count == 0 or count == INFINITE_CARDINALITY:
+            return count
+        leaves = [] if self.input.spec is None else flatten(self.input.spec)[0]
+        sizes = {leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape}
+        size = next((s for s in sizes if s is not None), None)
+        return UNKNOWN_CARDINALITY if size is None or count < 0 else count * size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shuffle(UnaryNode):
+    """A uniform pick from a buffer of `buffer_size` elements, again and again.
+
+    `salt` tells two unseeded shuffles of one plan apart; it is fixed when the step is made, so that rewrites, which
+    move steps, never change an order.
+    """
+
+    buffer_size: int
+    seed: int | None = None
+    reshuffle_each_iteration: bool = True
+    salt: int = -1
+
+    name: ClassVar[str] = "shuffle"
+
+    def __post_init__(self) -> None:
+        hint = "A buffer of 1 keeps the order; to leave elements as they come, leave out .shuffle()."
+        object.__setattr__(self, "buffer_size", check_int("buffer_size", self.buffer_size, least=1, hint=hint))
+        if self.seed is not None:
+            least = -(2**63)
+            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
+        if self.salt < 0:
+            object.__setattr__(self, "salt", self.depth)
+
+    @property
+    def label(self) -> str:
+        return f"shuffle({self.buffer_size})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat(UnaryNode):
+    """The input `count` times over; -1 means for ever."""
+
+    count: int = -1
+
+    name: ClassVar[str] = "repeat"
+
+    def __post_init__(self) -> None:
+        if self.count is None:
+            object.__setattr__(self, "count", -1)
+        hint = "Give the number of epochs, or leave it out to repeat for ever."
+        object.__setattr__(self, "count", check_int("count", self.count, least=-1, hint=hint))
+
+    @property
+    def label(self) -> str:
+        return f"repeat({'' if self.count < 0 else self.count})"
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        if self.count == 0 or count == 0:
+            return 0
+        if self.count < 0 or count == INFINITE_CARDINALITY:
+            return INFINITE_CARDINALITY
+        return count if count == UNKNOWN_CARDINALITY else count * self.count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Take(UnaryNode):
+    """The first `count` elements; -1 means all."""
+
+    count: int
+
+    name: ClassVar[str] = "take"
+
+    def __post_init__(self) -> None:
+        hint = "Give the number of elements to keep, or -1 for all."
+        object.__setattr__(self, "count", check_int("count", self.count, least=-1, hint=hint))
+
+    @property
+    def label(self) -> str:
+        return f"take({self.count})"
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality if self.count < 0 else limit(self.input.cardinality, self.count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skip(UnaryNode):
+    """All but the first `count` elements; -1 means none are left."""
+
+    count: int
+
+    name: ClassVar[str] = "skip"
+
+    def __post_init__(self) -> None:
+        hint = "Give the number of elements to leave out, or -1 for all of them."
+        object.__setattr__(self, "count", check_int("count", self.count, least=-1, hint=hint))
+
+    @property
+    def label(self) -> str:
+        return f"skip({self.count})"
+
+    @property
+    def cardinality(self) -> int:
+        if self.count < 0:
+            return 0
+        count = self.input.cardinality
+        return count if count < 0 else max(count - self.count, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard(UnaryNode):
+    """Every `num_shards`-th element, beginning with number `index`."""
+
+    num_shards: int
+    index: int
+
+    name: ClassVar[str] = "shard"
+
+    def __post_init__(self) -> None:
+        hint = "num_shards is the number of consumers, index the number of this one, counted from 0."
+        object.__setattr__(self, "num_shards", check_int("num_shards", self.num_shards, least=1, hint=hint))
+        object.__setattr__(self, "index", check_int("index", self.index, least=0, hint=hint))
+        if self.index >= self.num_shards:
+            message = f"index must be below num_shards, got index={self.index}, num_shards={self.num_shards}."
+            raise InvalidArgumentError(message, hint=hint)
+
+    @property
+    def label(self) -> str:
+        return f"shard({self.num_shards}, {self.index})"
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        return count if count < 0 else max(-(-(count - self.index) // self.num_shards), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enumerate(UnaryNode):
+    """`(number, element)` for every element."""
+
+    start: int = 0
+
+    name: ClassVar[str] = "enumerate"
+    one_to_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        least = -(2**63)
+        object.__setattr__(self, "start", check_int("start", self.start, least=least, hint="The first number."))
+
+    @property
+    def label(self) -> str:
+        return f"enumerate({self.start or ''})"
+
+    @property
+    def spec(self) -> Any:
+        return None if self.input.spec is None else (TensorSpec((), np.int64), self.input.spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatMap(UnaryNode):
+    """The elements of the data set that `function(element)` returns, one data set after the other."""
+
+    function: Callable[..., Any]
+
+    name: ClassVar[str] = "flat_map"
+
+    def __post_init__(self) -> None:
+        check_function("map_func", self.function, "flat_map")
+
+    @property
+    def label(self) -> str:
+        return f"flat_map({function_name(self.function)})"
+
+    @property
+    def spec(self) -> Any:
+        return None
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interleave(UnaryNode):
+    """`block_length` elements from each of `cycle_length` open data sets in turn, made by `function(element)`."""
+
+    function: Callable[..., Any]
+    cycle_length: int
+    block_length: int = 1
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+
+    name: ClassVar[str] = "interleave"
+
+    def __post_init__(self) -> None:
+        check_function("map_func", self.function, "interleave")
+        hint = "cycle_length is how many inputs are open at a time, block_length how many elements each gives in turn."
+        for argument in ("cycle_length", "block_length"):
+            value = check_int(argument, getattr(self, argument), least=1, hint=hint)
+            object.__setattr__(self, argument, value)
+        object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
+
+    @property
+    def label(self) -> str:
+        return f"interleave({function_name(self.function)}, cycle_length={self.cycle_length})"
+
+    @property
+    def spec(self) -> Any:
+        return None
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prefetch(UnaryNode):
+    """Up to `buffer_size` elements made ahead of the consumer; AUTOTUNE bounds them by bytes alone."""
+
+    buffer_size: int
+
+    name: ClassVar[str] = "prefetch"
+    one_to_one: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        hint = "Give the number of elements (batches, after .batch()) to hold ready, or penstock.AUTOTUNE."
+        value = check_int("buffer_size", self.buffer_size, least=0, also=(AUTOTUNE,), hint=hint)
+        object.__setattr__(self, "buffer_size", value)
+
+    @property
+    def label(self) -> str:
+        return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedMap(UnaryNode):
+    """Neighbouring maps and filters as one step: made by rewrites, never by users."""
+
+    steps: tuple[Map | Filter, ...]  # the first is nearest to the source; their own inputs are not looked at
+
+    name: ClassVar[str] = "fused"
+
+    @property
+    def label(self) -> str:
+        return " · ".join(step.label for step in self.steps)
+
+    @property
+    def one_to_one_steps(self) -> bool:
+        return all(step.one_to_one for step in self.steps)
+
+    @property
+    def num_parallel_calls(self) -> int | None:
+        return self.steps[0].num_parallel_calls if isinstance(self.steps[0], Map) else None
+
+    @property
+    def deterministic(self) -> bool | None:
+        return self.steps[0].deterministic if isinstance(self.steps[0], Map) else None
+
+    @property
+    def spec(self) -> Any:
+        return self._unfused.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self._unfused.cardinality
+
+    @property
+    def _unfused(self) -> Any:
+        node: Any = self.input
+        for step in self.steps:
+            node = replace(step, input=node)
+        return node
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapAndBatch(UnaryNode):
+    """Maps whose workers write straight into the batch's memory: made by a rewrite from map and batch."""
+
+    steps: tuple[Map, ...]
+    batch: Batch
+
+    name: ClassVar[str] = "map_and_batch"
+
+    @property
+    def label(self) -> str:
+        return " · ".join([step.label for step in self.steps] + [self.batch.label])
+
+    @property
+    def spec(self) -> Any:
+        return replace(self.batch, input=FusedMap(input=self.input, steps=self.steps)).spec
+
+    @property
+    def cardinality(self) -> int:
+        return replace(self.batch, input=self.input).cardinality

@@ -1,0 +1,1 @@
+"""What ran and what it cost, told to a person."""

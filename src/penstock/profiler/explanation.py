@@ -1,0 +1,84 @@
+"""The text of `Dataset.explain`: the plan, the rewrites, the stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.block.structure import flatten
+from penstock.options import Options
+from penstock.physical.vectorise import optimised
+from penstock.plan.explain import cardinality_text, tree
+from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.ops import Batch, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch
+from penstock.rewrite.driver import rewrite
+from penstock.rewrite.phases import PHASES
+from penstock.runtime.machine import granted_cpus
+from penstock.trace.traced import traced, traced_spec
+
+
+def explanation(plan: Node, options: Options) -> str:
+    """Three paragraphs: the plan as written, each rewrite with its sentence, and how every step runs."""
+    rewritten, record = rewrite(plan, options)
+    count = cardinality_text(plan.cardinality)
+    parts = [f"plan ({count} element{'' if count == '1' else 's'})", _indented(tree(plan))]
+    if record:
+        sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
+        rows = []
+        for name in dict.fromkeys(step.rule for step in record):
+            places = ", ".join(f"{s.before} → {s.after}" for s in record if s.rule == name)
+            rows.append(f"{name}: {places}\n  {sentences[name]}")
+        parts += ["rewritten", _indented("\n".join(rows))]
+    parts += ["runs as", _indented("\n".join(_stages(rewritten, options)))]
+    return "\n".join(parts)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _stages(plan: Node, options: Options) -> list[str]:
+    rows = []
+    for node in plan.walk():
+        rows.append(f"{node.label}: {_how(node)}")
+        steps = node.steps if isinstance(node, (FusedMap, MapAndBatch)) else (node,)
+        spec = node.inputs[0].spec if node.inputs else None
+        for step in steps:
+            if isinstance(step, (Map, Filter)):
+                rows.append(f"  {step.label} {_verdict(step, spec, options)}")
+                spec = _behind(step, spec)
+    return rows
+
+
+def _behind(step: Map | Filter, spec: Any) -> Any:
+    """The spec behind a step."""
+    if isinstance(step, Filter) or spec is None:
+        return spec
+    return traced_spec(step.function, spec)
+
+
+def _how(node: Node) -> str:
+    parallel = None
+    if isinstance(node, (Map, FusedMap, Interleave, Batch)):
+        parallel = node.num_parallel_calls
+    elif isinstance(node, MapAndBatch):
+        parallel = node.steps[0].num_parallel_calls
+    if isinstance(node, Prefetch):
+        return "ahead of the consumer, on a worker" if node.buffer_size else "in the puller's thread"
+    if parallel is None:
+        return "in the puller's thread"
+    workers = f"{granted_cpus()} (AUTOTUNE)" if parallel == AUTOTUNE else str(parallel)
+    if isinstance(node, Interleave):
+        return f"inputs read ahead, parallel calls {workers}"
+    return f"on workers, up to {workers} at once"
+
+
+def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
+    if not (step.vectorise and options.experimental_optimization.map_vectorization):
+        return "runs per element: vectorising is switched off"
+    if spec is None:
+        return "runs by Block if it can be traced: decided at the first element"
+    leaves, structure = flatten(spec)
+    found = traced(step.function if isinstance(step, Map) else step.predicate, structure, leaves)
+    if found.graph is None:
+        return f"runs per element: {found.reason}"
+    return f"runs by Block: {optimised(found.graph).describe()}"

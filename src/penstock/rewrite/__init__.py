@@ -1,0 +1,1 @@
+"""From a plan to an equal plan that runs better."""

@@ -1,0 +1,61 @@
+"""The driver: walks plans, applies rules to a fixed point, records what it did, and stops rules that chase each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.options import Options
+from penstock.plan.node import Node
+from penstock.plan.verify import verify
+from penstock.rewrite.phases import PHASES, Phase
+
+_MOST_ROUNDS = 100  # of one phase; plans are tens of nodes deep
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """One application of a rule, for `explain`."""
+
+    rule: str
+    before: str
+    after: str
+
+
+def optimise(plan: Node, options: Options) -> Node:
+    """The rewritten plan."""
+    return rewrite(plan, options)[0]
+
+
+def rewrite(plan: Node, options: Options) -> tuple[Node, list[Rewritten]]:
+    """The rewritten plan and the record of how it came about. Equal to the given plan in all it gives."""
+    record: list[Rewritten] = []
+    for phase in PHASES:
+        plan = _run_phase(phase, plan, options, record)
+        verify(plan)
+    return plan, record
+
+
+def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritten]) -> Node:
+    for _ in range(_MOST_ROUNDS):
+        changed = _pass(phase, plan, options, record)
+        if changed is plan:
+            return plan
+        plan = changed
+    last = "; ".join(f"{r.rule}: {r.before} → {r.after}" for r in record[-4:])
+    message = f"The rules of phase {phase.name!r} do not come to rest. The last steps were {last}. This is a bug."
+    raise AssertionError(message)
+
+
+def _pass(phase: Phase, node: Node, options: Options, record: list[Rewritten]) -> Node:
+    """One walk, inputs first; the same object comes back where nothing changed."""
+    inputs = tuple(_pass(phase, below, options, record) for below in node.inputs)
+    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        node = node.with_inputs(inputs)
+    for rule in phase.rules:
+        if not isinstance(node, rule.kind) or not getattr(options.experimental_optimization, rule.option):
+            continue
+        found = rule.apply(node)
+        if found is not None:
+            record.append(Rewritten(rule.name, node.label, found.label))
+            return found
+    return node

@@ -1,0 +1,19 @@
+"""Steps that change nothing vanish:  Take(-1)·x, Skip(0)·x, Repeat(1)·x, Prefetch(0)·x, Shard(1, 0)·x   →   x
+
+Equal by the definition of each. A Repeat of 1 keeps the epoch it is in, so it draws the same random numbers.
+"""
+
+from __future__ import annotations
+
+from penstock.plan.node import Node, UnaryNode
+from penstock.plan.ops import Prefetch, Repeat, Shard, Skip, Take
+from penstock.rewrite.rule import rule
+
+
+@rule(UnaryNode, option="noop_elimination")
+def drop_no_ops(node: UnaryNode) -> Node | None:
+    """Take(-1), Skip(0), Repeat(1), Prefetch(0) and Shard(1, 0) vanish."""
+    match node:
+        case Take(count=-1) | Skip(count=0) | Repeat(count=1) | Prefetch(buffer_size=0) | Shard(num_shards=1):
+            return node.input
+    return None

@@ -1,0 +1,1 @@
+"""Who runs segments: inline (the reference) and threads."""

@@ -1,0 +1,186 @@
+"""Scheduler: one pool of workers for the process; a free worker takes the runnable segment nearest to a consumer."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import threading
+from typing import Protocol
+
+from penstock.runtime.machine import granted_cpus
+
+_EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside a user's function
+
+
+class Runnable(Protocol):
+    """What workers work on: a segment."""
+
+    depth: int
+
+    def runnable(self) -> bool:
+        """Whether `step` has something to do; read without a lock."""
+
+    def step(self) -> bool:
+        """Do one piece of work; False if there was none after all."""
+
+    def abort(self) -> None:
+        """Start nothing any more, and wake everybody who waits."""
+
+
+class Scope:
+    """The segments of one run. Owns their work: after `close` no worker is inside any of them.
+
+    Contract: (1) `add` makes a segment known to the workers; (2) `abort` never blocks and may be called from anywhere,
+    also by the garbage collector inside a worker; (3) `close` aborts and waits until the last worker has left.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.segments: list[Runnable] = []
+        self.workers = 0  # wanted by the segments added so far
+        self.active = 0  # workers inside, counted under the scheduler's lock
+        self.closed = False
+
+    def add(self, segment: Runnable, workers: int) -> None:
+        with self._scheduler.condition:
+            self.segments.append(segment)
+            self.segments.sort(key=lambda s: s.depth)
+            self.workers = max(self.workers, workers)
+            if self.closed:
+                segment.abort()
+                return
+        self._scheduler.serve(self)
+
+    def remove(self, segment: Runnable) -> None:
+        """Forget a segment that has ended (an interleave's input)."""
+        with self._scheduler.condition:
+            if segment in self.segments:
+                self.segments.remove(segment)
+
+    def abort(self) -> None:
+        with self._scheduler.condition:
+            self.closed = True
+            for segment in self.segments:
+                segment.abort()
+            self._scheduler.leave(self)
+
+    def close(self) -> None:
+        self.abort()
+        if on_worker():
+            return  # waiting for ourselves would never end; the worker that called us is the last one to leave
+        with self._scheduler.condition:
+            while self.active:
+                self._scheduler.condition.wait()
+
+
+_local = threading.local()
+
+
+def on_worker() -> bool:
+    """Whether the calling thread is one of the pool's."""
+    return getattr(_local, "worker", False)
+
+
+class Scheduler:
+    """The pool. Threads are started when the first run needs them and end with the last run."""
+
+    def __init__(self, cpus: int) -> None:
+        self._cpus = cpus
+        # reentrant: a garbage collection inside our critical section may close an abandoned run
+        self.condition = threading.Condition(threading.RLock())
+        self._scopes: list[Scope] = []
+        self._threads: set[threading.Thread] = set()
+        self._numbers = itertools.count(1)
+        self._turn = 0
+
+    def serve(self, scope: Scope) -> None:
+        """Let workers work for a scope; start as many as it wants."""
+        with self.condition:
+            if scope not in self._scopes:
+                self._scopes.append(scope)
+            for _ in range(self._wanted() - len(self._threads)):
+                name = f"penstock-worker-{next(self._numbers)}"
+                thread = threading.Thread(target=self._work, name=name, daemon=True)
+                self._threads.add(thread)
+                thread.start()
+            self.condition.notify_all()
+
+    def leave(self, scope: Scope) -> None:
+        """Stop working for a scope; workers that nobody wants any more end."""
+        with self.condition:
+            if scope in self._scopes:
+                self._scopes.remove(scope)
+            self.condition.notify_all()
+
+    def wake(self) -> None:
+        """Something became runnable: one idle worker looks."""
+        with self.condition:
+            self.condition.notify()
+
+    def threads(self) -> int:
+        """Workers alive."""
+        return len(self._threads)
+
+    def _wanted(self) -> int:
+        return max((max(self._cpus, scope.workers) for scope in self._scopes), default=0)
+
+    def _work(self) -> None:
+        _local.worker = True
+        thread = threading.current_thread()
+        while True:
+            with self.condition:
+                while True:
+                    if len(self._threads) > self._wanted():
+                        self._threads.discard(thread)
+                        self.condition.notify_all()
+                        return
+                    found = self._pick()
+                    if found is not None:
+                        break
+                    self.condition.wait()
+                scope, segment = found
+                scope.active += 1
+            try:
+                segment.step()
+            finally:
+                del segment, found
+                with self.condition:
+                    scope.active -= 1
+                    if scope.closed and not scope.active:
+                        self.condition.notify_all()
+                del scope
+
+    def _pick(self) -> tuple[Scope, Runnable] | None:
+        """The runnable segment nearest to its consumer; runs take turns."""
+        count = len(self._scopes)
+        for i in range(count):
+            scope = self._scopes[(self._turn + i) % count]
+            for segment in scope.segments:
+                if segment.runnable():
+                    self._turn += 1
+                    return scope, segment
+        return None
+
+    def shut_down(self) -> None:
+        """At interpreter exit: abort all runs and wait a moment for workers to come home."""
+        with self.condition:
+            scopes = list(self._scopes)
+            threads = list(self._threads)
+        for scope in scopes:
+            scope.abort()
+        for thread in threads:
+            thread.join(_EXIT_PATIENCE)
+
+
+_scheduler: Scheduler | None = None
+_lock = threading.Lock()
+
+
+def scheduler() -> Scheduler:
+    """The process's pool."""
+    global _scheduler
+    with _lock:
+        if _scheduler is None:
+            _scheduler = Scheduler(granted_cpus())
+            atexit.register(_scheduler.shut_down)
+        return _scheduler

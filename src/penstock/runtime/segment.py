@@ -1,0 +1,295 @@
+"""Segment: the part of a plan between two hand-overs, run ahead of its consumer by the pool's workers.
+
+Any free worker takes a step: it pulls the next task from upstream (one worker at a time), does the work (many at a
+time), and leaves the result under the task's ticket. The consumer takes results in ticket order. What has been made and
+not been taken is bounded in bytes, apart from the number of workers, so that one slow element does not idle the others.
+
+A worker that waits for an upstream segment's next result works for that segment meanwhile. Waiting thus always is for
+work that some thread is doing, and a pool of any size cannot deadlock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.block.block import Block
+from penstock.physical.stage import Stage, State
+from penstock.physical.transform import Outcome
+from penstock.runtime.instrument import Instrument
+from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+
+
+Ranges = list[tuple[int, int]]  # (first, count) of elements
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A piece of work. Several tasks may fill one result: they share its ticket.
+
+    `after` is the upstream state behind the result, with the ticket's last task; `span` the (first, count) of the
+    upstream elements this task takes.
+    """
+
+    ticket: int
+    payload: Any
+    after: State
+    span: tuple[int, int]
+
+
+class Work(ABC):
+    """What a segment does: `pull` by one worker at a time, `run` by many."""
+
+    label: str
+    where: str | None
+    upstream: Stage
+
+    @abstractmethod
+    def pull(self) -> Task | None:
+        """The next task in order, or None at the end."""
+
+    @abstractmethod
+    def run(self, task: Task) -> Outcome | None:
+        """Do it; None while other tasks of the ticket are missing. Errors are part of the Outcome, never raised."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """The state behind all tasks pulled so far."""
+
+    @abstractmethod
+    def restore(self, state: State, done: Ranges) -> None:
+        """Continue from a state, leaving out the upstream elements in `done`, counted from there.
+
+        Only a segment in free order has such elements; its upstream is a `Without`.
+        """
+
+    def close(self) -> None:
+        self.upstream.close()
+
+
+class Segment(Stage):
+    """A Stage whose results are made ahead. See the module for how."""
+
+    def __init__(
+        self,
+        work: Work,
+        scheduler: Scheduler,
+        scope: Scope,
+        instrument: Instrument,
+        *,
+        parallelism: int,
+        ordered: bool,
+        depth: int,
+        max_bytes: int,
+        max_elements: int = -1,
+    ) -> None:
+        super().__init__(work.label, (work.upstream,), work.where)
+        self.depth = depth
+        self._work = work
+        self._scheduler = scheduler
+        self._scope = scope
+        self._instrument = instrument
+        self._parallelism = parallelism
+        self._ordered = ordered
+        self._max_bytes = max_bytes
+        self._max_elements = max_elements
+        self._changed = threading.Condition(threading.RLock())  # reentrant: see Scheduler
+        self._results: dict[int, Outcome] = {}
+        self._after: dict[int, State] = {}
+        self._spans: dict[int, list[int]] = {}
+        self._delivered: set[int] = set()  # tickets beyond `_next`, in free order
+        self._next = 0  # the first ticket not delivered
+        self._tickets = 0  # tickets begun
+        self._bytes = 0
+        self._elements = 0
+        self._mean = 0.0  # bytes of a result
+        self._busy = 0
+        self._pulling = False
+        self._ended = False
+        self._closed = False
+        self._started = False
+        self._failed = False
+        self._error: BaseException | None = None
+        self._before: State = work.state()  # upstream state before ticket `_next`
+        self._base = 0  # number of the upstream element that comes first there
+
+    # -- the workers' side
+
+    def runnable(self) -> bool:
+        return not (self._ended or self._closed or self._pulling) and self._busy < self._parallelism and self._room()
+
+    def _room(self) -> bool:
+        waiting = self._tickets - self._next - len(self._delivered)
+        if waiting == 0:
+            return True
+        if 0 <= self._max_elements <= self._elements:
+            return False
+        in_work = waiting - len(self._results)
+        return self._bytes + in_work * self._mean < self._max_bytes
+
+    def step(self) -> bool:
+        with self._changed:
+            if not self.runnable():
+                return False
+            self._pulling = True
+            self._busy += 1
+        started = time.perf_counter()
+        task, outcome = None, None
+        try:
+            task = self._work.pull()
+        except BaseException as error:  # reaches the consumer in its turn
+            outcome = Outcome(None, error)
+        if task is None:
+            self._finish(outcome)
+            return True
+        with self._changed:
+            self._begin(task)
+        self._scheduler.wake()  # another worker may pull while this one works
+        try:
+            outcome = self._work.run(task)
+        except BaseException as error:
+            outcome = Outcome(None, error)
+        self._instrument.span(self.label, started, time.perf_counter())
+        ticket = task.ticket
+        del task
+        with self._changed:
+            self._busy -= 1
+            if outcome is not None:
+                self._store(ticket, outcome)
+            self._changed.notify_all()
+        return True
+
+    def _begin(self, task: Task) -> None:
+        self._pulling = False
+        self._tickets = max(self._tickets, task.ticket + 1)
+        first, count = task.span
+        span = self._spans.setdefault(task.ticket, [first, 0])
+        span[1] += count
+        if task.after is not None:
+            self._after[task.ticket] = task.after
+        self._changed.notify_all()
+
+    def _finish(self, failure: Outcome | None) -> None:
+        with self._changed:
+            self._pulling = False
+            self._busy -= 1
+            self._ended = True
+            if failure is not None:
+                self._spans[self._tickets] = [self._base, 0]
+                self._store(self._tickets, failure)
+                self._tickets += 1
+            self._changed.notify_all()
+
+    def _store(self, ticket: int, outcome: Outcome) -> None:
+        self._results[ticket] = outcome
+        if outcome.block is not None:
+            nbytes = outcome.block.nbytes
+            self._bytes += nbytes
+            self._elements += outcome.block.size
+            self._mean = nbytes if not self._mean else 0.9 * self._mean + 0.1 * nbytes
+        if outcome.error is not None:
+            self._ended = True  # nothing behind an error is ever delivered
+
+    # -- the consumer's side
+
+    def start(self) -> None:
+        """Let workers begin before anybody asks."""
+        if not self._started:
+            self._started = True
+            self._scope.add(self, self._parallelism)
+
+    def ready(self) -> bool:
+        """Whether `next` returns without waiting."""
+        return self._head() is not None or self._exhausted()
+
+    def _head(self) -> int | None:
+        if self._next in self._results:
+            return self._next
+        if not self._ordered and self._results:
+            return min(self._results)
+        return None
+
+    def _exhausted(self) -> bool:
+        return self._closed or (self._ended and not self._busy and not self._results)
+
+    def next(self, want: int) -> Block | None:
+        self.start()
+        helper = on_worker()
+        while not self._failed:
+            with self._changed:
+                while (ticket := self._head()) is None and not self._exhausted():
+                    if helper and self.runnable():
+                        break
+                    self._changed.wait()
+                outcome = None if ticket is None else self._deliver(ticket)
+                exhausted = outcome is None and self._exhausted()
+            if outcome is None:
+                if exhausted:
+                    self._scope.remove(self)
+                    return None
+                self.step()
+                continue
+            self._scheduler.wake()  # there is room again
+            if outcome.error is not None:
+                self._error, self._failed = outcome.error, True
+            if outcome.block is not None:
+                return outcome.block
+        error, self._error = self._error, None
+        if error is None:
+            return None
+        try:
+            raise error
+        finally:
+            del error
+
+    def _deliver(self, ticket: int) -> Outcome:
+        outcome = self._results.pop(ticket)
+        if outcome.block is not None:
+            self._bytes -= outcome.block.nbytes
+            self._elements -= outcome.block.size
+        self._delivered.add(ticket)
+        while self._next in self._delivered:
+            self._delivered.discard(self._next)
+            self._base += self._spans.pop(self._next, (0, 0))[1]
+            self._before = self._after.pop(self._next, self._before)
+            self._next += 1
+        return outcome
+
+    # -- both
+
+    def state(self) -> State:
+        with self._changed:
+            spans = [self._spans[ticket] for ticket in sorted(self._delivered)]
+            return [self._before, [[first - self._base, count] for first, count in spans]]
+
+    def restore(self, state: State) -> None:
+        below, done = state
+        self._work.restore(below, [(first, count) for first, count in done])
+        self._before = self._work.state()
+
+    def abort(self) -> None:
+        with self._changed:
+            self._closed = self._ended = True
+            self._results.clear()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wait until no worker is inside, then let go of everything upstream."""
+        self.abort()
+        for stage in _segments_below(self._work.upstream):
+            stage.abort()  # so that a worker waiting for them comes out
+        self._scope.remove(self)
+        with self._changed:
+            while self._busy:
+                self._changed.wait()
+        self._work.close()
+
+
+def _segments_below(stage: Stage) -> list[Segment]:
+    found = [stage] if isinstance(stage, Segment) else []
+    for below in stage.inputs:
+        found.extend(_segments_below(below))
+    return found

@@ -1,0 +1,275 @@
+"""The two kinds of work segments do: Blocks through transforms, and batches filled by several workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.arena import ARENA
+from penstock.block.block import Block, concat_blocks
+from penstock.block.column import Column, DenseColumn, concat
+from penstock.block.origin import concat_origins
+from penstock.block.structure import Structure
+from penstock.errors import Context, PenstockError, annotate
+from penstock.physical.executor import BatchTask
+from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stages.batch import stack_block, stack_column
+from penstock.physical.transform import Outcome, Transform, run_all
+from penstock.runtime.pace import Pace
+from penstock.runtime.segment import Ranges, Task, Work
+from penstock.runtime.without import Without
+from penstock.trace.graph import Allocate
+
+
+class BlockWork(Work):
+    """Each upstream Block through the transforms; without transforms, reading ahead."""
+
+    def __init__(
+        self, upstream: Stage, transforms: Sequence[Transform], pace: Pace, label: str, where: str | None
+    ) -> None:
+        self.upstream = upstream
+        self.label = label
+        self.where = where
+        self._transforms = transforms
+        self._pace = pace
+        self._count = 0
+        self._ticket = 0
+
+    def pull(self) -> Task | None:
+        started = time.perf_counter()
+        block = self.upstream.next(self._pace.want)
+        if block is None:
+            return None
+        first = self._count
+        self._count += block.size
+        if not self._transforms:
+            self._pace.observe(block.size, time.perf_counter() - started, block.nbytes)
+        self._ticket += 1
+        return Task(self._ticket - 1, block, self.upstream.state(), (first, block.size))
+
+    def run(self, task: Task) -> Outcome:
+        block: Block = task.payload
+        if not self._transforms:
+            return Outcome(block)
+        started = time.perf_counter()
+        outcome = run_all(self._transforms, block, task.span[0])
+        nbytes = block.nbytes if outcome.block is None else max(block.nbytes, outcome.block.nbytes)
+        self._pace.observe(block.size, time.perf_counter() - started, nbytes)
+        return outcome
+
+    def state(self) -> State:
+        return self.upstream.state()
+
+    def restore(self, state: State, done: Ranges) -> None:
+        self.upstream.restore(Without.merged(state, done) if done else state)
+
+
+class BatchWork(Work):
+    """Batches whose rows several workers write at once, straight into the batch's memory."""
+
+    def __init__(self, upstream: Stage, transforms: Sequence[Transform], batch: BatchTask, pace: Pace) -> None:
+        self.upstream = upstream
+        self.label = " · ".join([*(transform.label for transform in transforms), batch.label])
+        self.where = transforms[-1].where if transforms else batch.where
+        self._transforms = transforms
+        self._spec = batch
+        self._pace = pace
+        self._cursor = Cursor(upstream)
+        self._count = 0
+        self._ticket = 0
+        self._filling: Filling | None = None
+        self._ended = False
+
+    def pull(self) -> Task | None:
+        if self._ended:
+            return None
+        filling = self._filling or Filling(self._spec, self._count)
+        want = min(self._pace.want, self._spec.size - filling.planned)
+        try:
+            more = self._cursor.fill(want)
+            block = self._cursor.take_available(want) if more else None
+        except Exception as error:  # in its place: behind the rows that came before it
+            self._ended = True
+            return self._task(filling.close(error), None, (self._count, 0))
+        if block is None:
+            self._ended = True
+            if not filling.planned:
+                return None
+            return self._task(filling.close(None), self._cursor.state(), (self._count, 0))
+        first = self._count
+        self._count += block.size
+        piece = filling.plan(block, first)
+        if filling.planned < self._spec.size:
+            self._filling = filling
+            return self._task(piece, None, (first, block.size))
+        filling.closed = True
+        self._filling = None
+        task = self._task(piece, self._cursor.state(), (first, block.size))
+        self._ticket += 1
+        return task
+
+    def _task(self, piece: Piece, after: State, span: tuple[int, int]) -> Task:
+        return Task(self._ticket, piece, after, span)
+
+    def run(self, task: Task) -> Outcome | None:
+        piece: Piece = task.payload
+        if piece.block is not None:
+            started = time.perf_counter()
+            outcome = run_all(self._transforms, piece.block, piece.first, piece.allocate)
+            nbytes = 0 if outcome.block is None else outcome.block.nbytes
+            self._pace.observe(piece.block.size, time.perf_counter() - started, nbytes)
+            piece.put(outcome)
+        return piece.filling.finish_piece()
+
+    def state(self) -> State:
+        return self._cursor.state()
+
+    def restore(self, state: State, done: Ranges) -> None:
+        below, offset = state
+        if done:
+            below = Without.merged(below, [(first + offset, count) for first, count in done])
+        self._cursor.restore([below, offset])
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+class Piece:
+    """Some rows of a batch: what one task computes."""
+
+    __slots__ = ("block", "filling", "first", "row")
+
+    def __init__(self, filling: Filling, block: Block | None, first: int, row: int) -> None:
+        self.filling = filling
+        self.block = block
+        self.first = first
+        self.row = row
+
+    def allocate(self, leaf: int) -> Allocate:
+        assert self.block is not None
+        rows = self.block.size
+
+        def place(shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
+            return self.filling.place(leaf, self.row, rows, shape, np.dtype(dtype))
+
+        return place
+
+    def put(self, outcome: Outcome) -> None:
+        if outcome.error is not None:
+            rows = 0 if outcome.block is None else outcome.block.size
+            self.filling.fail(self.row + rows, outcome.error)
+        elif outcome.block is not None:
+            self.filling.put(self.row, outcome.block)
+
+
+class Filling:
+    """A batch in the making. Thread-safe; complete when all its pieces are, whatever the order they end in."""
+
+    def __init__(self, spec: BatchTask, first: int) -> None:
+        self._spec = spec
+        self._first = first
+        self._lock = threading.Lock()
+        self._arrays: dict[int, np.ndarray] = {}
+        self._pieces: list[tuple[int, Block]] = []
+        self._errors: list[tuple[int, BaseException]] = []
+        self._pending = 0
+        self.planned = 0
+        self.closed = False
+
+    def plan(self, block: Block, first: int) -> Piece:
+        piece = Piece(self, block, first, self.planned)
+        self.planned += block.size
+        self._pending += 1
+        return piece
+
+    def close(self, error: BaseException | None) -> Piece:
+        """No further rows: the input has ended, or failed."""
+        self._pending += 1
+        self.closed = True
+        if error is not None:
+            annotate(error, Context(stage=self._spec.label, where=self._spec.where))
+            self._errors.append((self.planned, error))
+        return Piece(self, None, self._first, self.planned)
+
+    def fail(self, row: int, error: BaseException) -> None:
+        with self._lock:
+            self._errors.append((row, error))
+
+    def place(self, leaf: int, row: int, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+        """Memory of the batch for some rows, if the batch's are of this shape."""
+        if dtype.hasobject:
+            return None
+        with self._lock:
+            array = self._arrays.get(leaf)
+            if array is None:
+                array = self._arrays[leaf] = ARENA.empty((self._spec.size, *shape), dtype)
+        if array.shape[1:] != shape or array.dtype != dtype:
+            return None
+        return array[row : row + rows]
+
+    def put(self, row: int, block: Block) -> None:
+        """Write the rows a task computed, where they are not in the batch's memory already."""
+        columns = [self._written(leaf, row, column) for leaf, column in enumerate(block.columns)]
+        written = Block(block.structure, columns, block.size, block.origin)
+        with self._lock:
+            self._pieces.append((row, written))
+
+    def _written(self, leaf: int, row: int, column: Column) -> Column:
+        values: Any
+        if isinstance(column, DenseColumn):
+            values, shape, dtype = column.array, column.array.shape[1:], column.array.dtype
+        else:
+            values = getattr(column, "items", None)
+            first = values[0] if values else None
+            if not isinstance(first, np.ndarray) or any(item.shape != first.shape for item in values):
+                return column
+            shape, dtype = first.shape, first.dtype
+        place = self.place(leaf, row, len(column), shape, dtype)
+        if place is None:
+            return column
+        if isinstance(values, list):
+            for i, item in enumerate(values):
+                place[i] = item
+        elif values.ctypes.data != place.ctypes.data:
+            place[...] = values
+        return DenseColumn(place)
+
+    def finish_piece(self) -> Outcome | None:
+        """The batch, when this was the last piece."""
+        with self._lock:
+            self._pending -= 1
+            if self._pending or not self.closed:
+                return None
+        if self._errors:
+            return Outcome(None, min(self._errors, key=lambda found: found[0])[1])
+        if not self._pieces or (self.planned < self._spec.size and self._spec.drop_remainder):
+            return Outcome(None)
+        try:
+            return Outcome(self._assembled())
+        except PenstockError as error:
+            annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
+            return Outcome(None, error)
+
+    def _assembled(self) -> Block:
+        blocks = [block for _, block in sorted(self._pieces, key=lambda piece: piece[0])]
+        first = blocks[0]
+        if any(block.structure != first.structure for block in blocks):
+            return stack_block(concat_blocks(blocks))
+        columns = [self._leaf(leaf, blocks, first.structure) for leaf in range(len(first.columns))]
+        origin = concat_origins([block.origin for block in blocks])
+        return Block(first.structure, columns, 1, None if origin is None else origin.batched(len(origin)))
+
+    def _leaf(self, leaf: int, blocks: list[Block], structure: Structure) -> Column:
+        columns = [block.columns[leaf] for block in blocks]
+        array = self._arrays.get(leaf)
+        if array is not None and all(
+            isinstance(column, DenseColumn) and np.may_share_memory(column.array, array) for column in columns
+        ):
+            return DenseColumn(array[: self.planned][None])
+        return stack_column(concat(columns), structure.paths()[leaf])
+
+

@@ -1,0 +1,150 @@
+"""Sources that sit in memory: ranges, single elements, and slices of arrays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
+from penstock.block.leaf import as_leaf
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import LEAF, Structure
+from penstock.errors import InvalidArgumentError
+from penstock.sources.source import Reader, Source
+
+
+class _Cursor(Reader):
+    """A pass over anything that can cut rows `start` to `stop` out of itself."""
+
+    def __init__(self, source: _Sliced, at: int) -> None:
+        self._source = source
+        self._at = at
+
+    def read(self, max_elements: int) -> Block | None:
+        start = self._at
+        stop = min(start + max_elements, self._source.cardinality)
+        if start >= stop:
+            return None
+        self._at = stop
+        return self._source.rows(start, stop)
+
+    def position(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class _Sliced(Source):
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Block:
+        """The elements from number `start` up to, not including, number `stop`."""
+
+    def open(self, position: int | None = None) -> Reader:
+        return _Cursor(self, position or 0)
+
+
+@dataclass(frozen=True)
+class RangeSource(_Sliced):
+    """The integers of a Python range, in a chosen dtype."""
+
+    range: range
+    dtype: np.dtype
+
+    @property
+    def label(self) -> str:
+        return f"range({self.range.start}, {self.range.stop}, {self.range.step})"
+
+    @property
+    def spec(self) -> TensorSpec:
+        return TensorSpec((), self.dtype)
+
+    @property
+    def cardinality(self) -> int:
+        return len(self.range)
+
+    def rows(self, start: int, stop: int) -> Block:
+        first = self.range.start + start * self.range.step
+        last = self.range.start + stop * self.range.step
+        return Block.single(DenseColumn(np.arange(first, last, self.range.step, self.dtype)))
+
+
+@dataclass(frozen=True, eq=False)
+class ArraysSource(_Sliced):
+    """Slices along axis 0 of the columns a user gave as arrays; nothing is copied but byte strings."""
+
+    structure: Structure
+    columns: tuple[Column, ...] = field(repr=False)
+    size: int
+    name: str = "from_tensor_slices"
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def spec(self) -> Any:
+        return self.structure.build([column.spec() for column in self.columns])
+
+    @property
+    def cardinality(self) -> int:
+        return self.size
+
+    def rows(self, start: int, stop: int) -> Block:
+        return Block(self.structure, [column.slice(start, stop) for column in self.columns], stop - start)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that a user's function cannot write through: the array is read again in the next epoch."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
+    """Elements are slices along the first axis of each leaf."""
+    columns: list[Column] = []
+    sizes: list[int] = []
+    for path, leaf in zip(structure.paths(), leaves, strict=True):
+        value = as_leaf(leaf)
+        where = f" {path}" if path else ""
+        if not isinstance(value, np.ndarray):
+            message = f"from_tensor_slices cuts along the first axis; component{where} is a scalar: {value!r:.60}."
+            raise InvalidArgumentError(message, hint="For one element as it is, use from_tensors.")
+        if value.dtype == object:
+            flat = value.reshape(-1).tolist()
+            columns.append(BytesColumn.from_values(flat, value.shape[1:]))
+        else:
+            columns.append(DenseColumn(_read_only(value)))
+        sizes.append(len(value))
+    if len(set(sizes)) > 1:
+        named = ", ".join(f"{p or 'value'} has {n}" for p, n in zip(structure.paths(), sizes, strict=True))
+        message = f"All components need the same extent along the first axis: {named}."
+        raise InvalidArgumentError(message)
+    if not sizes:
+        message = "from_tensor_slices needs at least one component."
+        raise InvalidArgumentError(message)
+    return ArraysSource(structure, tuple(columns), sizes[0])
+
+
+def single_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
+    """One element that is the given nest."""
+    columns = []
+    for leaf in leaves:
+        value = as_leaf(leaf)
+        column = column_of([value])
+        if isinstance(column, DenseColumn):
+            column = DenseColumn(_read_only(column.array))
+        columns.append(column)
+    return ArraysSource(structure, tuple(columns), 1, "from_tensors")
+
+
+def strings_source(values: Sequence[str], name: str) -> ArraysSource:
+    """Elements are texts, as UTF-8 bytes."""
+    column = BytesColumn.from_values([value.encode() for value in values])
+    return ArraysSource(LEAF, (column,), len(values), name)

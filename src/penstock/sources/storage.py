@@ -1,0 +1,173 @@
+"""Where bytes live: one set of functions over local paths and URLs.
+
+A path is local unless it starts with `scheme://`; only then fsspec is loaded. Nothing here knows file formats.
+"""
+
+from __future__ import annotations
+
+import glob as local_glob
+import mmap
+import os
+import re
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError, NotFoundError
+
+Path = str | os.PathLike[str]
+
+_URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+
+
+def as_path(path: Any) -> str:
+    """The path as text; raises InvalidTypeError for what is neither text, bytes nor os.PathLike.
+
+    >>> as_path(b"data/train.tfrecord")
+    'data/train.tfrecord'
+    """
+    try:
+        return os.fsdecode(path)
+    except TypeError as error:
+        message = f"A file is named by text or an os.PathLike, got {type(path).__name__}."
+        raise InvalidTypeError(message, hint='Pass a path such as "data/train.tfrecord" or a URL.') from error
+
+
+def is_url(path: Path) -> bool:
+    """Whether `path` is a URL, that is, served by fsspec.
+
+    >>> is_url("s3://bucket/key"), is_url("data/train.tfrecord")
+    (True, False)
+    """
+    return _URL.match(as_path(path)) is not None
+
+
+def glob(pattern: Path) -> list[str]:
+    r"""The files that match `pattern` (`*`, `?`, `[...]`, `**` for any depth), sorted by name.
+
+    A path that exists matches itself, whatever characters it holds. Raises NotFoundError when nothing matches.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "b.txt").write_text("b"), (folder / "a.txt").write_text("a")
+    >>> [pathlib.Path(name).name for name in glob(folder / "*.txt")]
+    ['a.txt', 'b.txt']
+    """
+    name = as_path(pattern)
+    if is_url(name):
+        system, inner = _file_system(name)
+        found = [inner] if system.isfile(inner) else [path for path in system.glob(inner) if not system.isdir(path)]
+        matches = [_full_name(system, path) for path in found]
+    elif os.path.isfile(name):
+        return [name]
+    else:
+        found = local_glob.glob(name, recursive=True)
+        matches = [path for path in found if not os.path.isdir(path)]
+    if not matches:
+        message = f"No files matched pattern {name!r}."
+        raise NotFoundError(message, hint=_where_relative(name, "The pattern"))
+    return sorted(matches)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or directory at `path`."""
+    name = as_path(path)
+    if is_url(name):
+        system, inner = _file_system(name)
+        return bool(system.exists(inner))
+    return os.path.exists(name)
+
+
+def size(path: Path) -> int:
+    """The length of a file in bytes. Raises NotFoundError."""
+    name = as_path(path)
+    try:
+        if is_url(name):
+            system, inner = _file_system(name)
+            return int(system.size(inner))
+        return os.stat(name).st_size
+    except FileNotFoundError as error:
+        raise _missing(name) from error
+
+
+def open_read(path: Path) -> BinaryIO:
+    """A binary file to read from its start. Raises NotFoundError."""
+    name = as_path(path)
+    try:
+        if is_url(name):
+            system, inner = _file_system(name)
+            return cast(BinaryIO, system.open(inner, "rb"))
+        return open(name, "rb")
+    except FileNotFoundError as error:
+        raise _missing(name) from error
+    except IsADirectoryError as error:
+        raise _directory(name) from error
+
+
+def open_write(path: Path) -> BinaryIO:
+    """A new binary file, replacing one of that name. Raises NotFoundError where its directory is missing."""
+    name = as_path(path)
+    try:
+        if is_url(name):
+            system, inner = _file_system(name)
+            return cast(BinaryIO, system.open(inner, "wb"))
+        return open(name, "wb")
+    except FileNotFoundError as error:
+        message = f"The directory of {name!r} does not exist."
+        raise NotFoundError(message, hint="Create it first: pathlib.Path(...).mkdir(parents=True).") from error
+
+
+def map_file(path: Path) -> np.ndarray:
+    """A local file as a read-only uint8 array (bytes,), mapped into memory and read only where it is looked at.
+
+    The array stays valid after the file is deleted; a file cut short while mapped makes its readers crash, so files
+    must not be rewritten in place while a pipeline reads them.
+    """
+    name = as_path(path)
+    try:
+        with open(name, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:  # no operating system maps an empty file
+                return np.frombuffer(b"", np.uint8)
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except FileNotFoundError as error:
+        raise _missing(name) from error
+    except IsADirectoryError as error:
+        raise _directory(name) from error
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    import fsspec
+
+    try:
+        system, inner = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        scheme = url.split("://", 1)[0].split("::")[-1]
+        extra = _EXTRAS.get(scheme)
+        hint = f"Install penstock[{extra}]." if extra else str(error)
+        message = f"Reading {scheme}:// needs a package that is not installed."
+        raise MissingDependencyError(message, hint=hint) from error
+    except ValueError as error:
+        message = f"{url!r} names a protocol that fsspec does not know: {error}"
+        raise InvalidArgumentError(message) from error
+    return system, inner
+
+
+def _full_name(system: Any, path: str) -> str:
+    return str(system.unstrip_protocol(path))
+
+
+def _missing(name: str) -> NotFoundError:
+    message = f"There is no file {name!r}."
+    return NotFoundError(message, hint=_where_relative(name, "The path"), file=name)
+
+
+def _directory(name: str) -> InvalidArgumentError:
+    message = f"{name!r} is a directory, and a file was asked for."
+    return InvalidArgumentError(message, hint='Name its files with a pattern such as "directory/*".')
+
+
+def _where_relative(name: str, what: str) -> str | None:
+    if is_url(name) or os.path.isabs(name):
+        return None
+    return f"{what} is relative to the current directory, {os.getcwd()}."

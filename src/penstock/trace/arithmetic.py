@@ -1,0 +1,148 @@
+"""numpy arithmetic as primitives: the universal functions whose result for an array equals that for each element.
+
+Only operations with one exactly defined result are here: they give the same bits for a scalar and inside a long array.
+numpy's exp, log, power and trigonometry do not promise that, and its reductions add in an order that depends on length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.column import Column, DenseColumn, column_of
+from penstock.block.spec import TensorSpec
+from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
+
+_EXACT = """
+add subtract multiply divide floor_divide remainder negative positive absolute sqrt square sign floor ceil trunc rint
+greater greater_equal less less_equal equal not_equal logical_and logical_or logical_xor logical_not
+bitwise_and bitwise_or bitwise_xor invert left_shift right_shift minimum maximum fmin fmax isnan isfinite isinf
+""".split()
+
+UFUNCS: dict[np.ufunc, Primitive] = {}
+
+
+def _probe(spec: Any) -> Any:
+    """A tiny stand-in whose dtype and rank behave like the operand's."""
+    if isinstance(spec, Const):
+        return spec.value
+    if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
+        raise NotTraceable("arithmetic on a value that is no numeric array")
+    return np.ones((1,) * len(spec.shape), spec.dtype)[()]
+
+
+def broadcast(shapes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:
+    """numpy's broadcasting with unknown extents; an unknown beside a 1 stays unknown."""
+    rank = max(map(len, shapes))
+    found: list[int | None] = []
+    for axis in range(-rank, 0):
+        extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        if len(extents) > 1 and None not in extents:
+            raise NotTraceable("shapes that do not broadcast")
+        known = [extent for extent in extents if extent is not None]
+        found.append(known[0] if known else (None if extents else 1))
+    return tuple(found)
+
+
+def _shape(spec: Any) -> tuple[int | None, ...]:
+    return np.shape(spec.value) if isinstance(spec, Const) else spec.shape
+
+
+def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
+    probes = [_probe(spec) for spec in specs]
+    try:
+        with np.errstate(all="ignore"):
+            dtype = np.asarray(ufunc(*probes)).dtype
+    except Exception as error:  # the real elements decide whether this is an error, on the user's own line
+        raise NotTraceable(f"{ufunc.__name__} of these dtypes: {error}") from None
+    if dtype == object:
+        raise NotTraceable(f"{ufunc.__name__} gives Python objects")
+    return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
+
+
+def _aligned(operands: Sequence[Any]) -> list[Any] | None:
+    """Arrays with the elements along axis 0 that broadcast as the elements do; None where a column is a list."""
+    arrays = []
+    ranks = []
+    for operand in operands:
+        if isinstance(operand, Const):
+            ranks.append(np.ndim(operand.value))
+        elif isinstance(operand, DenseColumn):
+            ranks.append(operand.array.ndim - 1)
+        else:
+            return None
+    rank = max(ranks)
+    for operand, own in zip(operands, ranks, strict=True):
+        if isinstance(operand, Const):
+            arrays.append(operand.value)
+        else:
+            shape = operand.array.shape
+            arrays.append(operand.array.reshape(shape[0], *(1,) * (rank - own), *shape[1:]))
+    return arrays
+
+
+def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate | None) -> list[Column]:
+    arrays = _aligned(operands)
+    if arrays is not None:
+        if allocate is None:
+            return [DenseColumn(ufunc(*arrays))]
+        shape = np.broadcast_shapes(*[np.shape(array) for array in arrays])
+        dtype = np.asarray(ufunc(*[a[:1] if isinstance(a, np.ndarray) and a.ndim else a for a in arrays])).dtype
+        place = allocate(shape[1:], dtype)
+        return [DenseColumn(ufunc(*arrays, out=place) if place is not None else ufunc(*arrays))]
+    values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
+    return [column_of([ufunc(*row) for row in zip(*values, strict=True)])]
+
+
+def _make(ufunc: np.ufunc) -> Primitive:
+    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+        return _rule(ufunc, specs)
+
+    def run(
+        operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+    ) -> list[Column]:
+        return _run(ufunc, operands, rows, allocate)
+
+    return Primitive(ufunc.__name__, rule, run)
+
+
+for _name in _EXACT:
+    _ufunc = getattr(np, _name)
+    UFUNCS[_ufunc] = _make(_ufunc)
+
+
+def _astype_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+    _probe(specs[0])
+    return [TensorSpec(specs[0].shape, params["dtype"])]
+
+
+def _astype_run(
+    operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+) -> list[Column]:
+    column = operands[0]
+    if isinstance(column, DenseColumn):
+        return [DenseColumn(column.array.astype(params["dtype"]))]
+    return [column_of([value.astype(params["dtype"]) for value in column.values()])]
+
+
+ASTYPE = Primitive("astype", _astype_rule, _astype_run)
+
+
+def _where_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+    dtype = np.where(*[_probe(spec) for spec in specs]).dtype
+    return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
+
+
+def _where_run(
+    operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+) -> list[Column]:
+    arrays = _aligned(operands)
+    if arrays is not None:
+        return [DenseColumn(np.where(*arrays))]
+    values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
+    return [column_of([np.where(*row) for row in zip(*values, strict=True)])]
+
+
+WHERE = Primitive("where", _where_rule, _where_run)

@@ -1,0 +1,153 @@
+"""Graph: what a function does to one element, as primitives in order; run over the columns of a whole Block.
+
+The shape is that of JAX's autodidax: a primitive, `bind`, a stand-in value, a list of equations, an evaluator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from penstock.block.column import Column
+from penstock.block.spec import LeafSpec
+from penstock.block.structure import Structure
+
+
+class NotTraceable(BaseException):  # noqa: N818 - control flow, not an error: user code must not catch it
+    """The function did something a stand-in value cannot follow; the text says what."""
+
+
+class Allocate(Protocol):
+    """Gives memory for the rows of one output, already in their final place; None where there is none."""
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A value in a graph: input number `index` (equation -1), or output `index` of an equation."""
+
+    equation: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A value that is the same for every element."""
+
+    value: Any
+
+
+Operand = Ref | Const
+
+Rule = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[LeafSpec]]
+Run = Callable[[Sequence[Any], Mapping[str, Any], int, Allocate | None], Sequence[Column]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Primitive:
+    """A named operation on elements that is also known on Blocks.
+
+    `rule(specs, params)` gives the specs of the results from those of the operands (a `Const` stands for itself), and
+    may raise NotTraceable. `run(operands, params, rows, allocate)` computes them for all rows: operands are Columns or
+    Consts; `allocate` offers memory for the first result and need not be used.
+    """
+
+    name: str
+    rule: Rule
+    run: Run
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    primitive: Primitive
+    operands: tuple[Operand, ...]
+    params: Mapping[str, Any]
+    specs: tuple[LeafSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A function of one element: `structure.build(outputs)` from the leaves of the input."""
+
+    inputs: tuple[LeafSpec, ...]
+    equations: tuple[Equation, ...]
+    outputs: tuple[Operand, ...]
+    structure: Structure
+
+    def spec_of(self, operand: Operand) -> Any:
+        if isinstance(operand, Const):
+            return operand
+        return self.inputs[operand.index] if operand.equation < 0 else self.equations[operand.equation].specs[operand.index]
+
+    def run(
+        self, columns: Sequence[Column], rows: int, allocate: Callable[[int], Allocate] | None = None
+    ) -> list[Column]:
+        """The output columns for `rows` elements; `allocate(k)` offers memory for output k."""
+        places = {}
+        if allocate is not None:
+            for k, output in enumerate(self.outputs):
+                if isinstance(output, Ref) and output.index == 0:
+                    places.setdefault(output.equation, allocate(k))
+        last = self._last_uses()
+        results: dict[int, Sequence[Column] | None] = {}
+
+        def value(operand: Operand) -> Any:
+            if isinstance(operand, Const):
+                return operand
+            if operand.equation < 0:
+                return columns[operand.index]
+            found = results[operand.equation]
+            assert found is not None
+            return found[operand.index]
+
+        for i, equation in enumerate(self.equations):
+            operands = [value(operand) for operand in equation.operands]
+            results[i] = equation.primitive.run(operands, equation.params, rows, places.get(i))
+            for done in last.get(i, ()):
+                results[done] = None  # large intermediates go as soon as nobody needs them
+        return [value(output) for output in self.outputs]
+
+    def _last_uses(self) -> dict[int, list[int]]:
+        kept = {output.equation for output in self.outputs if isinstance(output, Ref)}
+        last: dict[int, int] = {}
+        for i, equation in enumerate(self.equations):
+            for operand in equation.operands:
+                if isinstance(operand, Ref) and operand.equation >= 0 and operand.equation not in kept:
+                    last[operand.equation] = i
+        found: dict[int, list[int]] = {}
+        for equation_index, at in last.items():
+            found.setdefault(at, []).append(equation_index)
+        return found
+
+    def describe(self) -> str:
+        """The primitives in order, for `explain`."""
+        return " → ".join(equation.primitive.name for equation in self.equations) or "identity"
+
+
+@dataclass(slots=True)
+class GraphBuilder:
+    """Collects equations while a function runs on stand-in values."""
+
+    inputs: tuple[LeafSpec, ...]
+    equations: list[Equation] = field(default_factory=list)
+
+    def bind(self, primitive: Primitive, operands: Sequence[Operand], params: Mapping[str, Any]) -> list[Ref]:
+        specs = [self._spec(operand) for operand in operands]
+        found = tuple(primitive.rule(specs, params))
+        self.equations.append(Equation(primitive, tuple(operands), params, found))
+        return [Ref(len(self.equations) - 1, k) for k in range(len(found))]
+
+    def _spec(self, operand: Operand) -> Any:
+        if isinstance(operand, Const):
+            return operand
+        return self.inputs[operand.index] if operand.equation < 0 else self.equations[operand.equation].specs[operand.index]
+
+    def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
+        return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure)

@@ -1,0 +1,152 @@
+"""May a function be run on stand-ins and a Block at a time without anybody noticing? Decided from its bytecode.
+
+Allowed is only what is known: arithmetic, primitives, numpy's exact functions, a few builtins, constants and helper
+functions that pass the same test. Anything else (print, global state, an unknown library) and the function runs per
+element as written. Whether it branches on data is found when it is traced.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+from collections.abc import Callable
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from penstock.trace.arithmetic import UFUNCS
+
+_BUILTINS = {
+    getattr(builtins, name)
+    for name in "len range tuple dict list zip enumerate abs int float bool bytes str isinstance reversed min max".split()
+}
+_NUMPY_FUNCTIONS = {np.where, np.clip}
+_METHODS = {"astype", "shape", "dtype", "ndim", "get", "items", "keys", "values"}
+_CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
+_FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
+_MISSING = object()
+
+
+def why_impure(function: Callable[..., Any]) -> str | None:
+    """The reason this function must run per element, or None for one that may be traced.
+
+    >>> why_impure(lambda x: x * 2)
+    >>> why_impure(lambda x: print(x))
+    'it uses print'
+    """
+    return _Inspection().function(function)
+
+
+def captured(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """Identities of all that a pure function reads from outside; a traced graph is good while they stay."""
+    inspection = _Inspection()
+    inspection.function(function)
+    return tuple(inspection.seen)
+
+
+class _Inspection:
+    def __init__(self) -> None:
+        self._visiting: set[int] = set()
+        self.seen: list[Any] = []
+        self._mutable = False
+
+    def function(self, function: Any) -> str | None:
+        if getattr(function, "__penstock_primitive__", False) or function in UFUNCS:
+            return None
+        if not isinstance(function, FunctionType):
+            return f"{type(function).__name__} is no plain function"
+        if id(function) in self._visiting:
+            return None
+        self._visiting.add(id(function))
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            why = self._value(default, "a default argument")
+            if why:
+                return why
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        return self._code(function.__code__, function.__globals__, cells)
+
+    def _code(self, code: CodeType, names: dict[str, Any], cells: dict[str, CellType]) -> str | None:
+        if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200):  # generators and coroutines
+            return "it is a generator or coroutine"
+        chain: Any = _MISSING  # the module or class that the next attribute is looked up in
+        spelled = ""
+        local = set(code.co_varnames) | set(code.co_cellvars)
+        for step in dis.get_instructions(code):
+            name = step.opname
+            if name in ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL"):
+                continue
+            if name in ("LOAD_ATTR", "LOAD_METHOD") and chain is not _MISSING:
+                spelled = f"{spelled}.{step.argval}"
+                try:
+                    chain = getattr(chain, step.argval)
+                except AttributeError:
+                    return f"it uses {spelled}, which is not there"
+                chain, why = self._step(chain, spelled)
+            elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+                why = None if step.argval in _METHODS else f"it uses .{step.argval}"
+            elif chain is not _MISSING:
+                return f"it passes the module {spelled} on"
+            elif name == "LOAD_GLOBAL":
+                spelled = step.argval
+                value = names.get(spelled, getattr(builtins, spelled, _MISSING))
+                if value is _MISSING:
+                    return f"it uses {spelled}, which is not defined yet"
+                chain, why = self._step(value, spelled)
+            elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.argval not in local:
+                spelled = step.argval
+                try:
+                    value = cells[spelled].cell_contents
+                except (KeyError, ValueError):
+                    return f"it uses {spelled}, which is not defined yet"
+                chain, why = self._step(value, spelled)
+            elif name.startswith(_FORBIDDEN):
+                return "it keeps state, imports or yields"
+            elif name == "STORE_SUBSCR" and self._mutable:
+                return "it may write into something it captured"
+            else:
+                why = None
+            if why:
+                return why
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                why = self._code(constant, names, cells)
+                if why:
+                    return why
+        return None
+
+    def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
+        if isinstance(value, ModuleType):
+            return value, None
+        return _MISSING, self._value(value, spelled)
+
+    def _value(self, value: Any, spelled: str) -> str | None:
+        self.seen.append(id(value))
+        if isinstance(value, _CONSTANTS):
+            return None
+        if isinstance(value, (tuple, frozenset)):
+            return next((why for why in (self._value(item, spelled) for item in value) if why), None)
+        if isinstance(value, dict):
+            self._mutable = True
+            return next((why for why in (self._value(item, spelled) for item in value.values()) if why), None)
+        if isinstance(value, np.ndarray):
+            self._mutable = True
+            return None
+        if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
+            return None
+        if isinstance(value, type) and (issubclass(value, (np.generic, str, bytes)) or _is_frozen(value)):
+            return None
+        if _is_frozen(type(value)) or value in _NUMPY_FUNCTIONS:
+            return None
+        if isinstance(value, np.ufunc):
+            return None if value in UFUNCS else f"{spelled} may differ in the last bit between an array and its elements"
+        if callable(value) and (isinstance(value, FunctionType) or getattr(value, "__penstock_primitive__", False)):
+            why = self.function(value)
+            return f"it calls {spelled}: {why}" if why else None
+        return f"it uses {spelled}"
+
+
+def _is_frozen(kind: type) -> bool:
+    """Frozen dataclasses of our own: feature specs and the like."""
+    params = getattr(kind, "__dataclass_params__", None)
+    return params is not None and params.frozen and kind.__module__.startswith("penstock.")

@@ -1,0 +1,93 @@
+"""A user's function as a graph, where that is possible; the reason, where it is not."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.block.leaf import as_leaf
+from penstock.block.spec import LeafSpec, spec_of
+from penstock.block.structure import Structure, flatten
+from penstock.errors import PenstockError
+from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.purity import captured, why_impure
+from penstock.trace.tracer import Tracer
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The outcome: a graph, or why there is none."""
+
+    graph: Graph | None
+    reason: str = ""
+
+
+def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
+    """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
+    why = why_impure(function)
+    if why:
+        return Traced(None, why)
+    builder = GraphBuilder(tuple(specs))
+    stand_ins = [Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(specs)]
+    element = structure.build(stand_ins)
+    try:
+        result = function(*element) if structure.unpacks else function(element)
+        leaves, shape = flatten(result)
+        return Traced(builder.finish([_output(leaf) for leaf in leaves], shape))
+    except NotTraceable as error:
+        return Traced(None, str(error))
+    except Exception as error:  # the real elements decide: the same call on them raises, or it does not
+        return Traced(None, f"on a stand-in it raised {type(error).__name__}: {error}".splitlines()[0])
+
+
+def _output(leaf: Any) -> Operand:
+    if isinstance(leaf, Tracer):
+        return leaf.ref
+    try:
+        value = as_leaf(leaf)
+    except PenstockError as error:
+        raise NotTraceable(f"it returns what is no leaf: {error.message}") from None
+    if not isinstance(value, (np.generic, bytes)):
+        raise NotTraceable("it returns an array that is the same for every element")
+    return Const(value)
+
+
+_cache: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
+    """`trace`, remembered per function and input while what the function captures stays the same."""
+    try:
+        key = (structure, tuple(specs), captured(function))
+        with _lock:
+            found = _cache.setdefault(function, {}).get(key)
+    except TypeError:  # callables without hash or weak reference
+        return trace(function, structure, specs)
+    if found is None:
+        found = trace(function, structure, specs)
+        with _lock:
+            _cache[function][key] = found
+    return found
+
+
+def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
+    """The nest of specs `function` returns for an element of `spec`; None where only running it can tell."""
+    if spec is None:
+        return None
+    leaves, structure = flatten(spec)
+    graph = traced(function, structure, leaves).graph
+    if graph is None:
+        return None
+    found = []
+    for output in graph.outputs:
+        known = graph.spec_of(output)
+        if isinstance(known, Const):
+            known = spec_of(known.value)
+        found.append(known)
+    return graph.structure.build(found)

@@ -1,0 +1,39 @@
+"""Ctrl-C in a real process: status 130, one line, no half-written data, no message from a dying interpreter."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# Says when the first picture is drawn, so that the signal comes in the middle of the work.
+PREPARE = """
+import sys
+from penstock.catalog.builders.shapes import builder
+from penstock.cli import main
+
+draw = builder.render
+
+def telling(*arguments):
+    print("drawing", flush=True)
+    return draw(*arguments)
+
+builder.render = telling
+sys.exit(main(["prepare", "shapes", "--examples", "100000", "--data-dir", sys.argv[1]]))
+"""
+
+
+@pytest.mark.system
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process alone")
+def test_ctrl_c_while_preparing(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", PREPARE, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "drawing\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert errors == "penstock: interrupted\n"
+    assert process.returncode == 130
+    assert list((tmp_path / "shapes" / "100000_examples").iterdir()) == []

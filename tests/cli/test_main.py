@@ -1,0 +1,111 @@
+"""The command `penstock`: what it prints, and with which status it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.cli import demo, main, prepare
+from penstock.cli.main import INTERRUPTED
+from penstock.io import encode_example
+from penstock.sources.tfrecord import TFRecordWriter
+
+
+def test_version_names_what_matters(capsys):
+    assert main(["version"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("penstock ")
+    assert "numpy" in printed
+    assert "Python" in printed
+
+
+def test_without_a_command_the_usage_is_shown(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+    assert "usage: penstock" in capsys.readouterr().err
+
+
+def test_demo_help_names_every_flag(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["demo", "--help"])
+    printed = capsys.readouterr().out
+    for flag in ("--data-dir", "--epochs", "--examples", "--batch-size", "--step-ms", "--out", "--seed"):
+        assert flag in printed
+
+
+def test_prepare_lists_the_catalog(capsys):
+    assert main(["prepare"]) == 0
+    assert "shapes" in capsys.readouterr().out.split()
+
+
+def test_prepare_writes_once(tmp_path, capsys):
+    arguments = ["prepare", "shapes", "--examples", "4", "--data-dir", str(tmp_path)]
+    assert main(arguments) == 0
+    first = capsys.readouterr().out
+    assert "shapes train: 4 examples" in first
+    assert f"written: {tmp_path / 'shapes' / '4_examples' / '1.0.0'}" in first
+    assert main(arguments) == 0
+    assert "already there" in capsys.readouterr().out
+
+
+def test_an_error_is_one_text_and_status_1(capsys):
+    assert main(["prepare", "shaeps"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("penstock: there is no data set 'shaeps'")
+    assert "Traceback" not in printed.err
+
+
+def test_a_bad_setting_is_an_error_text(capsys):
+    assert main(["demo", "--epochs", "0"]) == 1
+    assert capsys.readouterr().err == "penstock: epochs must be at least 1, got 0.\n"
+
+
+@pytest.mark.parametrize("command", [demo, prepare])
+def test_ctrl_c_is_one_line_and_status_130(command, monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run", interrupted)
+    assert main([command.__name__.rpartition(".")[2]]) == INTERRUPTED == 130
+    assert capsys.readouterr().err == "penstock: interrupted\n"
+
+
+def test_info_counts_and_shows_the_first_record(tmp_path, capsys):
+    path = tmp_path / "some.tfrecord"
+    with TFRecordWriter(str(path)) as writer:
+        for number in range(300):
+            writer.write(encode_example({"image": b"x" * (50 + number), "label": number, "scores": [0.5, 1.5]}))
+    assert main(["info", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{path}: 300 records, ")
+    assert lines[1].startswith("  record size: ")
+    assert lines[2:] == [
+        "  image: bytes, 50 of them: b'xxxxxxxxxxxx'…",
+        "  label: int64, 0",
+        "  scores: float32, 2 values",
+    ]
+
+
+def test_info_of_records_that_are_no_examples(tmp_path, capsys):
+    path = tmp_path / "plain.tfrecord"
+    with TFRecordWriter(str(path)) as writer:
+        writer.write(b"\xff\xffhello")
+    assert main(["info", str(path)]) == 0
+    assert r"no tf.train.Example; it begins with b'\xff\xffhello'" in capsys.readouterr().out
+
+
+def test_info_of_an_empty_file(tmp_path, capsys):
+    path = tmp_path / "empty.tfrecord"
+    path.touch()
+    assert main(["info", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: 0 records, 0 bytes\n"
+
+
+def test_info_of_a_damaged_file_names_file_and_place(tmp_path, capsys):
+    path = tmp_path / "cut.tfrecord"
+    with TFRecordWriter(str(path)) as writer:
+        writer.write(b"one")
+        writer.write(b"two")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert main(["info", str(path)]) == 1
+    assert f"in file {path} at byte 19" in capsys.readouterr().err

@@ -1,0 +1,19 @@
+"""What holds for every test: property tests repeat themselves exactly, documentation examples leave no files behind."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# No deadline: on a busy machine it fails tests for being run beside others.
+settings.register_profile(
+    "default", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("search", settings.get_profile("default"), derandomize=False, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _home_is_empty(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Prepared data of the person who runs the tests is neither read nor written."""
+    monkeypatch.setenv("PENSTOCK_DATA_DIR", str(tmp_path_factory.getbasetemp() / "penstock_datasets"))

@@ -1,0 +1,58 @@
+"""Project files that repeat one another agree."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PIN = re.compile(r"^([a-z0-9._-]+)==([^\s;\\]+)( ; [^\\\n]+)?", re.MULTILINE)
+
+
+def pins(lock):
+    """Every pinned package of a lock as {(name, marker): version}."""
+    text = (ROOT / "requirements" / f"{lock}.lock").read_text()
+    return {(name, (marker or "").strip()): version for name, version, marker in PIN.findall(text)}
+
+
+def name_of(requirement):
+    return re.match(r"[A-Za-z0-9._-]+", requirement).group().lower()
+
+
+@pytest.mark.parametrize("lock", ["runtime", "dev", "bench"])
+def test_every_lock_holds_what_penstock_needs(lock):
+    needed = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["image"]
+    assert {name_of(line) for line in needed} <= {name for name, _ in pins(lock)}
+
+
+def test_the_dev_lock_extends_the_runtime_lock():
+    dev = pins("dev")
+    assert {key: dev.get(key) for key in pins("runtime")} == pins("runtime")
+
+
+@pytest.mark.parametrize("lock", ["runtime", "dev"])
+def test_every_pin_has_hashes(lock):
+    text = (ROOT / "requirements" / f"{lock}.lock").read_text()
+    blocks = re.split(r"^(?=[a-z])", text, flags=re.MULTILINE)
+    assert [block.split()[0] for block in blocks if PIN.match(block) and "--hash=sha256:" not in block] == []
+
+
+def test_ci_calls_make_test_and_nothing_else():
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert lines == [
+        "#!/usr/bin/env bash",
+        "set -euo pipefail",
+        'cd "$(dirname "${BASH_SOURCE[0]}")/.."',
+        "exec make test",
+    ]
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (ROOT / "src" / "penstock" / "py.typed").is_file()
+
+
+def test_the_version_stands_in_the_changelog_or_is_unreleased():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert "## [Unreleased]" in changelog or f"## [{PROJECT['project']['version']}]" in changelog

@@ -1,0 +1,95 @@
+"""Flips, cast and convert_image_dtype."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.image import cast, convert_image_dtype, flip_left_right, flip_up_down
+from penstock.image.shapes import decode_image_shape, decode_jpeg_shape, decode_png_shape, elementwise_shape
+
+IMAGES = hnp.arrays(
+    st.sampled_from([np.uint8, np.int64, np.float32]), hnp.array_shapes(min_dims=3, max_dims=4, max_side=5), elements={}
+)
+
+
+@given(IMAGES)
+def test_flips_reverse_one_axis_and_undo_themselves(image):
+    for flip, axis in ((flip_left_right, -2), (flip_up_down, -3)):
+        np.testing.assert_array_equal(flip(image), np.flip(image, axis))
+        np.testing.assert_array_equal(flip(flip(image)), image)
+        assert flip(image).dtype == image.dtype
+        assert flip(image).shape == elementwise_shape(image.shape)
+
+
+@pytest.mark.parametrize("flip", [flip_left_right, flip_up_down])
+def test_flips_need_an_image(flip):
+    with pytest.raises(InvalidArgumentError, match=rf"{flip.__name__} needs shape .* got shape \(4, 4\)"):
+        flip(np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        (np.array([1.9, -1.9, 0.5], np.float32), np.int32, [1, -1, 0]),
+        (np.array([300, -1]), np.uint8, [44, 255]),
+        (np.array([0, 2]), np.bool_, [False, True]),
+        (np.array([True, False]), np.float32, [1.0, 0.0]),
+        (np.array([1 + 2j]), np.float32, [1.0]),
+        (3, np.float32, 3.0),
+    ],
+)
+def test_cast(values, dtype, expected):
+    result = cast(values, dtype)
+    assert result.dtype == dtype
+    assert result.tolist() == expected
+
+
+def test_cast_refuses_what_is_no_number():
+    with pytest.raises(InvalidTypeError, match=r"got \|S1 to int32"):
+        cast(b"7", np.int32)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "saturate", "expected"),
+    [
+        (np.uint8(255), np.uint16, False, 255 * 256),
+        (np.uint16(65535), np.uint8, False, 255),
+        (np.uint8(255), np.int8, False, 127),
+        (np.int8(127), np.uint8, False, 254),
+        (np.int8(-1), np.uint8, True, 0),
+        (np.uint8(255), np.float32, False, 1.0),
+        (np.uint16(65535), np.float64, False, 1.0),
+        (np.float32(1.0), np.uint8, False, 255),
+        (np.float32(0.5), np.uint8, False, 127),
+        (np.float32(2.0), np.uint8, True, 255),
+        (np.float32(-2.0), np.uint8, True, 0),
+        (np.float32(2.0), np.int32, True, 2147483520),  # the largest float32 below 2**31
+        (np.float32(0.25), np.float64, False, 0.25),
+        (np.uint8(7), np.uint8, False, 7),
+    ],
+)
+def test_convert_image_dtype(value, dtype, saturate, expected):
+    result = convert_image_dtype(np.full((1, 1, 1), value), dtype, saturate)
+    assert result.dtype == dtype
+    assert result.ravel().tolist() == [expected]
+
+
+@given(hnp.arrays(np.uint8, 16))
+def test_there_and_back(values):
+    for dtype in (np.uint16, np.float32, np.float64):
+        np.testing.assert_array_equal(convert_image_dtype(convert_image_dtype(values, dtype), np.uint8), values)
+
+
+def test_convert_image_dtype_refuses_bool():
+    with pytest.raises(InvalidTypeError, match="got bool to uint8"):
+        convert_image_dtype(np.array([True]), np.uint8)
+
+
+def test_shape_rules():
+    assert decode_jpeg_shape(3) == decode_png_shape(3) == (None, None, 3)
+    assert decode_jpeg_shape() == (None, None, None)
+    assert decode_image_shape() is None
+    assert decode_image_shape(1, expand_animations=False) == (None, None, 1)
