@@ -42,7 +42,7 @@ def test_a_simulated_step_has_no_accuracy(tmp_path):
 
 
 def run(**changes):
-    made = Run("naive", (Epoch(2.0, 1.0, 10, 0.5, 0.9),), (), "same")
+    made = Run("naive", (Epoch(2.0, 0.1, 1.0, 10, 0.5, 0.9),), (), "same")
     return dataclasses.replace(made, **changes)
 
 
@@ -50,7 +50,7 @@ def run(**changes):
     ("other", "text"),
     [
         (run(digest="other"), "The batches differ between the two runs"),
-        (run(epochs=(Epoch(2.0, 1.0, 10, 0.5000001, 0.9),)), "the results differ"),
+        (run(epochs=(Epoch(2.0, 0.1, 1.0, 10, 0.5000001, 0.9),)), "the results differ"),
     ],
 )
 def test_a_disagreement_is_told(other, text):

@@ -18,10 +18,14 @@ TRAINING, WAITING, DECODING = (kind.colour for kind in KINDS[:3])
 def runs():
     """A naive run of two seconds, half of it decoding, and a pipelined one of one second beside a worker."""
     slow = [Span("Main", WAIT, 0, 1), Span("Main", "map(prepare)", 0, 1), Span("Main", TRAIN, 1, 2)]
-    fast = [Span("Main", TRAIN, 0, 1), Span("pool-0", "map(prepare) · batch(32)", 0, 1)]
+    fast = [
+        Span("Main", TRAIN, 0, 1),
+        Span("pool-0", "map(prepare) · batch(32)", 0, 0.5),
+        Span("pool-1", "shuffle(512)", 0.6, 1),  # begins when the other has ended: the same lane
+    ]
     return (
-        Run("naive", (Epoch(2.0, 1.0, 1, 0.5, 0.9),), tuple(slow), ""),
-        Run("pipelined", (Epoch(1.0, 0.0, 1, 0.5, 0.9),), tuple(fast), ""),
+        Run("naive", (Epoch(2.0, 0.1, 1.0, 1, 0.5, 0.9),), tuple(slow), ""),
+        Run("pipelined", (Epoch(1.0, 0.0, 0.0, 1, 0.5, 0.9),), tuple(fast), ""),
     )
 
 

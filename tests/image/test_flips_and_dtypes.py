@@ -8,7 +8,9 @@ from hypothesis.extra import numpy as hnp
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import cast, convert_image_dtype, flip_left_right, flip_up_down
-from penstock.image.shapes import decode_image_shape, decode_jpeg_shape, decode_png_shape, elementwise_shape
+from penstock.block.spec import TensorSpec
+from penstock.image import rules
+from penstock.trace.graph import NotTraceable
 
 IMAGES = hnp.arrays(
     st.sampled_from([np.uint8, np.int64, np.float32]), hnp.array_shapes(min_dims=3, max_dims=4, max_side=5), elements={}
@@ -21,7 +23,7 @@ def test_flips_reverse_one_axis_and_undo_themselves(image):
         np.testing.assert_array_equal(flip(image), np.flip(image, axis))
         np.testing.assert_array_equal(flip(flip(image)), image)
         assert flip(image).dtype == image.dtype
-        assert flip(image).shape == elementwise_shape(image.shape)
+        assert rules.same_shape(TensorSpec(image.shape, image.dtype)).admits(flip(image))
 
 
 @pytest.mark.parametrize("flip", [flip_left_right, flip_up_down])
@@ -89,7 +91,12 @@ def test_convert_image_dtype_refuses_bool():
 
 
 def test_shape_rules():
-    assert decode_jpeg_shape(3) == decode_png_shape(3) == (None, None, 3)
-    assert decode_jpeg_shape() == (None, None, None)
-    assert decode_image_shape() is None
-    assert decode_image_shape(1, expand_animations=False) == (None, None, 1)
+    text = TensorSpec((), bytes)
+    assert rules.decoded(text, channels=3) == TensorSpec((None, None, 3), np.uint8)
+    assert rules.decoded(text, channels=0, dtype=np.uint16) == TensorSpec((None, None, None), np.uint16)
+    with pytest.raises(NotTraceable):
+        rules.decoded_any(text, channels=3, dtype=np.uint8, expand_animations=True)
+    still = rules.decoded_any(text, channels=1, dtype=np.uint8, expand_animations=False)
+    assert still == TensorSpec((None, None, 1), np.uint8)
+    with pytest.raises(NotTraceable):
+        rules.decoded(TensorSpec((3,), np.uint8), channels=3)

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.catalog.counted import counted
 from penstock.catalog.features import FeaturesDict
-from penstock.catalog.info import SplitInfo
-from penstock.dataset import AUTOTUNE, Dataset, TFRecordDataset
+from penstock.catalog.info import FILE_NAME, SplitInfo
+from penstock.dataset.dataset import Dataset
+from penstock.dataset.tfrecord import TFRecordDataset
 from penstock.errors import FailedPreconditionError
+from penstock.plan.node import AUTOTUNE
 
 # As TFDS reads: enough open files to mix the shards, blocks long enough to read them in stretches.
 _CYCLE, _BLOCK = 16, 16
@@ -44,9 +47,10 @@ def read_split(
         message = f"{len(missing)} of {len(files)} shards are missing, the first is {missing[0]}."
         hint = f"Delete {files[0].parent} and prepare again."
         raise FailedPreconditionError(message, hint=hint)
-    return (
-        Dataset.list_files([str(path) for path in files], shuffle=shuffle_files)
-        .interleave(TFRecordDataset, cycle_length=_CYCLE, block_length=_BLOCK, num_parallel_calls=AUTOTUNE)
-        .map(DecodeExample(features, keys), num_parallel_calls=AUTOTUNE)
-        .assert_cardinality(split.num_examples)
-    )
+    names = Dataset.from_tensor_slices([str(path) for path in files])
+    if shuffle_files:
+        names = names.shuffle(len(files))
+    records = names.interleave(TFRecordDataset, cycle_length=_CYCLE, block_length=_BLOCK, num_parallel_calls=AUTOTUNE)
+    # Counted in front of the map, so that a batch which follows still meets the map and is filled by its workers.
+    records = counted(records, split.num_examples, str(files[0].parent / FILE_NAME))
+    return records.map(DecodeExample(features, keys), num_parallel_calls=AUTOTUNE)

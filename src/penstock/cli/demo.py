@@ -21,7 +21,7 @@ def add_to(commands: Any) -> None:
         help="where prepared data lives (default: $PENSTOCK_DATA_DIR, else ~/penstock_datasets)",
     )
     parser.add_argument(
-        "--epochs", type=int, default=4, metavar="N", help="passes over the data (default: %(default)s)"
+        "--epochs", type=int, default=5, metavar="N", help="passes over the data (default: %(default)s)"
     )
     parser.add_argument(
         "--examples", type=int, default=2000, metavar="N", help="training pictures (default: %(default)s)"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.runtime.instrument import Recorder
 
-TRAIN, WAIT = "train", "wait"
+TRAIN, WAIT, MAKE = "train", "wait", "make a batch: read, map, batch"
 
 
 class Span(NamedTuple):
@@ -53,9 +53,10 @@ class SimulatedAccelerator:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass: seconds in all, seconds spent waiting for data, mean loss, accuracy on held-out pictures."""
+    """One pass: how long it took, how long it waited for data (for the first batch, in all), and what came of it."""
 
     seconds: float
+    first_batch: float
     waiting: float
     steps: int
     loss: float
@@ -83,6 +84,10 @@ class Run:
     def waiting(self) -> float:
         return sum(epoch.waiting for epoch in self.epochs)
 
+    @property
+    def first_batches(self) -> float:
+        return sum(epoch.first_batch for epoch in self.epochs)
+
 
 def train(
     title: str,
@@ -91,37 +96,47 @@ def train(
     epochs: int,
     held_out: tuple[NDArray[np.float32], NDArray[np.int64]],
     on_epoch: Callable[[int, Epoch], None],
+    *,
+    inline: bool = False,
 ) -> Run:
-    """Train `learner` on `dataset` for `epochs` passes; `on_epoch` hears of each. Testing is outside of the times."""
+    """Train `learner` on `dataset` for `epochs` passes; `on_epoch` hears of each. Testing is outside of the times.
+
+    With `inline` batches are made in the loop's own thread: what it waits for is its own work.
+    """
+    executor, waits_for = ("inline", MAKE) if inline else ("thread", WAIT)
     recorder = Recorder()
     loop = threading.current_thread().name
     spans: list[Span] = []
     done: list[Epoch] = []
     seen = hashlib.blake2b(digest_size=16)
     began = time.perf_counter()
-    paused = 0.0  # testing, which is taken out of the picture too
     pauses: list[tuple[float, float]] = []
     for number in range(epochs):
         start = asked = time.perf_counter()
-        waiting, losses = 0.0, []
-        iterator = dataset.iterator(instrument=recorder)
+        waits, losses = [], []
+        iterator = dataset.iterator(executor=executor, instrument=recorder)
         for images, labels in iterator:
             got = time.perf_counter()
             loss, _ = learner.step(images, labels)
             stop = time.perf_counter()
-            spans += [Span(loop, WAIT, asked, got), Span(loop, TRAIN, got, stop)]
-            waiting += got - asked
+            spans += [Span(loop, waits_for, asked, got), Span(loop, TRAIN, got, stop)]
+            waits.append(got - asked)
             losses.append(loss)
             seen.update(labels.tobytes() + np.ascontiguousarray(images[0]).tobytes())
             asked = time.perf_counter()
         stop = time.perf_counter()
-        waiting += stop - asked
-        epoch = Epoch(stop - start, waiting, len(losses), float(np.mean(losses)), learner.accuracy(*held_out))
+        waits.append(stop - asked)  # to hear that there are no more
+        epoch = Epoch(
+            seconds=stop - start,
+            first_batch=waits[0],
+            waiting=sum(waits),
+            steps=len(losses),
+            loss=float(np.mean(losses)),
+            accuracy=learner.accuracy(*held_out),
+        )
         done.append(epoch)
         on_epoch(number, epoch)
-        resumed = time.perf_counter()
-        pauses.append((stop, resumed))
-        paused += resumed - stop
+        pauses.append((stop, time.perf_counter()))  # testing is left out of the picture, too
     spans += [Span(*span) for span in recorder.spans]
     placed = [
         span._replace(start=since(span.start, began, pauses), stop=since(span.stop, began, pauses)) for span in spans

@@ -24,23 +24,26 @@ class Report:
     def begin(self, title: str, steps: str) -> Callable[[int, Epoch], None]:
         """Announce a run; returns what is to be told of each epoch."""
         self.say(f"\n[bold]{title}[/bold]  [dim]{steps}[/dim]")
-        self.say("[dim]  epoch     time   waiting for data     loss   accuracy[/dim]")
+        self.say("[dim]  epoch     time   first batch   waiting for data     loss   accuracy[/dim]")
         return self._epoch
 
     def _epoch(self, number: int, epoch: Epoch) -> None:
         share = f"{epoch.waiting_share:.1%}"
         loss, accuracy = _figure(epoch.loss, ".4f"), _figure(epoch.accuracy, ".1%")
-        self.say(f"  {number + 1:>5} {epoch.seconds:>6.2f} s {share:>18} {loss:>8} {accuracy:>10}")
+        times = f"{epoch.seconds:>6.2f} s {epoch.first_batch:>11.2f} s"
+        self.say(f"  {number + 1:>5} {times} {share:>18} {loss:>8} {accuracy:>10}")
 
     def compare(self, naive: Run, pipelined: Run) -> bool:
         """Print both runs and the verdict; whether they agree, as they must."""
-        table = Table(title="\nnaive and pipelined", title_style="bold", title_justify="left")
+        self.say("")
+        table = Table()
         table.add_column("")
         for run in (naive, pipelined):
             table.add_column(run.title, justify="right")
         both = (naive, pipelined)
         table.add_row("training, all epochs", *(f"{run.seconds:.2f} s" for run in both))
         table.add_row("of it waiting for data", *(f"{run.waiting / run.seconds:.1%}" for run in both))
+        table.add_row("waiting, first batches left out", *(f"{_behind_first(run):.1%}" for run in both))
         table.add_row("first epoch", *(f"{run.epochs[0].seconds:.2f} s" for run in both))
         table.add_row("last epoch", *(f"{run.epochs[-1].seconds:.2f} s" for run in both))
         table.add_row("waiting in the last epoch", *(f"{run.epochs[-1].waiting_share:.1%}" for run in both))
@@ -61,6 +64,11 @@ class Report:
         results = ", so loss and accuracy are the same to the last digit" if trained else ""
         self.say(f"Both got the same batches in the same order{results}.")
         return True
+
+
+def _behind_first(run: Run) -> float:
+    """The share of waiting once each epoch has got going."""
+    return (run.waiting - run.first_batches) / (run.seconds - run.first_batches)
 
 
 def _figure(value: float, form: str) -> str:

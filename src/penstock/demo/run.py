@@ -30,13 +30,15 @@ def run_demo(settings: Settings, report: Report | None = None) -> bool:
     start = time.perf_counter()
     files, held_out, classes = _prepared(settings, report)
 
-    def trained(title: str, steps: str, pipeline: Pipeline) -> Run:
+    def trained(title: str, steps: str, pipeline: Pipeline, *, inline: bool) -> Run:
         learner = _learner(settings, classes)
         on_epoch = report.begin(title, steps)
-        return train(title, pipeline(files, settings), learner, settings.epochs, held_out, on_epoch)
+        return train(title, pipeline(files, settings), learner, settings.epochs, held_out, on_epoch, inline=inline)
 
-    naive = trained("naive", "read, decode, resize, train: one by one, every epoch anew", pipelines.naive)
-    pipelined = trained("pipelined", "interleave, map, cache, shuffle, batch, prefetch", pipelines.pipelined)
+    naive = trained("naive", "read, decode, resize, train: one by one, every epoch anew", pipelines.naive, inline=True)
+    pipelined = trained(
+        "pipelined", "interleave, map, cache, shuffle, batch, prefetch", pipelines.pipelined, inline=False
+    )
     agree = report.compare(naive, pipelined)
     png, svg = draw_timeline(naive, pipelined).save(settings.out)
     report.say(f"Timeline: {png.absolute()} (and {svg.name})")

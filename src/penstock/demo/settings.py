@@ -20,7 +20,7 @@ class Settings:
 
     data_dir: str | None = None
     examples: int = DEFAULT_EXAMPLES
-    epochs: int = 4
+    epochs: int = 5
     batch_size: int = 32
     step_ms: float | None = None
     out: Path = Path("timeline.png")

@@ -71,16 +71,24 @@ def _legend(picture: Picture, y: float) -> None:
 
 
 def _lanes(run: Run) -> list[tuple[str, list[Span]]]:
-    """Spans by thread, the training loop's first, then the busiest workers in the order of their names."""
+    """Spans of the training loop, then of workers; threads that ended before another began share its lane."""
     loop = next(span.thread for span in run.spans if span.label == TRAIN)
     threads: dict[str, list[Span]] = {loop: []}
     for span in run.spans:
         threads.setdefault(span.thread, []).append(span)
-    busy = {name: sum(span.stop - span.start for span in spans) for name, spans in threads.items()}
-    workers = sorted((name for name in threads if name != loop), key=lambda name: -busy[name])[: _MOST_LANES - 1]
-    return [("training loop", threads[loop])] + [
-        (f"worker {number}", threads[name]) for number, name in enumerate(sorted(workers), start=1)
-    ]
+    workers: list[list[Span]] = []
+    for spans in sorted((threads[name] for name in threads if name != loop), key=_began):
+        free = next((lane for lane in workers if max(span.stop for span in lane) <= _began(spans)), None)
+        if free is None:
+            workers.append(list(spans))
+        else:
+            free.extend(spans)
+    shown = enumerate(workers[: _MOST_LANES - 1], start=1)
+    return [("training loop", threads[loop]), *((f"worker {number}", spans) for number, spans in shown)]
+
+
+def _began(spans: Sequence[Span]) -> float:
+    return min(span.start for span in spans)
 
 
 def _panel(

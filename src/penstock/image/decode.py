@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.image import rules
 from penstock.image.backends import opencv
 from penstock.image.channels import with_channels
 from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
@@ -14,6 +15,7 @@ from penstock.image.dtypes import convert_image_dtype
 from penstock.image.formats import format_of
 from penstock.image.jpeg import decode_jpeg
 from penstock.image.png import decode_png
+from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 
 
+@traceable("image.decode_image", rules.decoded_any)
 def decode_image(
     contents: bytes,
     channels: int | None = None,

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidTypeError
+from penstock.image import rules
+from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+@traceable("image.cast", rules.retyped, batches=lambda rank: True)
 def cast(x: Any, dtype: npt.DTypeLike) -> Any:
     """Change the dtype and nothing else, as tf.cast does: floats lose their fraction, integers wrap around.
 
@@ -34,6 +37,7 @@ def cast(x: Any, dtype: npt.DTypeLike) -> Any:
         return array.astype(wanted, copy=False)[()]
 
 
+@traceable("image.convert_image_dtype", rules.retyped, batches=lambda rank: True)
 def convert_image_dtype(image: Any, dtype: npt.DTypeLike, saturate: bool = False) -> Any:
     """Change the dtype and scale to its range, as tf.image.convert_image_dtype does.
 

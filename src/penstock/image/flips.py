@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.image import rules
 from penstock.image.checks import check_image
+from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+@traceable("image.flip_left_right", rules.same_shape, batches=lambda rank: rank == 3)
 def flip_left_right(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Reverse the columns of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
 
@@ -23,6 +26,7 @@ def flip_left_right(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return check_image("flip_left_right", image)[..., ::-1, :]
 
 
+@traceable("image.flip_up_down", rules.same_shape, batches=lambda rank: rank == 3)
 def flip_up_down(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Reverse the rows of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.image import rules
 from penstock.image.backends import simplejpeg
 from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
 from penstock.image.jpeg_damage import describe, intact_rows, repaired, without_capacity
+from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,6 +21,7 @@ REFUSALS = (ValueError, KeyError)  # simplejpeg's; KeyError for a cut header, wh
 PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8: no file that is whole holds more
 
 
+@traceable("image.decode_jpeg", rules.decoded)
 def decode_jpeg(
     contents: bytes,
     channels: int = 0,

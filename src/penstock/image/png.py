@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.image import rules
 from penstock.image.backends import opencv
 from penstock.image.channels import with_channels
 from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
 from penstock.image.formats import format_of
+from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,6 +34,7 @@ class PngHeader(NamedTuple):
     transparent: bytes | None
 
 
+@traceable("image.decode_png", rules.decoded)
 def decode_png(contents: bytes, channels: int = 0, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
     """Decode one PNG into (height, width, channels), as tf.io.decode_png does.
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
+from penstock.image import rules
 from penstock.image.checks import check_image
 from penstock.image.kernels import reference
 from penstock.image.kernels.bilinear import resize_bilinear_into
 from penstock.image.kernels.taps import nearest_taps, triangle_spans
+from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,30 @@ class ResizeMethod:
 METHODS = (ResizeMethod.BILINEAR, ResizeMethod.NEAREST_NEIGHBOR)
 
 
+def resize_shape(
+    in_shape: Sequence[int | None], size: tuple[int, int], *, preserve_aspect_ratio: bool = False
+) -> tuple[int | None, ...]:
+    """The shape that `resize` gives for `in_shape`; None is a dimension not known yet.
+
+    >>> resize_shape((None, None, 3), (224, 160))
+    (224, 160, 3)
+    >>> resize_shape((100, 200, 3), (50, 50), preserve_aspect_ratio=True)
+    (25, 50, 3)
+    """
+    *batch, in_height, in_width, channels = in_shape
+    if not preserve_aspect_ratio:
+        return (*batch, *size, channels)
+    if in_height is None or in_width is None:
+        return (*batch, None, None, channels)
+    if not in_height or not in_width:
+        return tuple(in_shape)
+    # In float32 and rounding halves to even, as TensorFlow does it.
+    rows, columns = np.float32(in_height), np.float32(in_width)
+    scale = min(np.float32(size[0]) / rows, np.float32(size[1]) / columns)
+    return (*batch, max(int(np.rint(scale * rows)), 1), max(int(np.rint(scale * columns)), 1), channels)
+
+
+@traceable("image.resize", rules.resized(resize_shape), batches=lambda rank: rank == 3)
 def resize(
     images: npt.NDArray[Any],
     size: Sequence[int],
@@ -89,26 +115,3 @@ def check_resize(size: Sequence[int], method: str) -> tuple[int, int]:
         message = f"resize: size must be (height, width), two integers of at least 1; got {size!r}."
         raise InvalidArgumentError(message)
     return int(values[0]), int(values[1])
-
-
-def resize_shape(
-    in_shape: Sequence[int | None], size: tuple[int, int], *, preserve_aspect_ratio: bool = False
-) -> tuple[int | None, ...]:
-    """The shape that `resize` gives for `in_shape`; None is a dimension not known yet.
-
-    >>> resize_shape((None, None, 3), (224, 160))
-    (224, 160, 3)
-    >>> resize_shape((100, 200, 3), (50, 50), preserve_aspect_ratio=True)
-    (25, 50, 3)
-    """
-    *batch, in_height, in_width, channels = in_shape
-    if not preserve_aspect_ratio:
-        return (*batch, *size, channels)
-    if in_height is None or in_width is None:
-        return (*batch, None, None, channels)
-    if not in_height or not in_width:
-        return tuple(in_shape)
-    # In float32 and rounding halves to even, as TensorFlow does it.
-    rows, columns = np.float32(in_height), np.float32(in_width)
-    scale = min(np.float32(size[0]) / rows, np.float32(size[1]) / columns)
-    return (*batch, max(int(np.rint(scale * rows)), 1), max(int(np.rint(scale * columns)), 1), channels)

@@ -85,13 +85,17 @@ class Cursor:
         self._offset = min(start + count, self._block.size)
         return self._block.slice(start, self._offset)
 
-    def take(self, count: int) -> Block | None:
-        """The next `count` elements, fewer only at the end; None if there are none."""
-        if not self.fill(count):
+    def take(self, count: int, ask: int = 0) -> Block | None:
+        """The next `count` elements, fewer only at the end; None if there are none.
+
+        The stage is asked for `ask` at a time: asking for what is missing would make Blocks behind a filter ever smaller.
+        """
+        ask = max(ask, count)
+        if not self.fill(ask):
             return None
         parts = [self.take_available(count)]
         got = parts[0].size
-        while got < count and self.fill(count - got):
+        while got < count and self.fill(ask):
             parts.append(self.take_available(count - got))
             got += parts[-1].size
         return concat_blocks(parts)

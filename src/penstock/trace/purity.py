@@ -25,6 +25,8 @@ _NUMPY_FUNCTIONS = {np.where, np.clip}
 _METHODS = {"astype", "shape", "dtype", "ndim", "get", "items", "keys", "values"}
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
+_SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL")
+_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _MISSING = object()
 
 
@@ -74,18 +76,22 @@ class _Inspection:
         local = set(code.co_varnames) | set(code.co_cellvars)
         for step in dis.get_instructions(code):
             name = step.opname
-            if name in ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL"):
+            if isinstance(chain, type) and name not in _ATTRIBUTE and name not in _SILENT:
+                why, chain = self._value(chain, spelled), _MISSING
+                if why:
+                    return why
+            if name in _SILENT:
                 continue
-            if name in ("LOAD_ATTR", "LOAD_METHOD") and chain is not _MISSING:
+            if name in _ATTRIBUTE and chain is not _MISSING:
                 spelled = f"{spelled}.{step.argval}"
                 try:
                     chain = getattr(chain, step.argval)
                 except AttributeError:
                     return f"it uses {spelled}, which is not there"
                 chain, why = self._step(chain, spelled)
-            elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+            elif name in _ATTRIBUTE:
                 why = None if step.argval in _METHODS else f"it uses .{step.argval}"
-            elif chain is not _MISSING:
+            elif isinstance(chain, ModuleType):
                 return f"it passes the module {spelled} on"
             elif name == "LOAD_GLOBAL":
                 spelled = step.argval
@@ -116,7 +122,8 @@ class _Inspection:
         return None
 
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
-        if isinstance(value, ModuleType):
+        """What a following attribute is looked up in, or whether the value itself may be used."""
+        if isinstance(value, ModuleType) or (isinstance(value, type) and value.__module__.startswith("penstock.")):
             return value, None
         return _MISSING, self._value(value, spelled)
 

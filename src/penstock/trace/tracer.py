@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -12,9 +11,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
 from penstock.trace.graph import Const, GraphBuilder, NotTraceable, Operand, Primitive, Ref
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Tracer(NDArrayOperatorsMixin):
@@ -90,22 +86,3 @@ def bind(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any])
     refs = builder.bind(primitive, [operand(value) for value in values], params)
     specs = builder.equations[-1].specs
     return [Tracer(builder, ref, spec) for ref, spec in zip(refs, specs, strict=True)]
-
-
-def traceable(lift: Callable[..., Any]) -> Callable[[F], F]:
-    """Make a public function a primitive: called with a Tracer first, `lift` gets the call and binds it.
-
-    The function itself remains what defines the result, one element at a time.
-    """
-
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def call(first: Any, *args: Any, **kwargs: Any) -> Any:
-            if type(first) is Tracer:
-                return lift(first, *args, **kwargs)
-            return function(first, *args, **kwargs)
-
-        call.__penstock_primitive__ = True  # type: ignore[attr-defined]
-        return call  # type: ignore[return-value]
-
-    return decorate

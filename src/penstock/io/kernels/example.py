@@ -32,12 +32,22 @@ _BYTES, _FLOAT, _INT64 = 1, 2, 3
 _MALFORMED = -1
 
 M1, M2, M3 = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93
-_REMEMBERED = 512  # map entries of a record whose feature is guessed from the record before
+REMEMBERED = 512  # map entries of a record whose feature is guessed from the record before
 
-_BUFFER = types.Array(types.uint8, 1, "C", readonly=True)
+# `parse` is compiled for these types alone; what a caller may write to is accepted where only reading is needed.
+_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
+_INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
+_INTS, _BITS = types.Array(types.int64, 1, "C"), types.Array(types.uint32, 1, "C")
+_GRID, _WORDS = types.Array(types.int64, 2, "C"), types.Array(types.uint64, 2, "C")
+_SIGNATURE = types.UniTuple(types.int64, 4)(
+    *(_BYTES_IN, _INTS_IN, _INTS_IN, types.int64),
+    *(_GRID, _WORDS, _BYTES_IN, _INTS, _INTS, _BITS),
+    *(_GRID, _INTS, _BITS, _INTS, _INTS),
+    *(_INTS, _GRID),
+)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _load64(buffer: Any, at: Any) -> Any:
     """Eight bytes, little-endian; the caller has checked the bounds. LLVM makes one load of it."""
     i = U(at)
@@ -53,13 +63,9 @@ def _load64(buffer: Any, at: Any) -> Any:
     )
 
 
-@njit(nogil=True, cache=True)
-def _varint(buffer: Any, at: Any, stop: Any) -> Any:
-    """(value, next position), or (0, -1) where it does not end before `stop` or within 10 bytes."""
-    if at < stop:
-        byte = U(buffer[U(at)])
-        if byte < U(128):
-            return byte, at + 1
+@njit(nogil=True, cache=True, _nrt=False)
+def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
+    """`_varint` for more than one byte."""
     value = U(0)
     shift = U(0)
     last = min(stop, at + 10)
@@ -73,7 +79,18 @@ def _varint(buffer: Any, at: Any, stop: Any) -> Any:
     return U(0), -1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
+def _varint(buffer: Any, at: Any, stop: Any) -> Any:
+    """(value, next position), or (0, -1) where it does not end before `stop` or within 10 bytes.
+
+    Most have one byte; apart from the loop for the others this is small enough for LLVM to inline.
+    """
+    if at < stop and buffer[U(at)] < 128:
+        return U(buffer[U(at)]), at + 1
+    return _long_varint(buffer, at, stop)
+
+
+@njit(nogil=True, cache=True, _nrt=False)
 def _span(buffer: Any, at: Any, stop: Any) -> Any:
     """(start, end) of the bytes that a length announces, or (0, -1)."""
     size, at = _varint(buffer, at, stop)
@@ -82,7 +99,7 @@ def _span(buffer: Any, at: Any, stop: Any) -> Any:
     return at, at + np.int64(size)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
     """The position after an unknown field, or -1."""
     kind = tag & U(7)
@@ -99,7 +116,7 @@ def _skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
     return -1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _words(buffer: Any, at: Any, size: Any) -> Any:
     """The first and the last eight bytes of a key; a shorter one is its own first, filled up with zeros."""
     if size >= 8:
@@ -112,16 +129,16 @@ def _words(buffer: Any, at: Any, size: Any) -> Any:
     return word, U(0)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any:
     """Whether two keys that agree in length, first and last word agree in between."""
+    same = True
     for i in range(8, size - 8):
-        if buffer[U(at + i)] != keys[U(key_at + i)]:
-            return False
-    return True
+        same = same and buffer[U(at + i)] == keys[U(key_at + i)]
+    return same
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _find(
     buffer: Any, at: Any, size: Any, first: Any, last: Any, table: Any, words: Any, keys: Any, places: Any
 ) -> Any:
@@ -142,7 +159,7 @@ def _find(
         place = (place + U(1)) & mask
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _features(
     buffer: Any, at: Any, stop: Any, slot: Any, order: Any, table: Any, words: Any, keys: Any, places: Any, spans: Any
 ) -> Any:
@@ -196,7 +213,7 @@ def _features(
     return slot
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, ints: Any) -> Any:
     """Add the values of an Int64List; their number with those before, or -1. Only `room` of them are written."""
     while at < stop:
@@ -228,18 +245,15 @@ def _int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any,
     return count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _bits32(buffer: Any, at: Any) -> Any:
     i = U(at)
     return np.uint32(
-        U(buffer[i])
-        | U(buffer[i + U(1)]) << U(8)
-        | U(buffer[i + U(2)]) << U(16)
-        | U(buffer[i + U(3)]) << U(24)
+        U(buffer[i]) | U(buffer[i + U(1)]) << U(8) | U(buffer[i + U(2)]) << U(16) | U(buffer[i + U(3)]) << U(24)
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, floats: Any) -> Any:
     """Add the values of a FloatList, as their bits; see `_int_list`."""
     while at < stop:
@@ -269,7 +283,7 @@ def _float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: An
     return count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, starts: Any, lengths: Any) -> Any:
     """Add the places of a BytesList's strings; see `_int_list`."""
     while at < stop:
@@ -291,7 +305,7 @@ def _bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: An
     return count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, _nrt=False)
 def _feature(
     buffer: Any,
     at: Any,
@@ -305,13 +319,13 @@ def _feature(
     lengths: Any,
 ) -> Any:
     """(kind, number of values) of a `Feature` message, its values written from `base` on; kind -1 where malformed."""
-    kind = 0
+    kind = np.int64(0)
     count = 0
     while at < stop:
         tag, at = _varint(buffer, at, stop)
         if at < 0:
             return _MALFORMED, 0
-        if tag == U(0x0A) or tag == U(0x12) or tag == U(0x1A):  # noqa: PLR1714 - numba compiles no set of values
+        if tag == U(0x0A) or tag == U(0x12) or tag == U(0x1A):
             found = np.int64(tag >> U(3))
             if found != kind:
                 kind = found
@@ -335,7 +349,7 @@ def _feature(
     return kind, count
 
 
-@njit(nogil=True, cache=True)
+@njit(_SIGNATURE, nogil=True, cache=True, _nrt=False)
 def parse(
     buffer: Any,
     record_starts: Any,
@@ -347,22 +361,21 @@ def parse(
     places: Any,
     int_defaults: Any,
     float_defaults: Any,
-    filled: Any,
     splits: Any,
     ints: Any,
     floats: Any,
     starts: Any,
     lengths: Any,
+    order: Any,
+    spans: Any,
 ) -> Any:
     """Parse the records from `row` on; returns (row, status, entry, values needed there).
 
     Entry k of fixed size writes its values from `BASE + row * SIZE` on in the array of its kind (floats as their bits);
-    one of any length from `BASE + filled[k]` on, at most `ROOM` values, and `filled[k]` after every row goes into
-    `splits`. NO_ROOM means: give entry k room for that many values and continue at this row.
+    one of any length appends to what it has from `BASE` on, at most `ROOM` values in all; `splits[SPLITS, i]` is how
+    many it had before row i. NO_ROOM means: give entry k room for that many values and continue at this row.
     """
     entries = table.shape[0]
-    order = np.full(_REMEMBERED, -1, np.int64)
-    spans = np.empty((entries, 2), np.int64)
     while row < record_starts.size:
         at = record_starts[row]
         if at < 0 or record_lengths[row] < 0 or at > buffer.size or record_lengths[row] > buffer.size - at:
@@ -393,8 +406,9 @@ def parse(
                 base = table[k, BASE] + row * size
                 room = size
             else:
-                base = table[k, BASE] + filled[k]
-                room = table[k, ROOM] - filled[k]
+                before = splits[table[k, SPLITS], row]
+                base = table[k, BASE] + before
+                room = table[k, ROOM] - before
             kind = 0
             count = 0
             if spans[k, 0] >= 0:
@@ -417,9 +431,9 @@ def parse(
             elif kind != wanted or (size >= 0 and count != size) or count % table[k, STRIDE] != 0:
                 return row, REJECTED, k, 0
             if size < 0:
+                before = splits[table[k, SPLITS], row]
                 if count > room:
-                    return row, NO_ROOM, k, filled[k] + count
-                filled[k] += count
-                splits[table[k, SPLITS], row + 1] = filled[k]
+                    return row, NO_ROOM, k, before + count
+                splits[table[k, SPLITS], row + 1] = before + count
         row += 1
     return row, DONE, 0, 0

@@ -58,7 +58,7 @@ class Batch(Stage):
     def next(self, want: int) -> Block | None:
         found = self._whole(want)
         if found is None:
-            found = self._next_one()
+            found = self._next_one(want)
         if found is not None:
             self._count += found.size
         return found
@@ -79,9 +79,9 @@ class Batch(Stage):
         origin = None if block.origin is None else block.origin.batched(self._size)
         return Block(block.structure, known, count, origin)
 
-    def _next_one(self) -> Block | None:
+    def _next_one(self, want: int) -> Block | None:
         try:
-            block = self._cursor.take(self._size)
+            block = self._cursor.take(self._size, want * self._size)
         except PenstockError as error:
             annotate(error, Context(stage=self.label, where=self.where))
             raise

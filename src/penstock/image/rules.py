@@ -1,0 +1,64 @@
+"""What shape and dtype each image function gives for what it is given: the tracer's rules.
+
+`None` is a dimension not known yet. Arguments that are wrong make a function untraceable: called with a real element, it
+says itself what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.trace.graph import NotTraceable
+from penstock.trace.lift import byte_string, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def decoded(spec: LeafSpec, *, channels: int | None = 0, dtype: Any = np.uint8, **_: Any) -> TensorSpec:
+    """Of `decode_jpeg` and `decode_png`: height and width are in the data."""
+    byte_string(spec)
+    return TensorSpec((None, None, channels or None), dtype)
+
+
+def decoded_any(spec: LeafSpec, *, channels: int | None, dtype: Any, expand_animations: bool) -> TensorSpec:
+    """Of `decode_image`: an animation has one axis more, which only the data tells."""
+    if expand_animations:
+        message = "decode_image gives another rank for an animation; expand_animations=False settles it"
+        raise NotTraceable(message)
+    return decoded(spec, channels=channels, dtype=dtype)
+
+
+def encoded(spec: LeafSpec, **_: Any) -> TensorSpec:
+    """Of `encode_jpeg` and `encode_png`."""
+    tensor(spec)
+    return TensorSpec((), bytes)
+
+
+def same_shape(spec: LeafSpec, **_: Any) -> TensorSpec:
+    """Of the flips."""
+    return tensor(spec)
+
+
+def retyped(spec: LeafSpec, *, dtype: Any, **_: Any) -> TensorSpec:
+    """Of `cast` and `convert_image_dtype`."""
+    return TensorSpec(tensor(spec).shape, dtype)
+
+
+def resized(
+    resize_shape: Callable[..., tuple[int | None, ...]],
+) -> Callable[..., TensorSpec]:
+    """Of `resize`, which knows its own shape rule."""
+
+    def rule(
+        spec: LeafSpec, *, size: Any, method: str, preserve_aspect_ratio: bool, antialias: bool
+    ) -> TensorSpec:
+        known = tensor(spec)
+        height, width = (int(extent) for extent in size)
+        shape = resize_shape(known.shape, (height, width), preserve_aspect_ratio=preserve_aspect_ratio)
+        return TensorSpec(shape, known.dtype if method == "nearest" else np.float32)
+
+    return rule
