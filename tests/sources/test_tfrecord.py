@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.sources.tfrecord import RecordReader, TFRecordOptions, TFRecordWriter, build_index, kernels, read_at
-from penstock.sources.tfrecord.framing import frame, plain_records
+from penstock.sources.tfrecord.framing import EVERYTHING, FINE, frame, plain_records
 
 COMPRESSIONS = pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
 RECORDS = [b"", b"a", b"seven b", b"eight by", b"x" * 1000, bytes(range(256)) * 40]
@@ -231,9 +231,9 @@ def test_scan_agrees_with_the_plain_reader(records):
     stream = framed(records)
     starts, lengths = np.empty(9, np.int64), np.empty(9, np.int64)
     buffer = np.frombuffer(stream, np.uint8)
-    count, at, status = kernels.scan(buffer, 0, 1 << 60, kernels.EVERYTHING, starts, lengths)
+    count, at, status = kernels.scan(buffer, 0, 1 << 60, EVERYTHING, starts, lengths)
     found = [stream[a : a + n] for a, n in zip(starts[:count].tolist(), lengths[:count].tolist(), strict=True)]
-    assert (found, at, status) == (list(plain_records(stream)), len(stream), kernels.FINE)
+    assert (found, at, status) == (list(plain_records(stream)), len(stream), FINE)
     assert found == records
 
 

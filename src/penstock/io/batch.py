@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.errors import InvalidTypeError
+from penstock.io import lift
+from penstock.io.batch_check import check_batched
 from penstock.io.blocks import parse_columns
-from penstock.io.expected import Expected, expect
-from penstock.io.features import Feature, FixedLenSequenceFeature
+from penstock.io.features import Feature
+from penstock.trace.lift import lifted_by
 
 
+@lifted_by(lift.batch)
 def parse_example(serialized: Sequence[bytes] | np.ndarray, features: Mapping[str, Feature]) -> dict[str, Any]:
     """The features of a vector of serialized `tf.train.Example` messages, as described.
 
@@ -33,17 +36,6 @@ def parse_example(serialized: Sequence[bytes] | np.ndarray, features: Mapping[st
     buffer, starts, lengths = joined(serialized)
     columns = parse_columns(buffer, starts, lengths, expected)
     return {name: column.batched() for name, column in columns.items()}
-
-
-def check_batched(features: Mapping[str, Feature]) -> Expected:
-    """`expect`, with what holds for batches in addition."""
-    expected = expect(features)
-    for output in expected.outputs:
-        if isinstance(output.feature, FixedLenSequenceFeature) and not output.feature.allow_missing:
-            message = f"FixedLenSequenceFeature {output.name!r} needs allow_missing=True in a batch."
-            hint = "A batch is padded to its longest example, and a missing feature is one of length 0."
-            raise InvalidArgumentError(message, hint=hint)
-    return expected
 
 
 def joined(serialized: Sequence[bytes] | np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

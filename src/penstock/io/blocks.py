@@ -14,7 +14,7 @@ from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColu
 from penstock.io.expected import Expected, expect
 from penstock.io.expected import Output as Wanted
 from penstock.io.features import Feature, FixedLenFeature, RaggedFeature
-from penstock.io.single import parse_plain
+from penstock.io.plain import parse_plain
 from penstock.io.values import BYTES, FLOAT
 
 if TYPE_CHECKING:

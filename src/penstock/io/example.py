@@ -117,15 +117,16 @@ def decode_features(data: bytes, at: int, stop: int) -> dict[str, np.ndarray | l
     """The features in data[at:stop], the content of a `Features` message."""
     entries: dict[bytes, tuple[int, int]] = {}
     feature_entries(data, at, stop, entries)
-    found = {}
-    for key, (start, end) in entries.items():
-        try:
-            name = key.decode()
-        except UnicodeDecodeError:
-            message = f"the name {key!r} is not UTF-8"
-            raise MalformedError(message) from None
-        found[name] = decode_feature(data, start, end)
-    return found
+    return {name_of(key): decode_feature(data, start, end) for key, (start, end) in entries.items()}
+
+
+def name_of(key: bytes) -> str:
+    """The name of a feature; protobuf takes UTF-8 alone."""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        message = f"the name {key!r} is not UTF-8"
+        raise MalformedError(message) from None
 
 
 def decode_feature(data: bytes, at: int, stop: int) -> np.ndarray | list[bytes]:

@@ -1,20 +1,19 @@
-"""Parsing one serialized example in plain Python: the definition of every result and of every error text."""
+"""Parsing one serialized example."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.errors import InvalidArgumentError
-from penstock.io.assemble import assemble
-from penstock.io.example import EXAMPLE, as_message, not_a_message
-from penstock.io.expected import ANY_LENGTH, Entry, Expected, expect
+from penstock.io import lift
+from penstock.io.example import as_message
+from penstock.io.expected import expect
 from penstock.io.features import Feature
-from penstock.io.message import example_entries, read_feature
-from penstock.io.values import KIND_NAMES, NO_KIND
-from penstock.io.wire import MalformedError
+from penstock.io.plain import parse_plain
+from penstock.trace.lift import lifted_by
 
 
+@lifted_by(lift.single)
 def parse_single_example(serialized: bytes, features: Mapping[str, Feature]) -> dict[str, Any]:
     """The features of one serialized `tf.train.Example`, as described.
 
@@ -33,41 +32,3 @@ def parse_single_example(serialized: bytes, features: Mapping[str, Feature]) -> 
     of values; DataLossError where `serialized` is no such message. The result depends on nothing else.
     """
     return parse_plain(as_message(serialized), expect(features))
-
-
-def parse_plain(data: bytes, expected: Expected) -> dict[str, Any]:
-    """`parse_single_example` with descriptions that have been checked before."""
-    try:
-        places = example_entries(data)
-        values = [read_entry(data, entry, places.get(entry.key)) for entry in expected.entries]
-    except MalformedError as error:
-        raise not_a_message(EXAMPLE, error) from None
-    return {output.name: assemble(output, expected, values) for output in expected.outputs}
-
-
-def read_entry(data: bytes, entry: Entry, place: tuple[int, int] | None) -> Any:
-    """The values of one feature, checked against what is expected of it."""
-    kind, values = (NO_KIND, []) if place is None else read_feature(data, place[0], place[1], entry.kind)
-    if kind == NO_KIND:
-        if entry.default is None:
-            message = f"Feature {entry.name!r} is required but could not be found."
-            hint = "Check the spelling, or give the feature a default (default_value, or allow_missing=True)."
-            raise InvalidArgumentError(message, hint=hint)
-        return entry.default
-    if kind != entry.kind:
-        message = (
-            f"Feature {entry.name!r}: data types don't match. "
-            f"Expected type: {KIND_NAMES[entry.kind]}, actual type: {KIND_NAMES[kind]}."
-        )
-        raise InvalidArgumentError(
-            message, hint=f"Describe it with dtype {KIND_NAMES[kind]}, and convert after parsing."
-        )
-    count = len(values)
-    if entry.size not in (ANY_LENGTH, count):
-        message = f"Feature {entry.name!r} has {count} values, and {entry.size} were expected by its shape."
-        hint = "For lists of differing length use VarLenFeature, RaggedFeature or FixedLenSequenceFeature."
-        raise InvalidArgumentError(message, hint=hint)
-    if count % entry.stride:
-        message = f"Feature {entry.name!r} has {count} values, which is no multiple of the {entry.stride} of one step."
-        raise InvalidArgumentError(message)
-    return values

@@ -37,5 +37,10 @@ class Executor(ABC):
         """Transforms that up to `parallelism` workers run at once (-1: as many as help), then perhaps a batch."""
 
     @abstractmethod
-    def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
-        """The upstream read ahead of its consumer by up to `max_elements` (-1: bounded in bytes only)."""
+    def ahead(
+        self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int, share: int = 1
+    ) -> Stage:
+        """The upstream read ahead of its consumer by up to `max_elements` (-1: bounded in bytes only).
+
+        `share` is the number of such stages that stand side by side and divide one byte bound.
+        """

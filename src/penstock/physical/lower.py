@@ -232,9 +232,14 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
 
         def open_input(element: Any, number: int) -> Stage:
             stage = inner(element, number)
-            label = f"{node.label} input"
-            executor = lowering.executor
-            return executor.ahead(stage, max_elements=AUTOTUNE, label=label, where=node.where, depth=lowering.depth)
+            return lowering.executor.ahead(
+                stage,
+                max_elements=AUTOTUNE,
+                label=f"{node.label} input",
+                where=node.where,
+                depth=lowering.depth,
+                share=node.cycle_length + _OPEN_EARLY,
+            )
 
     return Interleave(
         lambda: lower(node.input, lowering.deeper()),

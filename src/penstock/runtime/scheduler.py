@@ -70,7 +70,7 @@ class Scope:
             return  # waiting for ourselves would never end; the worker that called us is the last one to leave
         with self._scheduler.condition:
             while self.active:
-                self._scheduler.condition.wait()
+                self._scheduler.left.wait()
 
 
 _local = threading.local()
@@ -87,7 +87,9 @@ class Scheduler:
     def __init__(self, cpus: int) -> None:
         self._cpus = cpus
         # reentrant: a garbage collection inside our critical section may close an abandoned run
-        self.condition = threading.Condition(threading.RLock())
+        lock = threading.RLock()
+        self.condition = threading.Condition(lock)  # idle workers wait for work here
+        self.left = threading.Condition(lock)  # and closing runs for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
         self._numbers = itertools.count(1)
@@ -147,7 +149,7 @@ class Scheduler:
                 with self.condition:
                     scope.active -= 1
                     if scope.closed and not scope.active:
-                        self.condition.notify_all()
+                        self.left.notify_all()
                 del scope
 
     def _pick(self) -> tuple[Scope, Runnable] | None:

@@ -50,20 +50,32 @@ def traceable(
 
         primitive = Primitive(name, check, run)
 
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            value = args[0] if args else kwargs.get(first_name)
-            if type(value) is not Tracer:
-                return function(*args, **kwargs)
+        def lift(*args: Any, **kwargs: Any) -> Tracer:
             found = signature.bind(*args, **kwargs)
             found.apply_defaults()
             params = {key: item for key, item in found.arguments.items() if key != first_name}
             if any(isinstance(item, Tracer) for item in params.values()):
                 message = f"a parameter of {name} that differs between elements"
                 raise NotTraceable(message)
-            return bind(primitive, [value], params)[0]
+            return bind(primitive, [found.arguments[first_name]], params)[0]
 
-        call.__penstock_primitive__ = primitive  # type: ignore[attr-defined]
+        return lifted_by(lift)(function)
+
+    return decorate
+
+
+def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
+    """Declare that `lift` takes the call when the first argument is a stand-in; with real values nothing changes."""
+
+    def decorate(function: F) -> F:
+        first_name = next(iter(inspect.signature(function).parameters))
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            value = args[0] if args else kwargs.get(first_name)
+            return lift(*args, **kwargs) if type(value) is Tracer else function(*args, **kwargs)
+
+        call.__penstock_primitive__ = True  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate

@@ -1,6 +1,6 @@
 """The compiled parser of tf.train.Example: a block of records into dense columns, in one call without the GIL.
 
-`penstock.io.message` says what the wire format means and `penstock.io.single` what is accepted; this file agrees with
+`penstock.io.message` says what the wire format means and `penstock.io.plain` what is accepted; this file agrees with
 them on every input, well-formed or not, and says nothing about reasons: a rejected record is parsed again by the plain
 parser, which raises the error. Every index is checked before it is read. Numba's cache does not notice changes in other
 files, so all helpers stand here.
@@ -47,7 +47,7 @@ _SIGNATURE = types.UniTuple(types.int64, 4)(
 )
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _load64(buffer: Any, at: Any) -> Any:
     """Eight bytes, little-endian; the caller has checked the bounds. LLVM makes one load of it."""
     i = U(at)
@@ -63,7 +63,7 @@ def _load64(buffer: Any, at: Any) -> Any:
     )
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
     """`_varint` for more than one byte."""
     value = U(0)
@@ -79,7 +79,7 @@ def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
     return U(0), -1
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _varint(buffer: Any, at: Any, stop: Any) -> Any:
     """(value, next position), or (0, -1) where it does not end before `stop` or within 10 bytes.
 
@@ -90,7 +90,7 @@ def _varint(buffer: Any, at: Any, stop: Any) -> Any:
     return _long_varint(buffer, at, stop)
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _span(buffer: Any, at: Any, stop: Any) -> Any:
     """(start, end) of the bytes that a length announces, or (0, -1)."""
     size, at = _varint(buffer, at, stop)
@@ -99,7 +99,7 @@ def _span(buffer: Any, at: Any, stop: Any) -> Any:
     return at, at + np.int64(size)
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
     """The position after an unknown field, or -1."""
     kind = tag & U(7)
@@ -116,7 +116,7 @@ def _skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
     return -1
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _words(buffer: Any, at: Any, size: Any) -> Any:
     """The first and the last eight bytes of a key; a shorter one is its own first, filled up with zeros."""
     if size >= 8:
@@ -129,7 +129,7 @@ def _words(buffer: Any, at: Any, size: Any) -> Any:
     return word, U(0)
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any:
     """Whether two keys that agree in length, first and last word agree in between."""
     same = True
@@ -138,7 +138,7 @@ def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any
     return same
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _find(
     buffer: Any, at: Any, size: Any, first: Any, last: Any, table: Any, words: Any, keys: Any, places: Any
 ) -> Any:
@@ -159,12 +159,47 @@ def _find(
         place = (place + U(1)) & mask
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
+def _plain_entry(buffer: Any, at: Any, stop: Any, size: Any, first: Any, last: Any) -> Any:
+    """Where the value begins of a map entry spelled as writers do, with the key given by its size and words; else -1.
+
+    That is: tag, length, tag, length of the key, key, tag, length of the value, value; every length in one byte.
+    The general way accepts the same entry with the same result; this is many times faster.
+    """
+    value = at + size + 6
+    if value > stop or buffer.size - at < 12 or size > 100:
+        return -1
+    head = _load64(buffer, at) & U(0xFFFFFFFF)
+    content = (head >> U(8)) & U(255)
+    if content > U(127) or head != (U(size) << U(24)) | U(0x0A000A) | (content << U(8)):
+        return -1
+    end = at + 2 + np.int64(content)
+    word = _load64(buffer, at + 4)
+    if size >= 8:
+        if word != first or _load64(buffer, at + size - 4) != last:
+            return -1
+    elif word & ((U(1) << U(8 * size)) - U(1)) != first:
+        return -1
+    if end > stop or buffer[U(value - 2)] != 0x12 or value + np.int64(buffer[U(value - 1)]) != end:
+        return -1
+    return value
+
+
+@njit(nogil=True, cache=True)
 def _features(
     buffer: Any, at: Any, stop: Any, slot: Any, order: Any, table: Any, words: Any, keys: Any, places: Any, spans: Any
 ) -> Any:
     """Note where the values of every wanted feature of a `Features` message are; the next slot, or -1."""
     while at < stop:
+        guess = order[slot] if slot < order.size else -1
+        if guess >= 0:
+            value = _plain_entry(buffer, at, stop, table[guess, KEY_SIZE], words[guess, 0], words[guess, 1])
+            if value >= 0 and _same_middle(buffer, at + 4, table[guess, KEY_SIZE], keys, table[guess, KEY_AT]):
+                at = value + np.int64(buffer[U(value - 1)])
+                spans[guess, 0] = value
+                spans[guess, 1] = at
+                slot += 1
+                continue
         tag, at = _varint(buffer, at, stop)
         if at < 0:
             return -1
@@ -195,17 +230,9 @@ def _features(
             if at < 0:
                 return -1
         first, last = _words(buffer, key, size)
-        guess = order[slot] if slot < order.size else -1
-        if not (
-            guess >= 0
-            and table[guess, KEY_SIZE] == size
-            and words[guess, 0] == first
-            and words[guess, 1] == last
-            and _same_middle(buffer, key, size, keys, table[guess, KEY_AT])
-        ):
-            guess = _find(buffer, key, size, first, last, table, words, keys, places)
-            if slot < order.size:
-                order[slot] = guess
+        guess = _find(buffer, key, size, first, last, table, words, keys, places)
+        if slot < order.size:
+            order[slot] = guess
         slot += 1
         if guess >= 0:
             spans[guess, 0] = start
@@ -213,7 +240,7 @@ def _features(
     return slot
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, ints: Any) -> Any:
     """Add the values of an Int64List; their number with those before, or -1. Only `room` of them are written."""
     while at < stop:
@@ -245,7 +272,7 @@ def _int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any,
     return count
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _bits32(buffer: Any, at: Any) -> Any:
     i = U(at)
     return np.uint32(
@@ -253,7 +280,7 @@ def _bits32(buffer: Any, at: Any) -> Any:
     )
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, floats: Any) -> Any:
     """Add the values of a FloatList, as their bits; see `_int_list`."""
     while at < stop:
@@ -283,7 +310,7 @@ def _float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: An
     return count
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, starts: Any, lengths: Any) -> Any:
     """Add the places of a BytesList's strings; see `_int_list`."""
     while at < stop:
@@ -305,7 +332,7 @@ def _bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: An
     return count
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
 def _feature(
     buffer: Any,
     at: Any,
@@ -349,7 +376,35 @@ def _feature(
     return kind, count
 
 
-@njit(_SIGNATURE, nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True)
+def _one_number(buffer: Any, at: Any, stop: Any, wanted: Any) -> Any:
+    """(True, bits) of a `Feature` that holds one number in a packed list, all lengths in one byte; else (False, 0).
+
+    The general way accepts the same feature with the same result; this is many times faster.
+    """
+    size = stop - at
+    if size < 5 or size > 14 or wanted == _BYTES or buffer.size - at < 8:
+        return False, U(0)
+    word = _load64(buffer, at)
+    expected = U(8 * wanted + 2) | U(size - 2) << U(8) | U(0x0A0000) | U(size - 4) << U(24)
+    if word & U(0xFFFFFFFF) != expected:
+        return False, U(0)
+    if wanted == _FLOAT:
+        return size == 8, word >> U(32)
+    value = U(0)
+    shift = U(0)
+    last = stop - 1
+    for i in range(at + 4, last):
+        byte = U(buffer[U(i)])
+        if byte < U(128):
+            return False, U(0)
+        value |= (byte & U(127)) << shift
+        shift += U(7)
+    byte = U(buffer[U(last)])
+    return byte < U(128), value | byte << shift
+
+
+@njit(_SIGNATURE, nogil=True, cache=True)
 def parse(
     buffer: Any,
     record_starts: Any,
@@ -412,9 +467,17 @@ def parse(
             kind = 0
             count = 0
             if spans[k, 0] >= 0:
-                kind, count = _feature(
-                    buffer, spans[k, 0], spans[k, 1], wanted, room, base, ints, floats, starts, lengths
-                )
+                single, bits = _one_number(buffer, spans[k, 0], spans[k, 1], wanted)
+                if single and room > 0:
+                    if wanted == _INT64:
+                        ints[base] = np.int64(bits)
+                    else:
+                        floats[base] = np.uint32(bits)
+                    kind, count = wanted, 1
+                else:
+                    kind, count = _feature(
+                        buffer, spans[k, 0], spans[k, 1], wanted, room, base, ints, floats, starts, lengths
+                    )
             if kind == 0:
                 default = table[k, DEFAULT]
                 if default == NO_DEFAULT:

@@ -29,5 +29,7 @@ class InlineExecutor(Executor):
             return stage
         return Batch(stage, batch.size, batch.label, batch.where, drop_remainder=batch.drop_remainder)
 
-    def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
+    def ahead(
+        self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int, share: int = 1
+    ) -> Stage:
         return upstream

@@ -49,14 +49,18 @@ class ThreadExecutor(Executor):
             work = BatchWork(upstream, transforms, batch, Pace())
         return self._made(work, workers, depth, ordered=ordered, max_elements=-1)
 
-    def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
+    def ahead(
+        self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int, share: int = 1
+    ) -> Stage:
         if isinstance(upstream, Segment):
             return upstream  # it is ahead already, by as much as its window holds
         pace = Pace(max_elements // 2) if max_elements > 0 else Pace()
         work = BlockWork(upstream, (), pace, label, where)
-        return self._made(work, 1, depth, ordered=True, max_elements=max_elements)
+        return self._made(work, 1, depth, ordered=True, max_elements=max_elements, share=share)
 
-    def _made(self, work: Work, workers: int, depth: int, *, ordered: bool, max_elements: int) -> Segment:
+    def _made(
+        self, work: Work, workers: int, depth: int, *, ordered: bool, max_elements: int, share: int = 1
+    ) -> Segment:
         return Segment(
             work,
             self._scheduler,
@@ -65,6 +69,6 @@ class ThreadExecutor(Executor):
             parallelism=workers,
             ordered=ordered,
             depth=depth,
-            max_bytes=self._window,
+            max_bytes=self._window // share,
             max_elements=max_elements,
         )

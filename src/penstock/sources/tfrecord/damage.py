@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import DataLossError
-from penstock.sources.tfrecord import kernels
+from penstock.sources.tfrecord.framing import SHORT_BODY, SHORT_HEADER, WRONG_LENGTH
 
 _REWRITE = "The writer did not close the file, or a copy was cut short: write or copy it again."
 _NOT_OURS = "Is this a TFRecord file? Its first bytes are no record header."
@@ -21,14 +21,14 @@ def damaged_record(
     if at_start and (hint := _other_format(head[:4].tobytes())):
         message = "The file does not begin with a TFRecord header."
         return DataLossError(message, hint=hint, file=file, offset=offset)
-    if status == kernels.SHORT_HEADER:
+    if status == SHORT_HEADER:
         message = f"Truncated record: {left} bytes are left, and a record header has 12."
         return DataLossError(message, hint=_REWRITE, file=file, offset=offset)
     length = int.from_bytes(head[:8].tobytes(), "little")
-    if status == kernels.SHORT_BODY:
+    if status == SHORT_BODY:
         message = f"Truncated record: it says {length} bytes of data, and {max(left - 16, 0)} are left."
         return DataLossError(message, hint=_REWRITE, file=file, offset=offset)
-    if status == kernels.WRONG_LENGTH:
+    if status == WRONG_LENGTH:
         message = f"Corrupted record: the checksum of its length ({length}) does not match."
         hint = _NOT_OURS if at_start else "Bytes of the file were changed, lost or added before this place."
         return DataLossError(message, hint=hint, file=file, offset=offset)

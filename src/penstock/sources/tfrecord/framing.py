@@ -15,6 +15,11 @@ from collections.abc import Iterator
 HEADER = 12  # bytes before the data
 FOOTER = 4  # bytes after it
 
+# What a scan says about the record at which it stopped.
+FINE, SHORT_HEADER, SHORT_BODY, WRONG_LENGTH, WRONG_DATA = 0, 1, 2, 3, 4
+# What a scan verifies.
+NOTHING, LENGTHS, EVERYTHING = 0, 1, 2
+
 _MASK_DELTA = 0xA282EAD8
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")

@@ -7,7 +7,8 @@ import numpy as np
 from penstock.errors import InvalidArgumentError
 from penstock.sources import storage
 from penstock.sources.tfrecord.chunk import RecordChunk
-from penstock.sources.tfrecord.framing import HEADER
+from penstock.sources.tfrecord.damage import damaged_record
+from penstock.sources.tfrecord.framing import EVERYTHING, FINE, HEADER, LENGTHS, NOTHING
 
 _STEP = 1 << 16  # records per call of the kernel
 
@@ -29,7 +30,6 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
     Raises DataLossError at the first damaged header, NotFoundError, InvalidArgumentError for a URL.
     """
     from penstock.sources.tfrecord import kernels
-    from penstock.sources.tfrecord.damage import damaged_record
 
     name = storage.as_path(path)
     if storage.is_url(name):
@@ -40,8 +40,8 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
     starts, lengths = [], []
     while at < len(buffer):
         found, sizes = np.empty(_STEP, np.int64), np.empty(_STEP, np.int64)
-        count, at, status = kernels.scan(buffer, at, np.iinfo(np.int64).max, kernels.LENGTHS, found, sizes)
-        if status != kernels.FINE:
+        count, at, status = kernels.scan(buffer, at, np.iinfo(np.int64).max, LENGTHS, found, sizes)
+        if status != FINE:
             raise damaged_record(status, name, at, buffer[at : at + 16], len(buffer) - at, at_start=at == 0)
         starts.append(found[:count])
         lengths.append(sizes[:count])
@@ -59,15 +59,14 @@ def read_at(
     Raises DataLossError at the first damaged record, or at an offset where no record begins.
     """
     from penstock.sources.tfrecord import kernels
-    from penstock.sources.tfrecord.damage import damaged_record
 
     name = storage.as_path(path)
     mapped = storage.map_file(name) if buffer is None else buffer
     places = np.array(offsets, np.int64)  # a copy: the chunk keeps it
     starts, lengths = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
-    check = kernels.EVERYTHING if verify else kernels.NOTHING
+    check = EVERYTHING if verify else NOTHING
     count, status = kernels.gather(mapped, places, check, starts, lengths)
-    if status != kernels.FINE:
+    if status != FINE:
         at = int(places[count])
         rest = mapped[at:] if at >= 0 else mapped[:0]
         raise damaged_record(status, name, at, rest[:16], len(rest), at_start=False)

@@ -16,17 +16,22 @@ import numpy as np
 from llvmlite import ir
 from numba import njit
 
+from penstock.sources.tfrecord.framing import (
+    EVERYTHING,
+    FINE,
+    LENGTHS,
+    SHORT_BODY,
+    SHORT_HEADER,
+    WRONG_DATA,
+    WRONG_LENGTH,
+)
+
 # numba carries types for some of its names only.
 config: Any = numba.config
 types: Any = numba.types
 intrinsic: Any = numba.extending.intrinsic
 
 U = np.uint64
-
-# Results of `scan` and `gather`.
-FINE, SHORT_HEADER, SHORT_BODY, WRONG_LENGTH, WRONG_DATA = 0, 1, 2, 3, 4
-# What they verify.
-NOTHING, LENGTHS, EVERYTHING = 0, 1, 2
 
 _BUFFER = types.Array(types.uint8, 1, "C", readonly=True)
 _INTS = types.Array(types.int64, 1, "C")

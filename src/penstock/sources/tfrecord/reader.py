@@ -9,7 +9,8 @@ import numpy as np
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from penstock.sources import storage
 from penstock.sources.tfrecord.chunk import RecordChunk
-from penstock.sources.tfrecord.framing import FOOTER, HEADER
+from penstock.sources.tfrecord.damage import damaged_record
+from penstock.sources.tfrecord.framing import EVERYTHING, FINE, FOOTER, HEADER, NOTHING
 from penstock.sources.tfrecord.options import as_compression
 from penstock.sources.tfrecord.streams import InflatedStream, PlainStream
 
@@ -58,7 +59,7 @@ class RecordReader:
             raise InvalidArgumentError(message)
         self._name = storage.as_path(path)
         self._scan = kernels.scan
-        self._check = kernels.EVERYTHING if verify else kernels.NOTHING
+        self._check = EVERYTHING if verify else NOTHING
         self._piece = max(buffer_size or BUFFER_SIZE, HEADER + FOOTER)
         self._buffer = _EMPTY
         self._base = 0  # where in the uncompressed stream the buffer begins
@@ -99,7 +100,7 @@ class RecordReader:
                 starts = starts[:count]
                 return RecordChunk(self._buffer, starts, lengths[:count], starts + (self._base - HEADER))
             if not self._extend(self._wanted()):
-                if status == 0:
+                if status == FINE:
                     return None
                 raise self._damage(status)
 
@@ -151,8 +152,6 @@ class RecordReader:
         return fresh
 
     def _damage(self, status: int) -> DataLossError:
-        from penstock.sources.tfrecord.damage import damaged_record
-
         rest = self._buffer[self._at :]
         return damaged_record(status, self._name, self.tell(), rest[:16], len(rest), at_start=self.tell() == 0)
 

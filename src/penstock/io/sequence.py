@@ -1,0 +1,134 @@
+"""Parsing one serialized sequence example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.errors import InvalidArgumentError
+from penstock.io.assemble import as_vector, assemble, partitioned
+from penstock.io.example import as_message, not_a_message
+from penstock.io.expected import ANY_LENGTH, Entry, Expected, Output, expect
+from penstock.io.features import Feature, FixedLenFeature, FixedLenSequenceFeature, RaggedFeature
+from penstock.io.message import feature_entries
+from penstock.io.sequence_example import SEQUENCE_EXAMPLE, sequence_parts, steps_of
+from penstock.io.plain import read_entry
+from penstock.io.wire import MalformedError
+
+_Places = dict[bytes, tuple[int, int]]
+
+
+def parse_single_sequence_example(
+    serialized: bytes,
+    context_features: Mapping[str, Feature] | None = None,
+    sequence_features: Mapping[str, Feature] | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(context, feature lists) of one serialized `tf.train.SequenceExample`, as described.
+
+    The context is parsed as by `parse_single_example`. Of the feature lists, `FixedLenSequenceFeature` gives an array
+    (steps, *shape), `VarLenFeature` a SparseTensor (steps, longest), `RaggedFeature` a RaggedTensor (steps, None).
+
+    >>> from penstock.io.features import VarLenFeature
+    >>> from penstock.io.sequence_example import encode_sequence_example
+    >>> record = encode_sequence_example({"id": 7}, {"frames": [[1, 2], [3, 4], [5, 6]]})
+    >>> context, lists = parse_single_sequence_example(
+    ...     record, {"id": FixedLenFeature((), np.int64)}, {"frames": FixedLenSequenceFeature((2,), np.int64)})
+    >>> context, lists["frames"].tolist()
+    ({'id': np.int64(7)}, [[1, 2], [3, 4], [5, 6]])
+
+    Raises InvalidArgumentError, naming the feature, where one is missing or a step has another type or number of
+    values; DataLossError where `serialized` is no such message.
+    """
+    if not context_features and not sequence_features:
+        message = "Neither context_features nor sequence_features were given: nothing would be parsed."
+        raise InvalidArgumentError(message)
+    data = as_message(serialized)
+    context = expect(context_features) if context_features else None
+    lists = _expect_lists(sequence_features) if sequence_features else None
+    try:
+        features, feature_lists = _places(data)
+        values = [read_entry(data, entry, features.get(entry.key)) for entry in context.entries] if context else []
+        steps = [_read_steps(data, entry, feature_lists.get(entry.key)) for entry in lists.entries] if lists else []
+    except MalformedError as error:
+        raise not_a_message(SEQUENCE_EXAMPLE, error) from None
+    return (
+        {output.name: assemble(output, context, values) for output in context.outputs} if context else {},
+        {output.name: _assemble_list(output, lists, steps) for output in lists.outputs} if lists else {},
+    )
+
+
+def _expect_lists(features: Mapping[str, Feature]) -> Expected:
+    expected = expect(features)
+    for output in expected.outputs:
+        if isinstance(output.feature, FixedLenFeature):
+            message = f"Feature list {output.name!r} cannot be described by FixedLenFeature."
+            hint = "FixedLenSequenceFeature describes steps of one shape; FixedLenFeature belongs into the context."
+            raise InvalidArgumentError(message, hint=hint)
+    return expected
+
+
+def _places(data: bytes) -> tuple[_Places, _Places]:
+    features: _Places = {}
+    feature_lists: _Places = {}
+    for tag, start, stop in sequence_parts(data):
+        feature_entries(data, start, stop, features if tag == 0x0A else feature_lists)
+    return features, feature_lists
+
+
+def _read_steps(data: bytes, entry: Entry, place: tuple[int, int] | None) -> list[np.ndarray]:
+    """The values of every step; a step of a fixed shape must be there and whole."""
+    if place is None:
+        if entry.default is None:
+            message = f"Feature list {entry.name!r} is required but could not be found."
+            hint = "Check the spelling, or describe it with allow_missing=True."
+            raise InvalidArgumentError(message, hint=hint)
+        return []
+    whole = entry.stride if entry.default is None or entry.stride > 1 else ANY_LENGTH
+    step = Entry(entry.name, entry.key, entry.kind, whole, 1, np.empty(0, np.int64) if whole == ANY_LENGTH else None)
+    found = []
+    for i, (start, stop) in enumerate(steps_of(data, *place)):
+        try:
+            found.append(as_vector(read_entry(data, step, (start, stop)), entry.kind))
+        except InvalidArgumentError as error:
+            message = f"Step {i} of feature list {entry.name!r}: {error.message}"
+            raise InvalidArgumentError(message, hint=error.hint) from None
+    return found
+
+
+def _assemble_list(output: Output, expected: Expected, steps: list[list[np.ndarray]]) -> Any:
+    feature = output.feature
+    kind = expected.entries[output.entry].kind
+    rows = [row if len(row) else as_vector([], kind) for row in steps[output.entry]]
+    flat = np.concatenate(rows) if rows else as_vector([], kind)
+    if isinstance(feature, FixedLenSequenceFeature):
+        return flat.reshape(len(rows), *feature.shape)
+    if isinstance(feature, RaggedFeature):
+        return _ragged(output, feature, rows, flat, steps)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    places = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    indices = np.stack([np.repeat(np.arange(len(rows)), lengths), places], axis=1)
+    return SparseTensor(indices, flat, np.array([len(rows), lengths.max(initial=0)]))
+
+
+def _ragged(
+    output: Output, feature: RaggedFeature, rows: list[np.ndarray], flat: np.ndarray, steps: list[list[np.ndarray]]
+) -> RaggedTensor:
+    if not feature.partitions:
+        lengths = np.array([len(row) for row in rows], feature.row_splits_dtype)
+        return RaggedTensor.from_row_lengths(flat, lengths)
+    parts = [None if entry is None else steps[entry] for entry in output.partitions]
+    for part in parts:
+        if part is not None and len(part) != len(rows):
+            message = f"Feature list {output.name!r} has {len(rows)} steps, and one of its partitions {len(part)}."
+            raise InvalidArgumentError(message)
+    divided = [
+        partitioned(row, feature, [None if part is None else part[i] for part in parts], output.name)
+        for i, row in enumerate(rows)
+    ]
+    if divided:
+        return RaggedTensor.stack(divided, feature.row_splits_dtype)
+    nothing = [None if part is None else np.empty(0, np.int64) for part in parts]
+    return RaggedTensor(partitioned(flat, feature, nothing, output.name), np.zeros(1, feature.row_splits_dtype))
