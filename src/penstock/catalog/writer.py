@@ -88,7 +88,7 @@ def default_shards(num_bytes: int, num_examples: int) -> int:
 
     >>> default_shards(num_bytes=10 * 2**20, num_examples=1000)
     1
-    >>> default_shards(num_bytes=2**40, num_examples=10**7)
+    >>> default_shards(num_bytes=2**39, num_examples=10**7)
     1024
     """
     total = num_bytes + _RECORD_OVERHEAD * num_examples

@@ -20,7 +20,7 @@ from penstock.io.features import (
     VarLenFeature,
     kind_of,
 )
-from penstock.io.values import INT64, KIND_NAMES
+from penstock.io.values import BYTES, FLOAT, INT64, KIND_NAMES
 
 ANY_LENGTH = -1
 
@@ -117,11 +117,15 @@ def _entry(name: str, feature: FixedLenFeature | VarLenFeature | FixedLenSequenc
     if isinstance(feature, FixedLenFeature):
         size = math.prod(feature.shape)
         return Entry(name, key, kind, size, 1, None if feature.default_value is None else _flat_default(feature))
-    nothing = np.empty(0, np.int64)
+    nothing = _nothing(kind)
     if isinstance(feature, VarLenFeature):
         return Entry(name, key, kind, ANY_LENGTH, 1, nothing)
     default = nothing if feature.allow_missing else None
     return Entry(name, key, kind, ANY_LENGTH, math.prod(feature.shape), default)
+
+
+def _nothing(kind: int) -> np.ndarray:
+    return np.empty(0, {BYTES: object, FLOAT: np.float32, INT64: np.int64}[kind])
 
 
 def _flat_default(feature: FixedLenFeature) -> np.ndarray:
@@ -133,7 +137,7 @@ def _flat_default(feature: FixedLenFeature) -> np.ndarray:
 
 
 def _ragged_entry(name: str, kind: int) -> Entry:
-    return Entry(name, name.encode(), kind, ANY_LENGTH, 1, np.empty(0, np.int64))
+    return Entry(name, name.encode(), kind, ANY_LENGTH, 1, _nothing(kind))
 
 
 def _add(entries: dict[str, tuple[int, Entry]], entry: Entry) -> int:

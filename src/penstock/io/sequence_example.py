@@ -21,6 +21,7 @@ from penstock.io.example import (
     decode_features,
     encode_feature,
     encode_features,
+    name_of,
     not_a_message,
 )
 from penstock.io.message import feature_entries

@@ -120,8 +120,7 @@ class BatchWork(Work):
         if piece.block is not None:
             started = time.perf_counter()
             outcome = run_all(self._transforms, piece.block, piece.first, piece.allocate)
-            nbytes = 0 if outcome.block is None else outcome.block.nbytes
-            self._pace.observe(piece.block.size, time.perf_counter() - started, nbytes)
+            self._pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
             piece.put(outcome)
         return piece.filling.finish_piece()
 

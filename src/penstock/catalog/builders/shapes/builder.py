@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
 from typing import Any
 
 from penstock import image
@@ -15,8 +12,9 @@ from penstock.catalog.builder import Builder, Examples
 from penstock.catalog.builders.shapes.outline import LABELS
 from penstock.catalog.builders.shapes.render import render
 from penstock.catalog.info import DatasetInfo
+from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidArgumentError
-from penstock.runtime.machine import granted_cpus
+from penstock.plan.node import AUTOTUNE
 
 DEFAULT_EXAMPLES = 2000
 # Numbers of test pictures begin here, so that a larger train split never reaches them.
@@ -78,23 +76,12 @@ class Shapes(Builder):
         }
 
     def _generate_examples(self, numbers: range) -> Iterator[tuple[int, dict[str, Any]]]:
-        waiting: deque[tuple[int, Future[dict[str, Any]]]] = deque()
-        workers = granted_cpus()
-        rest = iter(numbers)
-        with ThreadPoolExecutor(workers, thread_name_prefix="shapes") as pool:
-            try:
-                for number in islice(rest, 4 * workers):
-                    waiting.append((number, pool.submit(self._draw, number)))
-                while waiting:
-                    number, drawn = waiting.popleft()
-                    yield number, drawn.result()
-                    for following in islice(rest, 1):
-                        waiting.append((following, pool.submit(self._draw, following)))
-            finally:
-                pool.shutdown(cancel_futures=True)
+        drawn = Dataset.range(numbers.start, numbers.stop).map(self._draw, num_parallel_calls=AUTOTUNE)
+        with iter(drawn) as examples:
+            yield from zip(numbers, examples, strict=True)
 
-    def _draw(self, number: int) -> dict[str, Any]:
-        picture, label = render(number, self._seed)
+    def _draw(self, number: Any) -> dict[str, Any]:
+        picture, label = render(int(number), self._seed)
         return {"image": image.encode_jpeg(picture, quality=_QUALITY), "label": label}
 
     def _num_examples(self, split: str) -> int:
