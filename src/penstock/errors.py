@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 
 
@@ -112,7 +113,7 @@ def annotate(error: BaseException, context: Context) -> None:
 
 def user_location() -> str | None:
     """`file.py:12` of the innermost frame outside penstock: the line of user code that called us."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module != "penstock" and not module.startswith("penstock."):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 
@@ -12,7 +12,8 @@ from penstock.errors import FailedPreconditionError, InvalidArgumentError, Inval
 class _Group:
     """Named settings with defaults; unknown names are errors that name the nearest known one."""
 
-    _defaults: dict[str, Any] = {}
+    _defaults: ClassVar[dict[str, Any]] = {}
+    _frozen: bool
 
     def __init__(self, **settings: Any) -> None:
         object.__setattr__(self, "_frozen", False)
@@ -32,7 +33,7 @@ class _Group:
             raise FailedPreconditionError(message, hint="Make a new Options object and apply it with with_options().")
         default = self._defaults[name]
         wanted = default if isinstance(default, type) else type(default)
-        if wanted is int and isinstance(value, bool) or not isinstance(value, wanted):
+        if (wanted is int and isinstance(value, bool)) or not isinstance(value, wanted):
             message = f"{type(self).__name__}.{name} must be of type {wanted.__name__}, got {value!r}."
             raise InvalidTypeError(message)
         object.__setattr__(self, name, value)
@@ -87,7 +88,7 @@ class OptimizationOptions(_Group):
     shuffle_before_map: bool
     map_vectorization: bool
 
-    _defaults = {
+    _defaults: ClassVar[dict[str, Any]] = {
         "noop_elimination": True,
         "map_fusion": True,
         "map_and_batch_fusion": True,
@@ -109,7 +110,7 @@ class Options(_Group):
     seed: int
     experimental_optimization: OptimizationOptions
 
-    _defaults = {
+    _defaults: ClassVar[dict[str, Any]] = {
         "deterministic": True,
         "seed": 0,
         "experimental_optimization": OptimizationOptions,

@@ -33,7 +33,10 @@ def test_ctrl_c_while_preparing(tmp_path):
     ) as process:
         assert process.stdout.readline() == "drawing\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()  # without effect on a process that has ended, as it must have
     assert errors == "penstock: interrupted\n"
     assert process.returncode == 130
     assert list((tmp_path / "shapes" / "100000_examples").iterdir()) == []

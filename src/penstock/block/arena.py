@@ -62,7 +62,8 @@ class Arena:
         raw = self._take(rounded)
         lease = raw.view(_Lease)
         lease._arena, lease._raw = self, raw
-        return lease[:nbytes].view(np.ndarray).view(dtype).reshape(shape)
+        array: np.ndarray = lease[:nbytes].view(np.ndarray).view(dtype).reshape(shape)
+        return array
 
     def _take(self, nbytes: int) -> np.ndarray:
         with self._lock:

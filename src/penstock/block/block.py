@@ -142,7 +142,8 @@ class Builder:
 
     def build(self, origin: Origin | None = None) -> Block:
         if self._structure is None or self._leaves is None:
-            raise ValueError("a Block holds at least one element")
+            msg = "a Block holds at least one element"
+            raise ValueError(msg)
         columns: list[Column] = []
         for path, leaves in zip(self._structure.paths(), self._leaves, strict=True):
             try:
@@ -152,5 +153,3 @@ class Builder:
                     error.message = f"Component {path}: {error.message}"
                 raise
         return Block(self._structure, columns, self._size, origin)
-
-

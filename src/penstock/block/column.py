@@ -145,9 +145,9 @@ class BytesColumn(Column):
         starts = self.starts.reshape(-1)
         stops = (starts + self.lengths.reshape(-1)).tolist()
         if self.which is None:
-            view = memoryview(self.buffers[0]) if self.buffers else memoryview(b"")
+            view = self.buffers[0].data if self.buffers else memoryview(b"")
             return [bytes(view[a:b]) for a, b in zip(starts.tolist(), stops, strict=True)]
-        views = [memoryview(buffer) for buffer in self.buffers]
+        views = [buffer.data for buffer in self.buffers]
         which = self.which.reshape(-1).tolist()
         return [bytes(views[w][a:b]) for w, a, b in zip(which, starts.tolist(), stops, strict=True)]
 
@@ -187,7 +187,7 @@ class BytesColumn(Column):
 
     def _flat_views(self) -> list[memoryview]:
         """Each byte string as a view of its buffer, without a copy."""
-        views = [memoryview(buffer) for buffer in self.buffers]
+        views = [buffer.data for buffer in self.buffers]
         starts = self.starts.reshape(-1)
         stops = (starts + self.lengths.reshape(-1)).tolist()
         which = [0] * len(stops) if self.which is None else self.which.reshape(-1).tolist()
@@ -248,7 +248,9 @@ def _mixed(first: LeafSpec, other: LeafSpec, row: int | None) -> InvalidTypeErro
             return f"{dtype_name(spec.dtype)} of rank {len(spec.shape)}"
         return repr(spec)
 
-    message = f"Elements of one data set keep their dtype and rank: the first has {kind(first)}, this one {kind(other)}."
+    message = (
+        f"Elements of one data set keep their dtype and rank: the first has {kind(first)}, this one {kind(other)}."
+    )
     hint = "Convert in the function, for example np.float32(value), so that every path returns the same."
     return InvalidTypeError(message, hint=hint, context=Context(element=row))
 
@@ -335,8 +337,8 @@ def _concat_bytes(columns: Sequence[BytesColumn]) -> BytesColumn:
 
 
 def shape_mismatch(row: int, shape: tuple[int, ...], wanted: tuple[int, ...], path: str) -> InvalidArgumentError:
-    """The error of a batch whose elements differ in shape."""
+    """The error of a batch whose elements differ in shape; its `context.element` is the row."""
     component = f" in component {path}" if path else ""
     message = f"Element {row} of the batch has shape {shape}{component}, the batch has {wanted}."
     hint = "Use padded_batch, or give every element the same shape first (image.resize, a crop, padding)."
-    return InvalidArgumentError(message, hint=hint)
+    return InvalidArgumentError(message, hint=hint, context=Context(element=row))

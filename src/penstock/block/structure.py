@@ -61,7 +61,8 @@ class Structure:
         if self.kind is None:
             return columns[0]
         if not columns:
-            raise ValueError("a structure without leaves has no rows")
+            msg = "a structure without leaves has no rows"
+            raise ValueError(msg)
         if self.kind is tuple and self.flat:
             return list(zip(*columns, strict=True))
         if self.kind is dict and self.flat:
@@ -80,7 +81,7 @@ class Structure:
                 return [element[name] for name in self.names]
             except KeyError:
                 pass  # reported below, with both structures spelled out
-        leaves, found = flatten(element)
+        _, found = flatten(element)
         if found.same_as(self):
             return self._in_order(element)
         message = f"The structure of the element changed: expected {self.describe()}, got {found.describe()}."

@@ -81,6 +81,23 @@ class SparseTensor:
     def nbytes(self) -> int:
         return int(self.indices.nbytes + self.dense_shape.nbytes) + _nbytes_of(self.values)
 
+    @classmethod
+    def stack(cls, rows: Sequence[SparseTensor]) -> SparseTensor:
+        """One tensor with a new outer dimension, as large as the largest row; `rows` are of one rank.
+
+        >>> row = SparseTensor(np.array([[1]]), np.array([5]), np.array([2]))
+        >>> SparseTensor.stack([row, row]).to_list()
+        [[0, 5], [0, 5]]
+        """
+        ranks = {len(row.dense_shape) for row in rows}
+        if len(ranks) != 1:
+            message = f"SparseTensor.stack needs rows of one rank, got ranks {sorted(ranks)}."
+            raise InvalidArgumentError(message)
+        outer = np.repeat(np.arange(len(rows)), [len(row.values) for row in rows])
+        indices = np.column_stack([outer, np.concatenate([row.indices for row in rows])])
+        shape = np.max([row.dense_shape for row in rows], axis=0)
+        return cls(indices, np.concatenate([row.values for row in rows]), np.concatenate([[len(rows)], shape]))
+
     def to_dense(self, default_value: Any = None) -> np.ndarray:
         """The whole array, with `default_value` (else 0 or b"") where no value is given."""
         dense = _filled(self.shape, self.values, default_value)

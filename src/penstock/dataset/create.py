@@ -30,7 +30,8 @@ class Create:
     """The constructors of `Dataset`."""
 
     def __init__(self, plan: Node, options: Options) -> None:
-        raise InvalidTypeError("A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset.")
+        msg = "A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset."
+        raise InvalidTypeError(msg)
 
     @classmethod
     def _made(cls, plan: Node, options: Options | None = None) -> Dataset:

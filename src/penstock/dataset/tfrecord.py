@@ -18,7 +18,7 @@ from penstock.sources.records import RecordsSource
 from penstock.sources.tfrecord.options import as_compression
 
 
-def TFRecordDataset(  # noqa: N802 - tf.data's name
+def TFRecordDataset(
     filenames: Any,
     compression_type: str | None = None,
     buffer_size: int | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import InvalidTypeError
+from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.plan import ops
 from penstock.plan.combine import Concatenate
@@ -30,7 +30,12 @@ class Transform:
         return Dataset._of(plan, self._options)
 
     def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset:
-        return self._with(kind(input=self._plan, **parameters))
+        try:
+            node = kind(input=self._plan, **parameters)
+        except PenstockError as error:
+            annotate(error, Context(stage=kind.name, where=user_location()))
+            raise
+        return self._with(node)
 
     def map(
         self,

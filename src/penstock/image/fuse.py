@@ -26,9 +26,7 @@ def _rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     return [TensorSpec((*params["size"], params["channels"]), np.float32)]
 
 
-def _run(
-    operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
-) -> list[Column]:
+def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
     column = operands[0]
     if not isinstance(column, BytesColumn):
         message = "decode_resize reads byte strings"
@@ -92,7 +90,7 @@ def _chain(graph: Graph, start: int, users: dict[int, list[int]]) -> list[int]:
             resized = True
         elif resized and _scale(equation) is not None:
             return [*chain, readers[0]]
-        elif name not in _FLIPS or _flips_twice(graph, chain, equation, resized=resized):
+        elif name not in _FLIPS or _flips_twice(graph, chain, equation):
             break
         chain.append(readers[0])
     return chain
@@ -103,7 +101,7 @@ def _is_plain_bilinear(equation: Equation) -> bool:
     return params["method"] == "bilinear" and not params["preserve_aspect_ratio"] and not params["antialias"]
 
 
-def _flips_twice(graph: Graph, chain: list[int], equation: Equation, *, resized: bool) -> bool:
+def _flips_twice(graph: Graph, chain: list[int], equation: Equation) -> bool:
     return any(graph.equations[i].primitive.name == equation.primitive.name for i in chain)
 
 

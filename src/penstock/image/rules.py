@@ -1,7 +1,7 @@
 """What shape and dtype each image function gives for what it is given: the tracer's rules.
 
-`None` is a dimension not known yet. Arguments that are wrong make a function untraceable: called with a real element, it
-says itself what is wrong with them.
+`None` is a dimension not known yet. Arguments that are wrong make a function untraceable: called with a real element,
+it says itself what is wrong with them.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def resized(
 ) -> Callable[..., TensorSpec]:
     """Of `resize`, which knows its own shape rule."""
 
-    def rule(
-        spec: LeafSpec, *, size: Any, method: str, preserve_aspect_ratio: bool, antialias: bool
-    ) -> TensorSpec:
+    def rule(spec: LeafSpec, *, size: Any, method: str, preserve_aspect_ratio: bool, antialias: bool) -> TensorSpec:
         known = tensor(spec)
         height, width = (int(extent) for extent in size)
         shape = resize_shape(known.shape, (height, width), preserve_aspect_ratio=preserve_aspect_ratio)

@@ -25,6 +25,7 @@ from penstock.io.values import BYTES, FLOAT
 
 _NUMPY = {BYTES: np.dtype(object), FLOAT: np.dtype(np.float32)}
 _INT64 = np.dtype(np.int64)
+_MOST_ROWS = 1 << 24  # that row ids may imply: a damaged number must not allocate by its size
 
 
 def as_vector(values: Any, kind: int) -> np.ndarray:
@@ -80,9 +81,10 @@ def partitioned(
             found = _uniform(found, partition.length, feature, name)
             continue
         assert part is not None
-        splits = _splits(partition, part, len(found)).astype(feature.row_splits_dtype)
+        splits = _splits(partition, part, len(found))
         try:
-            found = RaggedTensor(found, splits)
+            divided = RaggedTensor(found, splits)  # checked before a cast could wrap a wild number into a fitting one
+            found = RaggedTensor(divided.values, splits.astype(feature.row_splits_dtype))
         except InvalidArgumentError as error:
             message = f"Feature {name!r}: {partition} does not divide its {len(found)} values. {error.message}"
             raise InvalidArgumentError(message) from None
@@ -117,6 +119,6 @@ def _splits(partition: Partition, part: np.ndarray, count: int) -> np.ndarray:
 def _splits_from_row_ids(rows: np.ndarray, count: int) -> np.ndarray:
     if not len(rows):
         return np.zeros(1, np.int64)
-    if len(rows) != count or (rows[1:] < rows[:-1]).any() or rows[0] < 0 or rows[-1] > (1 << 31):
+    if len(rows) != count or (rows[1:] < rows[:-1]).any() or rows[0] < 0 or rows[-1] > _MOST_ROWS:
         return np.array([-1])  # not a division: refused with the caller's words
     return np.searchsorted(rows, np.arange(int(rows[-1]) + 2)).astype(np.int64)

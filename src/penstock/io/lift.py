@@ -11,9 +11,9 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.io.batch_check import check_batched
 from penstock.io.blocks import parse_columns
 from penstock.io.columns import BytesValues, DenseValues, ParsedColumn
-from penstock.io.batch_check import check_batched
 from penstock.io.expected import Expected, expect
 from penstock.io.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
 from penstock.trace.graph import Allocate, NotTraceable, Primitive
@@ -58,7 +58,8 @@ def _single_run(
 ) -> list[Column]:
     column = operands[0]
     if not isinstance(column, BytesColumn):
-        raise NotTraceable("parse_single_example of what is no byte string")
+        msg = "parse_single_example of what is no byte string"
+        raise NotTraceable(msg)
     buffer, starts, lengths = column.packed()
     parsed = parse_columns(buffer, starts, lengths, params["expected"])
     return [_column(values, (rows,)) for values in parsed.values()]
@@ -70,7 +71,8 @@ PARSE_SINGLE = Primitive("io.parse_single_example", _single_rule, _single_run)
 def _batch_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpec]:
     spec = specs[0]
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or len(spec.shape) != 1:
-        raise NotTraceable("parse_example of what is no vector of byte strings")
+        msg = "parse_example of what is no vector of byte strings"
+        raise NotTraceable(msg)
     size = spec.shape[0]
     found: list[LeafSpec] = []
     for output in params["expected"].outputs:
@@ -90,7 +92,8 @@ def _batch_run(
 ) -> list[Column]:
     column, expected = operands[0], params["expected"]
     if not isinstance(column, BytesColumn) or column.starts.ndim != 2:
-        raise NotTraceable("parse_example of batches that differ in size")
+        msg = "parse_example of batches that differ in size"
+        raise NotTraceable(msg)
     buffer, starts, lengths = column.packed()
     if _all_dense(expected):
         parsed = parse_columns(buffer, starts, lengths, expected)

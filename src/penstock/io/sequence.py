@@ -14,8 +14,8 @@ from penstock.io.example import as_message, not_a_message
 from penstock.io.expected import ANY_LENGTH, Entry, Expected, Output, expect
 from penstock.io.features import Feature, FixedLenFeature, FixedLenSequenceFeature, RaggedFeature
 from penstock.io.message import feature_entries
-from penstock.io.sequence_example import SEQUENCE_EXAMPLE, sequence_parts, steps_of
 from penstock.io.plain import read_entry
+from penstock.io.sequence_example import SEQUENCE_EXAMPLE, sequence_parts, steps_of
 from penstock.io.wire import MalformedError
 
 _Places = dict[bytes, tuple[int, int]]
@@ -51,7 +51,7 @@ def parse_single_sequence_example(
     try:
         features, feature_lists = _places(data)
         values = [read_entry(data, entry, features.get(entry.key)) for entry in context.entries] if context else []
-        steps = [_read_steps(data, entry, feature_lists.get(entry.key)) for entry in lists.entries] if lists else []
+        steps = _steps(data, lists, feature_lists) if lists else []
     except MalformedError as error:
         raise not_a_message(SEQUENCE_EXAMPLE, error) from None
     return (
@@ -78,16 +78,22 @@ def _places(data: bytes) -> tuple[_Places, _Places]:
     return features, feature_lists
 
 
-def _read_steps(data: bytes, entry: Entry, place: tuple[int, int] | None) -> list[np.ndarray]:
-    """The values of every step; a step of a fixed shape must be there and whole."""
+def _steps(data: bytes, lists: Expected, places: _Places) -> list[list[np.ndarray]]:
+    """The values of every step of every feature list."""
+    whole = {output.entry for output in lists.outputs if isinstance(output.feature, FixedLenSequenceFeature)}
+    return [_read_steps(data, e, places.get(e.key), whole=i in whole) for i, e in enumerate(lists.entries)]
+
+
+def _read_steps(data: bytes, entry: Entry, place: tuple[int, int] | None, *, whole: bool) -> list[np.ndarray]:
+    """The values of every step of one; where steps are `whole`, each must be there and have a fixed number."""
     if place is None:
         if entry.default is None:
             message = f"Feature list {entry.name!r} is required but could not be found."
             hint = "Check the spelling, or describe it with allow_missing=True."
             raise InvalidArgumentError(message, hint=hint)
         return []
-    whole = entry.stride if entry.default is None or entry.stride > 1 else ANY_LENGTH
-    step = Entry(entry.name, entry.key, entry.kind, whole, 1, np.empty(0, np.int64) if whole == ANY_LENGTH else None)
+    size, default = (entry.stride, None) if whole else (ANY_LENGTH, entry.default)
+    step = Entry(entry.name, entry.key, entry.kind, size, 1, default)
     found = []
     for i, (start, stop) in enumerate(steps_of(data, *place)):
         try:
@@ -101,7 +107,7 @@ def _read_steps(data: bytes, entry: Entry, place: tuple[int, int] | None) -> lis
 def _assemble_list(output: Output, expected: Expected, steps: list[list[np.ndarray]]) -> Any:
     feature = output.feature
     kind = expected.entries[output.entry].kind
-    rows = [row if len(row) else as_vector([], kind) for row in steps[output.entry]]
+    rows = steps[output.entry]
     flat = np.concatenate(rows) if rows else as_vector([], kind)
     if isinstance(feature, FixedLenSequenceFeature):
         return flat.reshape(len(rows), *feature.shape)

@@ -88,7 +88,8 @@ class Cursor:
     def take(self, count: int, ask: int = 0) -> Block | None:
         """The next `count` elements, fewer only at the end; None if there are none.
 
-        The stage is asked for `ask` at a time: asking for what is missing would make Blocks behind a filter ever smaller.
+        The stage is asked for `ask` at a time: asking for what is missing would make Blocks behind a filter ever
+        smaller.
         """
         ask = max(ask, count)
         if not self.fill(ask):

@@ -69,7 +69,7 @@ class MapTransform(Transform):
         self.function = function
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._spec_lock = threading.Lock()
-        self._expected: tuple[Any, ...] | None = None
+        self._expected: str | None = None
 
     def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if self.vectoriser is not None:
@@ -108,8 +108,8 @@ class MapTransform(Transform):
         return Outcome(built, error)
 
     def _check(self, block: Block) -> None:
-        """Dtypes and ranks stay the same from Block to Block, as inside each."""
-        found = tuple(_kind(column) for column in block.columns)
+        """Structure, dtypes and ranks stay the same from Block to Block, as inside each."""
+        found = block.structure.describe([_kind(column) for column in block.columns])
         expected = self._expected
         if expected is None:
             with self._spec_lock:
@@ -117,9 +117,8 @@ class MapTransform(Transform):
                     self._expected = found
                 expected = self._expected
         if found != expected:
-            wanted = ", ".join(map(str, expected))
-            message = f"The function's result changed: before it was {wanted}, now it is {', '.join(map(str, found))}."
-            hint = "Convert in the function, for example np.float32(value), so that every path returns the same."
+            message = f"The function's result changed: before it was {expected}, now it is {found}."
+            hint = "Every path of the function returns the same nest, dtypes and ranks; np.float32(value) converts."
             raise InvalidTypeError(message, hint=hint, context=Context(element=0))
 
 

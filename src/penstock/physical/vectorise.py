@@ -124,8 +124,16 @@ def _equal(fast: Block, plain: Block) -> bool:
             if left.dtype == object:
                 if left.tolist() != right.tolist():
                     return False
-            elif left.tobytes() != right.tobytes() and not np.array_equal(left, right, equal_nan=left.dtype.kind in "fc"):
+            elif left.tobytes() != right.tobytes() and not np.array_equal(
+                left, right, equal_nan=left.dtype.kind in "fc"
+            ):
                 return False
-        elif left != right:
+        elif not _same_value(left, right):
             return False
     return True
+
+
+def _same_value(left: Any, right: Any) -> bool:
+    """Equality of byte strings, and of sparse and ragged tensors, whose arrays are compared."""
+    equals = getattr(left, "equals", None)
+    return bool(equals(right)) if equals is not None else bool(left == right)

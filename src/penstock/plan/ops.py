@@ -15,6 +15,7 @@ from penstock.plan.node import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
+    Node,
     UnaryNode,
     check_function,
     check_int,
@@ -393,8 +394,8 @@ class FusedMap(UnaryNode):
         return self._unfused.cardinality
 
     @property
-    def _unfused(self) -> Any:
-        node: Any = self.input
+    def _unfused(self) -> Node:
+        node = self.input
         for step in self.steps:
             node = replace(step, input=node)
         return node
@@ -419,4 +420,5 @@ class MapAndBatch(UnaryNode):
 
     @property
     def cardinality(self) -> int:
-        return replace(self.batch, input=self.input).cardinality
+        count: int = replace(self.batch, input=self.input).cardinality
+        return count

@@ -1,4 +1,4 @@
-"""The driver: walks plans, applies rules to a fixed point, records what it did, and stops rules that chase each other."""
+"""The driver: walks plans, applies rules to a fixed point, records what it did; stops rules that chase each other."""
 
 from __future__ import annotations
 

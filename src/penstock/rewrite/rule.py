@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any
 
 from penstock.plan.node import Node
@@ -13,7 +14,7 @@ from penstock.plan.node import Node
 class Rule:
     """A rewrite of one kind of node. `option` is the name that switches it in `experimental_optimization`."""
 
-    kind: type[Node]
+    kind: type[Node] | UnionType
     option: str
     apply: Callable[[Any], Node | None]
 
@@ -27,7 +28,7 @@ class Rule:
         return (self.apply.__doc__ or "").strip().splitlines()[0]
 
 
-def rule(kind: type[Node], *, option: str) -> Callable[[Callable[[Any], Node | None]], Rule]:
+def rule(kind: type[Node] | UnionType, *, option: str) -> Callable[[Callable[[Any], Node | None]], Rule]:
     """Make a function from a node of `kind` to an equal node, or None, a rule."""
 
     def make(function: Callable[[Any], Node | None]) -> Rule:

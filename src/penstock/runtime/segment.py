@@ -22,7 +22,6 @@ from penstock.physical.transform import Outcome
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 
-
 Ranges = list[tuple[int, int]]  # (first, count) of elements
 
 

@@ -258,7 +258,10 @@ class Filling:
         first = blocks[0]
         if any(block.structure != first.structure for block in blocks):
             return stack_block(concat_blocks(blocks))
-        columns = [self._leaf(leaf, blocks, first.structure) for leaf in range(len(first.columns))]
+        try:
+            columns = [self._leaf(leaf, blocks, first.structure) for leaf in range(len(first.columns))]
+        except PenstockError:
+            return stack_block(concat_blocks(blocks))  # raises it again, with the element's file and offset
         origin = concat_origins([block.origin for block in blocks])
         return Block(first.structure, columns, 1, None if origin is None else origin.batched(len(origin)))
 
@@ -270,5 +273,3 @@ class Filling:
         ):
             return DenseColumn(array[: self.planned][None])
         return stack_column(concat(columns), structure.paths()[leaf])
-
-

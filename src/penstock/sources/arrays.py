@@ -71,7 +71,7 @@ class RangeSource(_Sliced):
     def rows(self, start: int, stop: int) -> Block:
         first = self.range.start + start * self.range.step
         last = self.range.start + stop * self.range.step
-        return Block.single(DenseColumn(np.arange(first, last, self.range.step, self.dtype)))
+        return Block.single(DenseColumn(np.arange(first, last, self.range.step).astype(self.dtype, copy=False)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,10 @@ class _GeneratorReader(Reader):
         self._iterator: Iterator[Any] | None = None
         self._done = False
         self._error: BaseException | None = None
-        self._specs, self._structure = ([], None) if source.signature is None else flatten(source.signature)
+        self._specs: list[Any] = []
+        self._structure: Structure | None = None
+        if source.signature is not None:
+            self._specs, self._structure = flatten(source.signature)
 
     def read(self, max_elements: int) -> Block | None:
         if self._error is not None:
@@ -103,7 +106,9 @@ class _GeneratorReader(Reader):
         for path, spec, i in zip(structure.paths(), self._specs, range(len(leaves)), strict=True):
             value = _in_dtype(leaves[i], spec)
             if not spec.admits(value):
-                message = f"Element {self._count}{path} of the generator is {spec_of(value)}, its signature says {spec}."
+                message = (
+                    f"Element {self._count}{path} of the generator is {spec_of(value)}, its signature says {spec}."
+                )
                 raise InvalidArgumentError(message, hint="Yield what output_signature names, or change the signature.")
             leaves[i] = value
         return structure.build(leaves)

@@ -15,11 +15,47 @@ from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
 
-_EXACT = """
-add subtract multiply divide floor_divide remainder negative positive absolute sqrt square sign floor ceil trunc rint
-greater greater_equal less less_equal equal not_equal logical_and logical_or logical_xor logical_not
-bitwise_and bitwise_or bitwise_xor invert left_shift right_shift minimum maximum fmin fmax isnan isfinite isinf
-""".split()
+_EXACT = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "negative",
+    "positive",
+    "absolute",
+    "sqrt",
+    "square",
+    "sign",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "equal",
+    "not_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "invert",
+    "left_shift",
+    "right_shift",
+    "minimum",
+    "maximum",
+    "fmin",
+    "fmax",
+    "isnan",
+    "isfinite",
+    "isinf",
+]
 
 UFUNCS: dict[np.ufunc, Primitive] = {}
 
@@ -29,7 +65,8 @@ def _probe(spec: Any) -> Any:
     if isinstance(spec, Const):
         return spec.value
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        raise NotTraceable("arithmetic on a value that is no numeric array")
+        msg = "arithmetic on a value that is no numeric array"
+        raise NotTraceable(msg)
     return np.ones((1,) * len(spec.shape), spec.dtype)[()]
 
 
@@ -40,14 +77,16 @@ def broadcast(shapes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...
     for axis in range(-rank, 0):
         extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
         if len(extents) > 1 and None not in extents:
-            raise NotTraceable("shapes that do not broadcast")
+            msg = "shapes that do not broadcast"
+            raise NotTraceable(msg)
         known = [extent for extent in extents if extent is not None]
         found.append(known[0] if known else (None if extents else 1))
     return tuple(found)
 
 
 def _shape(spec: Any) -> tuple[int | None, ...]:
-    return np.shape(spec.value) if isinstance(spec, Const) else spec.shape
+    shape: tuple[int | None, ...] = np.shape(spec.value) if isinstance(spec, Const) else spec.shape
+    return shape
 
 
 def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
@@ -56,9 +95,11 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
         with np.errstate(all="ignore"):
             dtype = np.asarray(ufunc(*probes)).dtype
     except Exception as error:  # the real elements decide whether this is an error, on the user's own line
-        raise NotTraceable(f"{ufunc.__name__} of these dtypes: {error}") from None
-    if dtype == object:
-        raise NotTraceable(f"{ufunc.__name__} gives Python objects")
+        msg = f"{ufunc.__name__} of these dtypes: {error}"
+        raise NotTraceable(msg) from None
+    if dtype.hasobject:
+        msg = f"{ufunc.__name__} gives Python objects"
+        raise NotTraceable(msg)
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -100,9 +141,7 @@ def _make(ufunc: np.ufunc) -> Primitive:
     def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
         return _rule(ufunc, specs)
 
-    def run(
-        operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
-    ) -> list[Column]:
+    def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
         return _run(ufunc, operands, rows, allocate)
 
     return Primitive(ufunc.__name__, rule, run)

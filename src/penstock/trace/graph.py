@@ -16,7 +16,7 @@ from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure
 
 
-class NotTraceable(BaseException):  # noqa: N818 - control flow, not an error: user code must not catch it
+class NotTraceable(BaseException):
     """The function did something a stand-in value cannot follow; the text says what."""
 
 
@@ -84,13 +84,17 @@ class Graph:
     def spec_of(self, operand: Operand) -> Any:
         if isinstance(operand, Const):
             return operand
-        return self.inputs[operand.index] if operand.equation < 0 else self.equations[operand.equation].specs[operand.index]
+        return (
+            self.inputs[operand.index]
+            if operand.equation < 0
+            else self.equations[operand.equation].specs[operand.index]
+        )
 
     def run(
         self, columns: Sequence[Column], rows: int, allocate: Callable[[int], Allocate] | None = None
     ) -> list[Column]:
         """The output columns for `rows` elements; `allocate(k)` offers memory for output k."""
-        places = {}
+        places: dict[int, Allocate] = {}
         if allocate is not None:
             for k, output in enumerate(self.outputs):
                 if isinstance(output, Ref) and output.index == 0:
@@ -147,7 +151,11 @@ class GraphBuilder:
     def _spec(self, operand: Operand) -> Any:
         if isinstance(operand, Const):
             return operand
-        return self.inputs[operand.index] if operand.equation < 0 else self.equations[operand.equation].specs[operand.index]
+        return (
+            self.inputs[operand.index]
+            if operand.equation < 0
+            else self.equations[operand.equation].specs[operand.index]
+        )
 
     def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
         return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure)

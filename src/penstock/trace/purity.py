@@ -19,7 +19,25 @@ from penstock.trace.arithmetic import UFUNCS
 
 _BUILTINS = {
     getattr(builtins, name)
-    for name in "len range tuple dict list zip enumerate abs int float bool bytes str isinstance reversed min max".split()
+    for name in [
+        "len",
+        "range",
+        "tuple",
+        "dict",
+        "list",
+        "zip",
+        "enumerate",
+        "abs",
+        "int",
+        "float",
+        "bool",
+        "bytes",
+        "str",
+        "isinstance",
+        "reversed",
+        "min",
+        "max",
+    ]
 }
 _NUMPY_FUNCTIONS = {np.where, np.clip}
 _METHODS = {"astype", "shape", "dtype", "ndim", "get", "items", "keys", "values"}
@@ -146,7 +164,9 @@ class _Inspection:
         if _is_frozen(type(value)) or value in _NUMPY_FUNCTIONS:
             return None
         if isinstance(value, np.ufunc):
-            return None if value in UFUNCS else f"{spelled} may differ in the last bit between an array and its elements"
+            return (
+                None if value in UFUNCS else f"{spelled} may differ in the last bit between an array and its elements"
+            )
         if callable(value) and (isinstance(value, FunctionType) or getattr(value, "__penstock_primitive__", False)):
             why = self.function(value)
             return f"it calls {spelled}: {why}" if why else None

@@ -51,9 +51,11 @@ def _output(leaf: Any) -> Operand:
     try:
         value = as_leaf(leaf)
     except PenstockError as error:
-        raise NotTraceable(f"it returns what is no leaf: {error.message}") from None
+        msg = f"it returns what is no leaf: {error.message}"
+        raise NotTraceable(msg) from None
     if not isinstance(value, (np.generic, bytes)):
-        raise NotTraceable("it returns an array that is the same for every element")
+        msg = "it returns an array that is the same for every element"
+        raise NotTraceable(msg)
     return Const(value)
 
 

@@ -25,7 +25,8 @@ class Tracer(NDArrayOperatorsMixin):
 
     def _tensor(self) -> TensorSpec:
         if not isinstance(self.spec, TensorSpec) or self.spec.dtype is bytes:
-            raise NotTraceable("an array's attribute asked of a byte string or composite value")
+            msg = "an array's attribute asked of a byte string or composite value"
+            raise NotTraceable(msg)
         return self.spec
 
     @property
@@ -33,7 +34,8 @@ class Tracer(NDArrayOperatorsMixin):
         shape = self._tensor().shape
         known = tuple(extent for extent in shape if extent is not None)
         if len(known) < len(shape):
-            raise NotTraceable("it reads a shape that differs between elements")
+            msg = "it reads a shape that differs between elements"
+            raise NotTraceable(msg)
         return known
 
     @property
@@ -47,13 +49,15 @@ class Tracer(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any) -> Tracer:
         if not self.ndim and np.dtype(dtype).kind in "SUO":
-            raise NotTraceable("it converts to a non-numeric dtype")
+            msg = "it converts to a non-numeric dtype"
+            raise NotTraceable(msg)
         return bind(ASTYPE, [self], {"dtype": np.dtype(dtype)})[0]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Tracer:
         primitive = UFUNCS.get(ufunc)
         if primitive is None or method != "__call__" or kwargs:
-            raise NotTraceable(f"np.{ufunc.__name__} is not known to give equal bits for an array and its elements")
+            msg = f"np.{ufunc.__name__} is not known to give equal bits for an array and its elements"
+            raise NotTraceable(msg)
         return bind(primitive, inputs, {})[0]
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Tracer:
@@ -61,10 +65,12 @@ class Tracer(NDArrayOperatorsMixin):
             return bind(WHERE, args, {})[0]
         if func is np.clip and len(args) == 3 and not kwargs and None not in args[1:]:
             return np.minimum(np.maximum(args[0], args[1]), args[2])  # type: ignore[no-any-return]
-        raise NotTraceable(f"np.{func.__name__} has no form for whole Blocks")
+        msg = f"np.{func.__name__} has no form for whole Blocks"
+        raise NotTraceable(msg)
 
     def _no(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotTraceable("it looks at a value: a branch, a loop, a conversion or an index")
+        msg = "it looks at a value: a branch, a loop, a conversion or an index"
+        raise NotTraceable(msg)
 
     __bool__ = __int__ = __float__ = __index__ = __complex__ = __len__ = _no
     __iter__ = __getitem__ = __setitem__ = __contains__ = __array__ = __hash__ = __round__ = _no
@@ -77,7 +83,8 @@ def operand(value: Any) -> Operand:
         return Const(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return Const(value)
-    raise NotTraceable(f"arithmetic with a {type(value).__name__}")
+    msg = f"arithmetic with a {type(value).__name__}"
+    raise NotTraceable(msg)
 
 
 def bind(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> list[Tracer]:

@@ -346,8 +346,7 @@ def _feature(
     lengths: Any,
 ) -> Any:
     """(kind, number of values) of a `Feature` message, its values written from `base` on; kind -1 where malformed."""
-    kind = np.int64(0)
-    count = 0
+    kind = count = np.int64(0)
     while at < stop:
         tag, at = _varint(buffer, at, stop)
         if at < 0:
@@ -356,7 +355,7 @@ def _feature(
             found = np.int64(tag >> U(3))
             if found != kind:
                 kind = found
-                count = 0
+                count = np.int64(0)
             start, at = _span(buffer, at, stop)
             if at < 0:
                 return _MALFORMED, 0
@@ -438,7 +437,7 @@ def parse(
         stop = at + record_lengths[row]
         for k in range(entries):
             spans[k, 0] = -1
-        slot = 0
+        slot = np.int64(0)  # a literal 0 would have `_features` compiled a second time, for literals
         while at < stop:
             tag, at = _varint(buffer, at, stop)
             if at < 0:

@@ -23,7 +23,7 @@ def stack_column(column: Column, path: str) -> Column:
     items = column.items
     first = items[0]
     if isinstance(first, (SparseTensor, RaggedTensor)):
-        return ListColumn([type(first).stack(items)])  # type: ignore[arg-type]
+        return ListColumn([type(first).stack(items)])
     if not isinstance(first, np.ndarray):
         message = f"Elements of type {type(first).__name__} cannot be batched."
         raise InvalidTypeError(message, hint="Flatten nested data sets first, with flat_map.")
@@ -31,7 +31,9 @@ def stack_column(column: Column, path: str) -> Column:
         if item.shape != first.shape:
             raise shape_mismatch(row, item.shape, first.shape, path)
     if first.dtype == object:
-        return BytesColumn.from_values([s for item in items for s in item.reshape(-1).tolist()], (len(items), *first.shape))
+        return BytesColumn.from_values(
+            [s for item in items for s in item.reshape(-1).tolist()], (len(items), *first.shape)
+        )
     out = ARENA.empty((1, len(items), *first.shape), first.dtype)
     for row, item in enumerate(items):
         out[0, row] = item
@@ -41,7 +43,13 @@ def stack_column(column: Column, path: str) -> Column:
 def stack_block(block: Block) -> Block:
     """All elements of a Block as one."""
     paths = block.structure.paths()
-    columns = [stack_column(column, path) for column, path in zip(block.columns, paths, strict=True)]
+    try:
+        columns = [stack_column(column, path) for column, path in zip(block.columns, paths, strict=True)]
+    except PenstockError as error:
+        row, error.context = error.context.element, Context()
+        if row is not None and block.origin is not None:
+            error.context = Context(None, None, None, *block.origin.at(row))
+        raise
     return Block(block.structure, columns, 1, None if block.origin is None else block.origin.batched(block.size))
 
 
@@ -155,7 +163,9 @@ def _first_extents(block: Block) -> Sequence[int]:
             raise InvalidArgumentError(message, hint="Only elements made by batch, or arrays, can be unbatched.")
         if found is not None and extents != found:
             row = next(i for i, (a, b) in enumerate(zip(found, extents, strict=True)) if a != b)
-            message = f"Components of one element differ along the first axis: {found[row]} and {extents[row]} ({path})."
+            message = (
+                f"Components of one element differ along the first axis: {found[row]} and {extents[row]} ({path})."
+            )
             raise InvalidArgumentError(message)
         found = extents
     if found is None:

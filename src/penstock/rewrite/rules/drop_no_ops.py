@@ -10,7 +10,7 @@ from penstock.plan.ops import Prefetch, Repeat, Shard, Skip, Take
 from penstock.rewrite.rule import rule
 
 
-@rule(UnaryNode, option="noop_elimination")
+@rule(Take | Skip | Repeat | Prefetch | Shard, option="noop_elimination")
 def drop_no_ops(node: UnaryNode) -> Node | None:
     """Take(-1), Skip(0), Repeat(1), Prefetch(0) and Shard(1, 0) vanish."""
     match node:

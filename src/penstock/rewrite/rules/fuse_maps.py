@@ -14,11 +14,9 @@ from penstock.rewrite.rule import rule
 from penstock.trace.purity import why_impure
 
 
-@rule(Node, option="map_fusion")
-def fuse_maps(node: Node) -> Node | None:
+@rule(Map | Filter, option="map_fusion")
+def fuse_maps(node: Map | Filter) -> Node | None:
     """Map(g)·Map(f)·x becomes FusedMap(f, g)·x: the same steps without a hand-over."""
-    if not isinstance(node, (Map, Filter)):
-        return None
     below = node.input
     if isinstance(below, (Map, Filter)):
         steps: tuple[Map | Filter, ...] = (below,)
