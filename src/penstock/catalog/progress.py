@@ -38,7 +38,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Write one line, where no bar has shown the same."""
         if not self.is_terminal:
-            print(line, file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)  # noqa: T201 - the point of this file
 
 
 class Stopwatch:

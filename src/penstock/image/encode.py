@@ -23,7 +23,7 @@ COLOUR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}
 
 def encode_jpeg(
     image: npt.NDArray[np.uint8],
-    format: str = "",
+    format: str = "",  # noqa: A002 - tf.io's name
     quality: int = 95,
     progressive: bool = False,
     optimize_size: bool = False,

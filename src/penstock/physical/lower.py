@@ -47,7 +47,7 @@ class Lowering:
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)
 
-    def ordered(self, deterministic: bool | None) -> bool:
+    def ordered(self, deterministic: bool | None) -> bool:  # noqa: FBT001 - a node's own setting
         return self.options.deterministic if deterministic is None else deterministic
 
 

@@ -34,7 +34,7 @@ class Feature(ABC):
     def to_json(self) -> dict[str, Any]:
         """The entry of this feature in TFDS's `features.json`, less the class name."""
 
-    def save_metadata(self, folder: Path, name: str) -> None:
+    def save_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none
         """Write files that belong to the feature, such as the names of classes, into `folder`."""
 
 

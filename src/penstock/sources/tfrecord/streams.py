@@ -95,7 +95,7 @@ def _salvage(inflate: Any, piece: bytes) -> bytes:
     found = []
     try:
         for i in range(len(piece)):
-            found.append(inflate.decompress(piece[i : i + 1]))
+            found.append(inflate.decompress(piece[i : i + 1]))  # noqa: PERF401 - the loop ends by an exception
     except zlib.error:
         return b"".join(found)
     return b"".join(found)

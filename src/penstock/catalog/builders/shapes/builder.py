@@ -33,7 +33,7 @@ class Shapes(Builder):
     """
 
     VERSION = "1.0.0"
-    RELEASE_NOTES = {"1.0.0": "Initial release."}
+    RELEASE_NOTES = {"1.0.0": "Initial release."}  # noqa: RUF012 - read only
 
     def __init__(
         self,
