@@ -42,7 +42,7 @@ class Scope:
         self.closed = False
 
     def add(self, segment: Runnable, workers: int) -> None:
-        with self._scheduler.condition:
+        with self._scheduler.lock:
             self.segments.append(segment)
             self.segments.sort(key=lambda s: s.depth)
             self.workers = max(self.workers, workers)
@@ -53,12 +53,12 @@ class Scope:
 
     def remove(self, segment: Runnable) -> None:
         """Forget a segment that has ended (an interleave's input)."""
-        with self._scheduler.condition:
+        with self._scheduler.lock:
             if segment in self.segments:
                 self.segments.remove(segment)
 
     def abort(self) -> None:
-        with self._scheduler.condition:
+        with self._scheduler.lock:
             self.closed = True
             for segment in self.segments:
                 segment.abort()
@@ -68,7 +68,7 @@ class Scope:
         self.abort()
         if on_worker():
             return  # waiting for ourselves would never end; the worker that called us is the last one to leave
-        with self._scheduler.condition:
+        with self._scheduler.lock:
             while self.active:
                 self._scheduler.left.wait()
 
@@ -86,10 +86,11 @@ class Scheduler:
 
     def __init__(self, cpus: int) -> None:
         self._cpus = cpus
-        # reentrant: a garbage collection inside our critical section may close an abandoned run
-        lock = threading.RLock()
-        self.condition = threading.Condition(lock)  # idle workers wait for work here
-        self.left = threading.Condition(lock)  # and closing runs for workers to leave: a wake-up must reach its kind
+        # Reentrant: a garbage collection inside our critical section may close an abandoned run. Entered by itself and
+        # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
+        self.lock = threading.RLock()
+        self.condition = threading.Condition(self.lock)  # idle workers wait for work here
+        self.left = threading.Condition(self.lock)  # and closing runs for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
         self._numbers = itertools.count(1)
@@ -97,7 +98,7 @@ class Scheduler:
 
     def serve(self, scope: Scope) -> None:
         """Let workers work for a scope; start as many as it wants."""
-        with self.condition:
+        with self.lock:
             if scope not in self._scopes:
                 self._scopes.append(scope)
             for _ in range(self._wanted() - len(self._threads)):
@@ -109,14 +110,14 @@ class Scheduler:
 
     def leave(self, scope: Scope) -> None:
         """Stop working for a scope; workers that nobody wants any more end."""
-        with self.condition:
+        with self.lock:
             if scope in self._scopes:
                 self._scopes.remove(scope)
             self.condition.notify_all()
 
     def wake(self) -> None:
         """Something became runnable: one idle worker looks."""
-        with self.condition:
+        with self.lock:
             self.condition.notify()
 
     def threads(self) -> int:
@@ -130,7 +131,7 @@ class Scheduler:
         _local.worker = True
         thread = threading.current_thread()
         while True:
-            with self.condition:
+            with self.lock:
                 while True:
                     if len(self._threads) > self._wanted():
                         self._threads.discard(thread)
@@ -146,7 +147,7 @@ class Scheduler:
                 segment.step()
             finally:
                 del segment, found
-                with self.condition:
+                with self.lock:
                     scope.active -= 1
                     if scope.closed and not scope.active:
                         self.left.notify_all()
@@ -165,7 +166,7 @@ class Scheduler:
 
     def shut_down(self) -> None:
         """At interpreter exit: abort all runs and wait a moment for workers to come home."""
-        with self.condition:
+        with self.lock:
             scopes = list(self._scopes)
             threads = list(self._threads)
         for scope in scopes:

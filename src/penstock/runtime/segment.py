@@ -95,7 +95,8 @@ class Segment(Stage):
         self._ordered = ordered
         self._max_bytes = max_bytes
         self._max_elements = max_elements
-        self._changed = threading.Condition(threading.RLock())  # reentrant: see Scheduler
+        self._lock = threading.RLock()  # see Scheduler for both choices
+        self._changed = threading.Condition(self._lock)
         self._results: dict[int, Outcome] = {}
         self._after: dict[int, State] = {}
         self._spans: dict[int, list[int]] = {}
@@ -130,7 +131,7 @@ class Segment(Stage):
         return self._bytes + in_work * self._mean < self._max_bytes
 
     def step(self) -> bool:
-        with self._changed:
+        with self._lock:
             if not self.runnable():
                 return False
             self._pulling = True
@@ -144,7 +145,7 @@ class Segment(Stage):
         if task is None:
             self._finish(outcome)
             return True
-        with self._changed:
+        with self._lock:
             self._begin(task)
         self._scheduler.wake()  # another worker may pull while this one works
         try:
@@ -154,7 +155,7 @@ class Segment(Stage):
         self._instrument.span(self.label, started, time.perf_counter())
         ticket = task.ticket
         del task
-        with self._changed:
+        with self._lock:
             self._busy -= 1
             if outcome is not None:
                 self._store(ticket, outcome)
@@ -172,7 +173,7 @@ class Segment(Stage):
         self._changed.notify_all()
 
     def _finish(self, failure: Outcome | None) -> None:
-        with self._changed:
+        with self._lock:
             self._pulling = False
             self._busy -= 1
             self._ended = True
@@ -218,7 +219,7 @@ class Segment(Stage):
         self.start()
         helper = on_worker()
         while not self._failed:
-            with self._changed:
+            with self._lock:
                 while (ticket := self._head()) is None and not self._exhausted():
                     if helper and self.runnable():
                         break
@@ -260,7 +261,7 @@ class Segment(Stage):
     # -- both
 
     def state(self) -> State:
-        with self._changed:
+        with self._lock:
             spans = [self._spans[ticket] for ticket in sorted(self._delivered)]
             return [self._before, [[first - self._base, count] for first, count in spans]]
 
@@ -270,7 +271,7 @@ class Segment(Stage):
         self._before = self._work.state()
 
     def abort(self) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = self._ended = True
             self._results.clear()
             self._changed.notify_all()
@@ -281,7 +282,7 @@ class Segment(Stage):
         for stage in _segments_below(self._work.upstream):
             stage.abort()  # so that a worker waiting for them comes out
         self._scope.remove(self)
-        with self._changed:
+        with self._lock:
             while self._busy:
                 self._changed.wait()
         self._work.close()

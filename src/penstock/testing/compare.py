@@ -1,0 +1,93 @@
+"""What tells two elements apart: structure, type, dtype, shape, bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.block.structure import is_nest
+from penstock.block.tensors import RaggedTensor, SparseTensor
+
+
+def difference(found: Any, wanted: Any, path: str = "element") -> str | None:
+    """The first difference between two elements as a sentence, or None for equal ones.
+
+    Equal means: same nest, types, dtypes and shapes, and the same bits; only NaNs count as equal whatever their bits.
+
+    >>> import numpy as np
+    >>> difference((np.int64(1), b"a"), (np.int64(1), b"a"))
+    >>> difference({"x": np.int64(1)}, {"x": np.int32(1)})
+    "element['x'] is int32 in one and int64 in the other"
+    """
+    if is_nest(found) or is_nest(wanted):
+        return _nests(found, wanted, path)
+    if isinstance(found, (SparseTensor, RaggedTensor)):
+        return None if found.equals(wanted) else f"{path} differs: {found!r} and {wanted!r}"
+    if type(found) is not type(wanted):
+        return f"{path} is {type(wanted).__name__} in one and {type(found).__name__} in the other"
+    if isinstance(found, (np.ndarray, np.generic)):
+        return _arrays(found, wanted, path)
+    return None if found == wanted else f"{path} is {wanted!r} in one and {found!r} in the other"
+
+
+def assert_same_elements(found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    """Raise AssertionError, naming the first element that differs, unless two sequences of elements are equal.
+
+    >>> import numpy as np
+    >>> assert_same_elements([np.int64(1)], [np.int64(1)])
+    """
+    for number, (one, other) in enumerate(zip(found, wanted, strict=False)):
+        found_difference = difference(one, other, f"element {number}")
+        if found_difference is not None:
+            raise AssertionError(found_difference)
+    if len(found) != len(wanted):
+        message = f"{len(wanted)} elements in one and {len(found)} in the other"
+        raise AssertionError(message)
+
+
+def _nests(found: Any, wanted: Any, path: str) -> str | None:
+    if type(found) is not type(wanted):
+        return f"{path} is {type(wanted).__name__} in one and {type(found).__name__} in the other"
+    mine, theirs = _parts(found), _parts(wanted)
+    if list(mine) != list(theirs):
+        return f"{path} has parts {list(theirs)} in one and {list(mine)} in the other"
+    for name, part in mine.items():
+        step = f"[{name!r}]" if not is_dataclass(found) else f".{name}"
+        below = difference(part, theirs[name], path + step)
+        if below is not None:
+            return below
+    return None
+
+
+def _parts(nest: Any) -> dict[Any, Any]:
+    if isinstance(nest, tuple):
+        return dict(enumerate(nest))
+    if is_dataclass(nest):
+        return {field.name: getattr(nest, field.name) for field in fields(nest) if field.init}
+    return dict(nest)
+
+
+def _arrays(found: Any, wanted: Any, path: str) -> str | None:
+    if found.dtype != wanted.dtype:
+        return f"{path} is {wanted.dtype} in one and {found.dtype} in the other"
+    if found.shape != wanted.shape:
+        return f"{path} has shape {wanted.shape} in one and {found.shape} in the other"
+    if found.dtype == object:
+        return None if found.tolist() == wanted.tolist() else f"{path} differs: {wanted!r} and {found!r}"
+    if found.tobytes() == wanted.tobytes():
+        return None
+    if found.dtype.kind in "fc":
+        same = (np.isnan(found) & np.isnan(wanted)) | (found == wanted) & (_signs(found) == _signs(wanted))
+        if bool(np.all(same)):
+            return None
+    return f"{path} differs: {wanted!r} and {found!r}"
+
+
+def _signs(values: Any) -> Any:
+    """Tells 0.0 from -0.0, which compare equal; complex numbers have two signs."""
+    if values.dtype.kind == "c":
+        return np.signbit(values.real) * 2 + np.signbit(values.imag)
+    return np.signbit(values)

@@ -1,0 +1,35 @@
+"""assert_same_on_all_executors: what comes out does not depend on who computes it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from penstock.runtime.run import EXECUTORS
+from penstock.testing.compare import assert_same_elements
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+
+
+def assert_same_on_all_executors(dataset: Dataset, *, epoch: int = 0, limit: int | None = None) -> None:
+    """Raise AssertionError unless every executor gives equal elements in the same order; the inline one is the measure.
+
+    `epoch` names the pass that shuffles see; `limit` bounds the elements compared, for infinite data sets. All elements
+    of a pass are held at once.
+
+    >>> import penstock as ps
+    >>> assert_same_on_all_executors(ps.Dataset.range(5).map(lambda x: x / 3, num_parallel_calls=2).shuffle(3))
+
+    Not for data sets with `deterministic=False`, whose order is free.
+    """
+    with dataset.iterator(epoch=epoch, executor="inline") as elements:
+        wanted = list(islice(elements, limit))
+    for executor in EXECUTORS:
+        with dataset.iterator(epoch=epoch, executor=executor) as elements:
+            found = list(islice(elements, limit))
+        try:
+            assert_same_elements(found, wanted)
+        except AssertionError as error:
+            message = f"executors 'inline' and {executor!r}: {error}"
+            raise AssertionError(message) from None

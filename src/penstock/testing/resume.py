@@ -1,0 +1,109 @@
+"""assert_resumes_everywhere: a checkpoint at every step, continued in a new iterator."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.block.structure import flatten
+from penstock.runtime.run import EXECUTORS
+from penstock.testing.compare import assert_same_elements
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+
+
+def assert_resumes_everywhere(
+    dataset: Dataset,
+    *,
+    epoch: int = 0,
+    limit: int | None = None,
+    executors: Sequence[str] = EXECUTORS,
+    across: bool = True,
+    ordered: bool = True,
+) -> None:
+    """Raise AssertionError unless a pass saved after any element and continued elsewhere gives exactly the rest.
+
+    Every state goes through JSON and through pickle, is restored on every one of `executors` (only on the one that
+    saved it unless `across`), and is saved once more right after it was restored. `limit` bounds the elements looked
+    at, for infinite data sets. With `ordered=False`, for data sets whose order is free, each element must come exactly
+    once. The cost is four passes for every element and pair of executors.
+
+    >>> import penstock as ps
+    >>> assert_resumes_everywhere(ps.Dataset.range(5).shuffle(3).batch(2))
+    >>> assert_resumes_everywhere(ps.Dataset.range(3).repeat(), limit=7)
+    """
+    with dataset.iterator(epoch=epoch, executor="inline") as elements:
+        wanted = list(islice(elements, limit))
+    for saver in executors:
+        with dataset.iterator(epoch=epoch, executor=saver) as elements:
+            given: list[Any] = []
+            while True:
+                states = _copies(elements.state())
+                for restorer in executors if across else (saver,):
+                    _continues(dataset, states, restorer, saver, given, wanted, ordered=ordered)
+                if len(given) == len(wanted):
+                    break
+                given.append(next(elements))
+
+
+def _copies(state: Any) -> list[Any]:
+    """The state as it comes back from a file of text and from one of bytes."""
+    return [json.loads(json.dumps(state)), pickle.loads(pickle.dumps(state))]
+
+
+def _continues(
+    dataset: Dataset,
+    states: Sequence[Any],
+    restorer: str,
+    saver: str,
+    given: list[Any],
+    wanted: list[Any],
+    *,
+    ordered: bool,
+) -> None:
+    left = len(wanted) - len(given)
+    for way, state in zip(("JSON", "pickle"), states, strict=True):
+        with dataset.iterator(state=state, executor=restorer) as elements:
+            again = json.loads(json.dumps(elements.state()))
+            rest = list(islice(elements, left if ordered else None))
+        with dataset.iterator(state=again, executor=restorer) as elements:
+            rest_again = list(islice(elements, left if ordered else None))
+        for name, found in (("the rest", rest), ("the rest after saving again", rest_again)):
+            try:
+                _check(given, found, wanted, ordered=ordered)
+            except AssertionError as error:
+                message = (
+                    f"saved on {saver!r} after {len(given)} elements, through {way}, "
+                    f"restored on {restorer!r}: {name} differs: {error}"
+                )
+                raise AssertionError(message) from None
+
+
+def _check(given: list[Any], rest: list[Any], wanted: list[Any], *, ordered: bool) -> None:
+    if ordered:
+        assert_same_elements(rest, wanted[len(given) :])
+        return
+    have, want = Counter(map(_token, given + rest)), Counter(map(_token, wanted))
+    if have != want:
+        message = f"{sum((want - have).values())} elements missing, {sum((have - want).values())} given twice"
+        raise AssertionError(message)
+
+
+def _token(element: Any) -> str:
+    """A text that is equal for equal elements only."""
+    leaves, structure = flatten(element)
+    texts = []
+    for leaf in leaves:
+        if isinstance(leaf, (np.ndarray, np.generic)):
+            content = leaf.tolist() if leaf.dtype == object else leaf.tobytes()
+            texts.append(f"{leaf.dtype}{leaf.shape}{content!r}")
+        else:
+            texts.append(repr(leaf))
+    return structure.describe(texts)
