@@ -7,7 +7,7 @@ import pytest
 from penstock.cli import demo, main, prepare
 from penstock.cli.main import INTERRUPTED
 from penstock.io import encode_example
-from penstock.sources.tfrecord import TFRecordWriter
+from penstock.io.tfrecord import TFRecordWriter
 
 
 def test_version_names_what_matters(capsys):

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image import cast, convert_image_dtype, flip_left_right, flip_up_down
 from penstock.block.spec import TensorSpec
-from penstock.image import rules
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.image import cast, convert_image_dtype, flip_left_right, flip_up_down, rules
 from penstock.trace.graph import NotTraceable
 
 IMAGES = hnp.arrays(

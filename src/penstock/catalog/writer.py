@@ -10,7 +10,7 @@ from typing import Self
 
 from penstock.catalog.info import SplitInfo, shard_name
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.sources.tfrecord import TFRecordWriter
+from penstock.io.tfrecord import TFRecordWriter
 
 Key = str | bytes | int
 

@@ -27,7 +27,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _describe(file: str, compression: str | None) -> None:
-    from penstock.sources.tfrecord import RecordReader
+    from penstock.io.tfrecord import RecordReader
 
     count = total = 0
     smallest, largest, first = 0, 0, None

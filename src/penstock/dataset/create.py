@@ -11,6 +11,7 @@ import numpy as np
 from penstock.block.spec import LeafSpec, TensorSpec, as_dtype
 from penstock.block.structure import Structure, flatten
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
+from penstock.io.storage import glob
 from penstock.options import Options
 from penstock.plan.combine import Zip
 from penstock.plan.node import Node, check_function
@@ -18,7 +19,6 @@ from penstock.plan.ops import Shuffle
 from penstock.plan.scan import Scan
 from penstock.sources.arrays import RangeSource, single_source, slices_source, strings_source
 from penstock.sources.generator import GeneratorSource
-from penstock.sources.storage import glob
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset

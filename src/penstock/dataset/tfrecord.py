@@ -9,13 +9,13 @@ from typing import Any
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
 from penstock.errors import InvalidTypeError
+from penstock.io.tfrecord.options import as_compression
 from penstock.options import Options
 from penstock.plan.node import AUTOTUNE, check_parallel
 from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.scan import Scan
 from penstock.sources.arrays import strings_source
 from penstock.sources.records import RecordsSource
-from penstock.sources.tfrecord.options import as_compression
 
 
 def TFRecordDataset(

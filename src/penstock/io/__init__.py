@@ -1,8 +1,12 @@
-"""Serialized examples: tf.train.Example and SequenceExample, written and parsed without protobuf.
+"""Records, serialized examples and encoded images, with the names and meaning of `tf.io` and `tf.train`.
 
-Names and meaning are those of `tf.io` and `tf.train`. Nothing here needs the compiled parser until a batch is parsed.
+The image codecs are those of `penstock.image`, where their documentation is. Nothing heavy is loaded before its use.
 """
 
+from penstock.image.decode import decode_image
+from penstock.image.encode import encode_jpeg, encode_png
+from penstock.image.jpeg import decode_jpeg, extract_jpeg_shape
+from penstock.image.png import decode_png
 from penstock.io.batch import parse_example
 from penstock.io.blocks import parse_columns
 from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
@@ -11,6 +15,8 @@ from penstock.io.features import FixedLenFeature, FixedLenSequenceFeature, Ragge
 from penstock.io.sequence import parse_single_sequence_example
 from penstock.io.sequence_example import SequenceExample, decode_sequence_example, encode_sequence_example
 from penstock.io.single import parse_single_example
+from penstock.io.tfrecord.options import TFRecordOptions
+from penstock.io.tfrecord.writer import TFRecordWriter
 
 __all__ = [
     "BytesValues",
@@ -23,11 +29,19 @@ __all__ = [
     "PartitionedValues",
     "RaggedFeature",
     "SequenceExample",
+    "TFRecordOptions",
+    "TFRecordWriter",
     "VarLenFeature",
     "decode_example",
+    "decode_image",
+    "decode_jpeg",
+    "decode_png",
     "decode_sequence_example",
     "encode_example",
+    "encode_jpeg",
+    "encode_png",
     "encode_sequence_example",
+    "extract_jpeg_shape",
     "parse_columns",
     "parse_example",
     "parse_single_example",

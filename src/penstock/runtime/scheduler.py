@@ -90,7 +90,7 @@ class Scheduler:
         # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
         self.lock = threading.RLock()
         self.condition = threading.Condition(self.lock)  # idle workers wait for work here
-        self.left = threading.Condition(self.lock)  # and closing runs for workers to leave: a wake-up must reach its kind
+        self.left = threading.Condition(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
         self._numbers = itertools.count(1)

@@ -9,8 +9,8 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
+from penstock.io.tfrecord.reader import RecordReader
 from penstock.sources.source import Reader, Source
-from penstock.sources.tfrecord.reader import RecordReader
 
 _CHUNK = 1 << 22  # bytes of records read at a time
 

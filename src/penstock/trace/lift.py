@@ -26,7 +26,7 @@ def traceable(
 
     `rule(spec, **params)` gives the spec of its result for a value of `spec` and may raise NotTraceable.
     `batches(rank)` says whether the function also takes values of that rank with one more axis in front, then giving
-    each its own result: dense columns are handed to it whole. Called with real values the function is what it was before.
+    each its own result: dense columns are handed to it whole. Called with real values the function is as before.
     """
 
     def decorate(function: F) -> F:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import DataLossError
-from penstock.sources.tfrecord import RecordReader, build_index, read_at
-from penstock.sources.tfrecord.framing import frame, masked, plain_records
+from penstock.io.tfrecord import RecordReader, build_index, read_at
+from penstock.io.tfrecord.framing import frame, masked, plain_records
 
 RECORDS = [f"record {i}".encode() * (i + 1) for i in range(6)]
 WAYS = ["mapped", "url", "GZIP", "ZLIB"]

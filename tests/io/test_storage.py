@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError, NotFoundError
-from penstock.sources import storage
+from penstock.io import storage
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_protocol_without_its_package(monkeypatch):
 def test_local_paths_need_no_fsspec(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"abc")
     program = (
-        "import sys\nfrom penstock.sources import storage\n"
+        "import sys\nfrom penstock.io import storage\n"
         f"name = storage.glob({str(tmp_path / '*')!r})[0]\n"
         "storage.map_file(name), storage.open_read(name).close(), storage.size(name)\n"
         "sys.exit('fsspec' in sys.modules)"

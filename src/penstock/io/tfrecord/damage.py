@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import DataLossError
-from penstock.sources.tfrecord.framing import SHORT_BODY, SHORT_HEADER, WRONG_LENGTH
+from penstock.io.tfrecord.framing import SHORT_BODY, SHORT_HEADER, WRONG_LENGTH
 
 _REWRITE = "The writer did not close the file, or a copy was cut short: write or copy it again."
 _NOT_OURS = "Is this a TFRecord file? Its first bytes are no record header."

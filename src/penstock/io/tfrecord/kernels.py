@@ -16,7 +16,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit
 
-from penstock.sources.tfrecord.framing import (
+from penstock.io.tfrecord.framing import (
     EVERYTHING,
     FINE,
     LENGTHS,

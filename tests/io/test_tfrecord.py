@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, NotFoundError
-from penstock.sources.tfrecord import RecordReader, TFRecordOptions, TFRecordWriter, build_index, kernels, read_at
-from penstock.sources.tfrecord.framing import EVERYTHING, FINE, frame, plain_records
+from penstock.io.tfrecord import RecordReader, TFRecordOptions, TFRecordWriter, build_index, kernels, read_at
+from penstock.io.tfrecord.framing import EVERYTHING, FINE, frame, plain_records
 
 COMPRESSIONS = pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
 RECORDS = [b"", b"a", b"seven b", b"eight by", b"x" * 1000, bytes(range(256)) * 40]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.sources import storage
-from penstock.sources.tfrecord.chunk import RecordChunk
-from penstock.sources.tfrecord.damage import damaged_record
-from penstock.sources.tfrecord.framing import EVERYTHING, FINE, HEADER, LENGTHS, NOTHING
+from penstock.io import storage
+from penstock.io.tfrecord.chunk import RecordChunk
+from penstock.io.tfrecord.damage import damaged_record
+from penstock.io.tfrecord.framing import EVERYTHING, FINE, HEADER, LENGTHS, NOTHING
 
 _STEP = 1 << 16  # records per call of the kernel
 
@@ -19,7 +19,7 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
     Hops from header to header: their checksums are verified, the data is not looked at.
 
     >>> import pathlib, tempfile
-    >>> from penstock.sources.tfrecord.writer import TFRecordWriter
+    >>> from penstock.io.tfrecord.writer import TFRecordWriter
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.tfrecord"
     >>> with TFRecordWriter(path) as writer:
     ...     writer.write(b"one")
@@ -29,7 +29,7 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
 
     Raises DataLossError at the first damaged header, NotFoundError, InvalidArgumentError for a URL.
     """
-    from penstock.sources.tfrecord import kernels
+    from penstock.io.tfrecord import kernels
 
     name = storage.as_path(path)
     if storage.is_url(name):
@@ -58,7 +58,7 @@ def read_at(
     `buffer` is the mapped file (`storage.map_file`), for callers that read from it many times.
     Raises DataLossError at the first damaged record, or at an offset where no record begins.
     """
-    from penstock.sources.tfrecord import kernels
+    from penstock.io.tfrecord import kernels
 
     name = storage.as_path(path)
     mapped = storage.map_file(name) if buffer is None else buffer

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any
 
 from penstock.errors import FailedPreconditionError, InvalidTypeError
-from penstock.sources import storage
-from penstock.sources.tfrecord.framing import frame
-from penstock.sources.tfrecord.options import WINDOW_BITS, TFRecordOptions, as_compression
+from penstock.io import storage
+from penstock.io.tfrecord.framing import frame
+from penstock.io.tfrecord.options import WINDOW_BITS, TFRecordOptions, as_compression
 
 _GATHER = 1 << 18  # small records are joined to writes of about this size
 

@@ -7,12 +7,12 @@ from types import TracebackType
 import numpy as np
 
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
-from penstock.sources import storage
-from penstock.sources.tfrecord.chunk import RecordChunk
-from penstock.sources.tfrecord.damage import damaged_record
-from penstock.sources.tfrecord.framing import EVERYTHING, FINE, FOOTER, HEADER, NOTHING
-from penstock.sources.tfrecord.options import as_compression
-from penstock.sources.tfrecord.streams import InflatedStream, PlainStream
+from penstock.io import storage
+from penstock.io.tfrecord.chunk import RecordChunk
+from penstock.io.tfrecord.damage import damaged_record
+from penstock.io.tfrecord.framing import EVERYTHING, FINE, FOOTER, HEADER, NOTHING
+from penstock.io.tfrecord.options import as_compression
+from penstock.io.tfrecord.streams import InflatedStream, PlainStream
 
 BUFFER_SIZE = 1 << 18
 
@@ -28,7 +28,7 @@ class RecordReader:
     file and the offset of the record, again and again.
 
     >>> import pathlib, tempfile
-    >>> from penstock.sources.tfrecord.writer import TFRecordWriter
+    >>> from penstock.io.tfrecord.writer import TFRecordWriter
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.tfrecord"
     >>> with TFRecordWriter(path) as writer:
     ...     writer.write(b"one")
@@ -52,7 +52,7 @@ class RecordReader:
         verify: bool = True,
         offset: int = 0,
     ) -> None:
-        from penstock.sources.tfrecord import kernels
+        from penstock.io.tfrecord import kernels
 
         if offset < 0 or (buffer_size is not None and buffer_size < 0):
             message = f"offset and buffer_size must not be negative, got {offset} and {buffer_size}."
