@@ -130,7 +130,7 @@ FUNCTIONS: dict[Kind, list[tuple[str, Callable[[int], Step], Kind]]] = {
         ("product", lambda c: lambda *parts: Pair(parts[0] * c, parts[1]), "named"),
     ],
     "nested": [
-        ("flat", lambda c: lambda p, d: p + (d["k"],), "other"),
+        ("flat", lambda c: lambda p, d: (*p, d["k"]), "other"),
         ("inner", lambda c: lambda p, d: (p[1], d), "other"),
     ],
     "dict": [

@@ -15,7 +15,8 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 def difference(found: Any, wanted: Any, path: str = "element") -> str | None:
     """The first difference between two elements as a sentence, or None for equal ones.
 
-    Equal means: same nest, types, dtypes and shapes, and the same bits; only NaNs count as equal whatever their bits.
+    Equal means: same nest, types, dtypes and shapes, and the same bits; only NaNs count as equal whatever their bits,
+    and dict keys may stand in any order.
 
     >>> import numpy as np
     >>> difference((np.int64(1), b"a"), (np.int64(1), b"a"))
@@ -52,7 +53,7 @@ def _nests(found: Any, wanted: Any, path: str) -> str | None:
     if type(found) is not type(wanted):
         return f"{path} is {type(wanted).__name__} in one and {type(found).__name__} in the other"
     mine, theirs = _parts(found), _parts(wanted)
-    if list(mine) != list(theirs):
+    if mine.keys() != theirs.keys():
         return f"{path} has parts {list(theirs)} in one and {list(mine)} in the other"
     for name, part in mine.items():
         step = f"[{name!r}]" if not is_dataclass(found) else f".{name}"

@@ -72,7 +72,7 @@ class _Inspection:
         self._mutable = False
 
     def function(self, function: Any) -> str | None:
-        if getattr(function, "__penstock_primitive__", False) or function in UFUNCS:
+        if getattr(function, "__penstock_primitive__", False) or (isinstance(function, np.ufunc) and function in UFUNCS):
             return None
         if not isinstance(function, FunctionType):
             return f"{type(function).__name__} is no plain function"
@@ -161,7 +161,7 @@ class _Inspection:
             return None
         if isinstance(value, type) and (issubclass(value, (np.generic, str, bytes)) or _is_frozen(value)):
             return None
-        if _is_frozen(type(value)) or value in _NUMPY_FUNCTIONS:
+        if _is_frozen(type(value)) or any(value is known for known in _NUMPY_FUNCTIONS):
             return None
         if isinstance(value, np.ufunc):
             return (

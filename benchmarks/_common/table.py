@@ -1,0 +1,79 @@
+"""The one table that every benchmark prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Row:
+    """penstock beside one peer; `ratios` has one entry per pair of runs.
+
+    `goal` is the bound on the median ratio, and `hoped` the figure in brackets behind it; with `at_most` the smaller
+    ratio is the better one. Without a goal the row only informs.
+    """
+
+    workload: str
+    penstock: str
+    peer: str
+    theirs: str
+    ratios: Sequence[float]
+    cpu_penstock: float | None = None
+    cpu_peer: float | None = None
+    goal: float | None = None
+    hoped: float | None = None
+    at_most: bool = False
+
+    @property
+    def verdict(self) -> str:
+        if self.goal is None or not self.ratios:
+            return "-"
+        found = median(self.ratios)
+        met = found <= self.goal if self.at_most else found >= self.goal
+        sign = "≤" if self.at_most else "≥"
+        hoped = f" ({self.hoped:g}×)" if self.hoped else ""
+        return f"{sign} {self.goal:g}×{hoped} {'met' if met else 'MISSED'}"
+
+    def cells(self) -> tuple[str, ...]:
+        spread = " / ".join(_figure(f(self.ratios)) for f in (min, median, max)) if self.ratios else "-"
+        return (
+            self.workload,
+            self.penstock,
+            self.peer,
+            self.theirs,
+            spread,
+            "-" if self.cpu_penstock is None else _figure(self.cpu_penstock),
+            "-" if self.cpu_peer is None else _figure(self.cpu_peer),
+            self.verdict,
+        )
+
+
+HEADER = ("workload", "penstock", "peer", "its", "ratio min / median / max", "CPU µs: ours", "its", "goal")
+
+
+def print_table(rows: Sequence[Row], notes: Sequence[str] = ()) -> None:
+    """Print `rows` under the common header, then `notes`."""
+    lines = [HEADER, *(row.cells() for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    for note in notes:
+        print(note)
+
+
+def rate(value: float) -> str:
+    """Elements per second to three figures.
+
+    >>> rate(1234567.0), rate(870.2)
+    ('1.23 M/s', '870 /s')
+    """
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{_figure(value / size)} {unit}/s"
+    return f"{_figure(value)} /s"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

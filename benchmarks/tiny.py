@@ -1,0 +1,58 @@
+"""What do tiny elements cost, in a pipeline of plain Python functions?
+
+    range(N).map(lambda x: x + 1).filter(lambda x: x % 3 != 0).shuffle(10000).batch(1024)
+
+penstock runs N = 2 000 000. tf.data runs a twentieth of it, which spares minutes and does not change its rate: its cost
+is per element. A rate counts elements of the range. Goal: ≥ 60 times tf.data, hoped for 500.
+
+    python benchmarks/tiny.py [--pairs N]
+"""
+
+from __future__ import annotations
+
+from _common.duel import Pass, Side, duel
+
+NUMBERS = 2_000_000
+FEWER = NUMBERS // 20
+BUFFER, BATCH = 10_000, 1024
+
+
+def penstock() -> Pass:
+    import penstock as ps
+
+    numbers = ps.Dataset.range(NUMBERS)
+    ds = numbers.map(lambda x: x + 1).filter(lambda x: x % 3 != 0).shuffle(BUFFER).batch(BATCH)
+
+    def one_pass() -> int:
+        assert sum(len(batch) for batch in ds) == kept(NUMBERS)
+        return NUMBERS
+
+    return one_pass
+
+
+def tf_data() -> Pass:
+    import tensorflow as tf
+
+    ds = tf.data.Dataset.range(FEWER)
+    ds = ds.map(lambda x: x + 1, num_parallel_calls=tf.data.AUTOTUNE)
+    ds = ds.filter(lambda x: x % 3 != 0)
+    ds = ds.shuffle(BUFFER).batch(BATCH).prefetch(tf.data.AUTOTUNE)
+
+    def one_pass() -> int:
+        assert sum(len(batch) for batch in ds) == kept(FEWER)
+        return FEWER
+
+    return one_pass
+
+
+def kept(count: int) -> int:
+    """How many of 1…count are no multiples of three."""
+    return count - count // 3
+
+
+if __name__ == "__main__":
+    duel(
+        "map, filter, shuffle, batch of numbers",
+        Side("penstock", penstock),
+        Side("tf.data", tf_data, needs="tensorflow", goal=60, hoped=500),
+    )

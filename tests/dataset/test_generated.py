@@ -1,0 +1,119 @@
+"""Generated pipelines against the reference interpreter, on every executor, under every rewrite, from every step."""
+
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+
+import penstock as ps
+from penstock.block.spec import spec_of
+from penstock.block.structure import flatten
+from penstock.options import OptimizationOptions
+from penstock.rewrite.driver import rewrite
+from penstock.testing import assert_resumes_everywhere, assert_same_elements
+from tests import reference
+from tests.strategies import MOST, Pipeline, pipelines
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of small integers that overflow
+
+RULES = sorted(OptimizationOptions._defaults)
+
+
+def expected(dataset, epoch=0):
+    return list(reference.run(dataset._plan, dataset.options(), epoch))
+
+
+def found(dataset, epoch=0, executor="thread"):
+    with dataset.iterator(epoch=epoch, executor=executor) as elements:
+        return list(elements)
+
+
+@given(pipelines())
+def test_both_executors_give_what_the_reference_gives(pipeline: Pipeline):
+    for epoch in (0, 2):
+        wanted = expected(pipeline.dataset, epoch)
+        assert_same_elements(found(pipeline.dataset, epoch, "inline"), wanted)
+        assert_same_elements(found(pipeline.dataset, epoch, "thread"), wanted)
+
+
+@given(pipelines())
+def test_passes_of_one_data_set_are_its_epochs(pipeline: Pipeline):
+    passes = [list(pipeline.dataset) for _ in range(2)]
+    for epoch, elements in enumerate(passes):
+        assert_same_elements(elements, expected(pipeline.dataset, epoch))
+
+
+def only(*names):
+    options = ps.Options()
+    for name in RULES:
+        setattr(options.experimental_optimization, name, name in names)
+    return options
+
+
+@pytest.mark.parametrize("rules", [*([rule] for rule in RULES), RULES], ids=[*RULES, "all"])
+@settings(max_examples=25)
+@given(pipeline=pipelines())
+def test_a_rewritten_plan_gives_the_same(rules, pipeline):
+    options = only(*rules)
+    plan, _ = rewrite(pipeline.dataset._plan, options)
+    wanted = expected(pipeline.dataset)
+    assert_same_elements(list(reference.run(plan, options)), wanted)
+    assert_same_elements(found(ps.Dataset._of(plan, options), executor="inline"), wanted)
+
+
+@settings(max_examples=40)
+@given(pipelines(most_steps=4))
+def test_a_pass_continues_from_every_step_on_the_executor_that_saved_it(pipeline: Pipeline):
+    assert_resumes_everywhere(pipeline.dataset, limit=MOST, across=False)
+
+
+@settings(max_examples=15)
+@given(pipelines(most_steps=4))
+def test_a_pass_continues_from_every_step_on_another_executor(pipeline: Pipeline):
+    assert_resumes_everywhere(pipeline.dataset, limit=MOST // 2, across=True)
+
+
+@settings(max_examples=25)
+@given(pipelines(most_steps=4))
+def test_a_checkpoint_of_a_continued_pass_is_as_good(pipeline: Pipeline):
+    """Each element comes from an iterator of its own, restored from the state of the one before."""
+    dataset = pipeline.dataset
+    wanted = expected(dataset)[:MOST]
+    given_so_far = []
+    state = None
+    for _ in wanted:
+        with dataset.iterator(epoch=None if state else 0, state=state) as elements:
+            given_so_far.extend(islice(elements, 1))
+            state = elements.state()
+    assert_same_elements(given_so_far, wanted)
+
+
+@given(pipelines())
+def test_a_known_cardinality_is_the_true_one(pipeline: Pipeline):
+    known = pipeline.dataset.cardinality()
+    count = len(expected(pipeline.dataset))
+    assert known in (count, ps.UNKNOWN_CARDINALITY)
+
+
+@given(pipelines())
+def test_the_element_spec_admits_every_element(pipeline: Pipeline):
+    spec = pipeline.dataset._plan.spec
+    if spec is None:
+        return
+    specs, structure = flatten(spec)
+    for element in expected(pipeline.dataset):
+        assert flatten(element)[1].same_as(structure)
+        for leaf, leaf_spec in zip(structure.flatten(element), specs, strict=True):
+            assert leaf_spec.admits(leaf), f"{leaf_spec} does not admit {spec_of(leaf)}"
+
+
+def free_order(pipeline):
+    """Whether the same elements come in whatever order parallel steps deliver them."""
+    return not any(word in pipeline.text for word in ("take", "skip", "shard", "batch", "enumerate", "zip", "cache"))
+
+
+@settings(max_examples=40)
+@given(pipelines(most_steps=4, deterministic=False).filter(free_order))
+def test_in_free_order_every_element_comes_exactly_once(pipeline: Pipeline):
+    wanted = sorted(map(repr, expected(pipeline.dataset)))
+    assert sorted(map(repr, found(pipeline.dataset))) == wanted
