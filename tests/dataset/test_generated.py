@@ -1,18 +1,19 @@
 """Generated pipelines against the reference interpreter, on every executor, under every rewrite, from every step."""
 
+from collections import Counter
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from tests import reference
+from tests.strategies import MOST, Pipeline, pipelines
 
 import penstock as ps
 from penstock.block.spec import spec_of
 from penstock.block.structure import flatten
 from penstock.options import OptimizationOptions
 from penstock.rewrite.driver import rewrite
-from penstock.testing import assert_resumes_everywhere, assert_same_elements
-from tests import reference
-from tests.strategies import MOST, Pipeline, pipelines
+from penstock.testing import assert_resumes_everywhere, assert_same_elements, token
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of small integers that overflow
 
@@ -107,13 +108,11 @@ def test_the_element_spec_admits_every_element(pipeline: Pipeline):
             assert leaf_spec.admits(leaf), f"{leaf_spec} does not admit {spec_of(leaf)}"
 
 
-def free_order(pipeline):
-    """Whether the same elements come in whatever order parallel steps deliver them."""
-    return not any(word in pipeline.text for word in ("take", "skip", "shard", "batch", "enumerate", "zip", "cache"))
+ORDER_MATTERS = ("take", "skip", "shard", "batch", "enumerate", "zip", "cache")
 
 
-@settings(max_examples=40)
-@given(pipelines(most_steps=4, deterministic=False).filter(free_order))
+@given(pipelines(most_steps=4, deterministic=False))
 def test_in_free_order_every_element_comes_exactly_once(pipeline: Pipeline):
-    wanted = sorted(map(repr, expected(pipeline.dataset)))
-    assert sorted(map(repr, found(pipeline.dataset))) == wanted
+    assume(not any(step in pipeline.text for step in ORDER_MATTERS))  # what comes depends on the order below them
+    wanted = Counter(map(token, expected(pipeline.dataset)))
+    assert Counter(map(token, found(pipeline.dataset))) == wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.trace.graph import Allocate, Const, Graph
-from penstock.trace.traced import traced
+from penstock.trace.traced import Traced, traced
 
 
 class Vectoriser:
@@ -22,23 +22,15 @@ class Vectoriser:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._lock = threading.Lock()
-        self._graphs: dict[Any, Graph | None] = {}
+        self._decided: dict[Any, tuple[Graph | None, Traced]] = {}
         self.verdict = "decided at the first element"
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None) -> Block | None:
         """The function's results, or None where it has to be called per element (also to raise its own error)."""
         specs = tuple(_any_extent(column) for column in block.columns)
-        key = (block.structure, specs)
-        graph = self._graphs.get(key)
+        graph = self._graph(block, specs)
         if graph is None:
-            if key in self._graphs:
-                return None
-            with self._lock:
-                if key not in self._graphs:
-                    self._graphs[key] = self._decide(block, specs)
-            graph = self._graphs[key]
-            if graph is None:
-                return None
+            return None
         try:
             return _evaluate(graph, block, allocate)
         except MemoryError:
@@ -47,8 +39,16 @@ class Vectoriser:
             self.verdict = f"by Block: {graph.describe()}; a Block ran per element after {type(error).__name__}"
             return None
 
-    def _decide(self, block: Block, specs: Sequence[LeafSpec]) -> Graph | None:
-        found = traced(self._function, block.structure, specs)
+    def _graph(self, block: Block, specs: tuple[LeafSpec, ...]) -> Graph | None:
+        key = (block.structure, specs)
+        known = self._decided.get(key)
+        if known is None or not known[1].holds():
+            with self._lock:
+                found = traced(self._function, block.structure, specs)
+                known = self._decided[key] = self._decide(block, found), found
+        return known[0]
+
+    def _decide(self, block: Block, found: Traced) -> Graph | None:
         if found.graph is None:
             self.verdict = f"per element: {found.reason}"
             return None

@@ -7,7 +7,7 @@
 >>> assert_resumes_everywhere(ds)
 """
 
-from penstock.testing.compare import assert_same_elements, difference
+from penstock.testing.compare import assert_same_elements, difference, token
 from penstock.testing.parity import assert_same_on_all_executors
 from penstock.testing.resume import assert_resumes_everywhere
 
@@ -16,4 +16,5 @@ __all__ = [
     "assert_same_elements",
     "assert_same_on_all_executors",
     "difference",
+    "token",
 ]

@@ -49,6 +49,22 @@ def assert_same_elements(found: Sequence[Any], wanted: Sequence[Any]) -> None:
         raise AssertionError(message)
 
 
+def token(element: Any) -> str:
+    """A text that is equal for equal elements only, to count elements by.
+
+    >>> import numpy as np
+    >>> token((np.int8(1), b"a")) == token((np.int8(1), b"a")), token(np.int8(1)) == token(np.int16(1))
+    (True, False)
+    """
+    if is_nest(element):
+        parts = sorted((str(name), token(part)) for name, part in _parts(element).items())
+        return f"{type(element).__name__}{parts}"
+    if isinstance(element, (np.ndarray, np.generic)):
+        content = element.tolist() if element.dtype == object else element.tobytes()
+        return f"{type(element).__name__}{element.dtype}{element.shape}{content!r}"
+    return repr(element)
+
+
 def _nests(found: Any, wanted: Any, path: str) -> str | None:
     if type(found) is not type(wanted):
         return f"{path} is {type(wanted).__name__} in one and {type(found).__name__} in the other"

@@ -9,11 +9,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from penstock.block.structure import flatten
 from penstock.runtime.run import EXECUTORS
-from penstock.testing.compare import assert_same_elements
+from penstock.testing.compare import assert_same_elements, token
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -90,20 +87,8 @@ def _check(given: list[Any], rest: list[Any], wanted: list[Any], *, ordered: boo
     if ordered:
         assert_same_elements(rest, wanted[len(given) :])
         return
-    have, want = Counter(map(_token, given + rest)), Counter(map(_token, wanted))
+    have, want = Counter(map(token, given + rest)), Counter(map(token, wanted))
     if have != want:
         message = f"{sum((want - have).values())} elements missing, {sum((have - want).values())} given twice"
         raise AssertionError(message)
 
-
-def _token(element: Any) -> str:
-    """A text that is equal for equal elements only."""
-    leaves, structure = flatten(element)
-    texts = []
-    for leaf in leaves:
-        if isinstance(leaf, (np.ndarray, np.generic)):
-            content = leaf.tolist() if leaf.dtype == object else leaf.tobytes()
-            texts.append(f"{leaf.dtype}{leaf.shape}{content!r}")
-        else:
-            texts.append(repr(leaf))
-    return structure.describe(texts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import dis
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -46,6 +47,7 @@ _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE
 _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _MISSING = object()
+_SIZE = object()
 
 
 def why_impure(function: Callable[..., Any]) -> str | None:
@@ -58,21 +60,44 @@ def why_impure(function: Callable[..., Any]) -> str | None:
     return _Inspection().function(function)
 
 
-def captured(function: Callable[..., Any]) -> tuple[Any, ...]:
-    """Identities of all that a pure function reads from outside; a traced graph is good while they stay."""
+def captured(function: Callable[..., Any]) -> Captured:
+    """What a pure function reads from outside, as it is now."""
     inspection = _Inspection()
     inspection.function(function)
-    return tuple(inspection.seen)
+    return Captured(tuple(inspection.reads))
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The places a function reads (globals, cells, dicts) with what stood there; a graph is good while it stays."""
+
+    reads: tuple[tuple[Any, Any, Any], ...]
+
+    def unchanged(self) -> bool:
+        return all(_stands(place, name, value) for place, name, value in self.reads)
+
+
+def _stands(place: Any, name: Any, value: Any) -> bool:
+    if isinstance(place, CellType):
+        try:
+            return place.cell_contents is value
+        except ValueError:
+            return False
+    if name is _SIZE:
+        return len(place) == value
+    return place.get(name, _MISSING) is value
 
 
 class _Inspection:
     def __init__(self) -> None:
         self._visiting: set[int] = set()
-        self.seen: list[Any] = []
+        self.reads: list[tuple[Any, Any, Any]] = []
         self._mutable = False
 
     def function(self, function: Any) -> str | None:
-        if getattr(function, "__penstock_primitive__", False) or (isinstance(function, np.ufunc) and function in UFUNCS):
+        if getattr(function, "__penstock_primitive__", False) or (
+            isinstance(function, np.ufunc) and function in UFUNCS
+        ):
             return None
         if not isinstance(function, FunctionType):
             return f"{type(function).__name__} is no plain function"
@@ -102,10 +127,12 @@ class _Inspection:
                 continue
             if name in _ATTRIBUTE and chain is not _MISSING:
                 spelled = f"{spelled}.{step.argval}"
+                place = vars(chain)
                 try:
                     chain = getattr(chain, step.argval)
                 except AttributeError:
                     return f"it uses {spelled}, which is not there"
+                self.reads.append((place, step.argval, place.get(step.argval, _MISSING)))
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.argval in _METHODS else f"it uses .{step.argval}"
@@ -116,6 +143,7 @@ class _Inspection:
                 value = names.get(spelled, getattr(builtins, spelled, _MISSING))
                 if value is _MISSING:
                     return f"it uses {spelled}, which is not defined yet"
+                self.reads.append((names, spelled, names.get(spelled, _MISSING)))
                 chain, why = self._step(value, spelled)
             elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.argval not in local:
                 spelled = step.argval
@@ -123,7 +151,10 @@ class _Inspection:
                     value = cells[spelled].cell_contents
                 except (KeyError, ValueError):
                     return f"it uses {spelled}, which is not defined yet"
+                self.reads.append((cells[spelled], None, value))
                 chain, why = self._step(value, spelled)
+            elif name == "PUSH_EXC_INFO":
+                return "it handles exceptions or leaves a with block"
             elif name.startswith(_FORBIDDEN):
                 return "it keeps state, imports or yields"
             elif name == "STORE_SUBSCR" and self._mutable:
@@ -146,13 +177,14 @@ class _Inspection:
         return _MISSING, self._value(value, spelled)
 
     def _value(self, value: Any, spelled: str) -> str | None:
-        self.seen.append(id(value))
         if isinstance(value, _CONSTANTS):
             return None
         if isinstance(value, (tuple, frozenset)):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
         if isinstance(value, dict):
             self._mutable = True
+            self.reads.append((value, _SIZE, len(value)))
+            self.reads.extend((value, key, item) for key, item in value.items())
             return next((why for why in (self._value(item, spelled) for item in value.values()) if why), None)
         if isinstance(value, np.ndarray):
             self._mutable = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import Structure, flatten
 from penstock.errors import PenstockError
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import captured, why_impure
+from penstock.trace.purity import Captured, captured, why_impure
 from penstock.trace.tracer import Tracer
 
 
@@ -25,6 +25,11 @@ class Traced:
 
     graph: Graph | None
     reason: str = ""
+    captured: Captured = field(default_factory=lambda: Captured(()))
+
+    def holds(self) -> bool:
+        """Whether the function would still be traced to this graph: nothing it reads from outside has changed."""
+        return self.captured.unchanged()
 
 
 def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
@@ -38,7 +43,7 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
     try:
         result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(result)
-        return Traced(builder.finish([_output(leaf) for leaf in leaves], shape))
+        return Traced(builder.finish([_output(leaf) for leaf in leaves], shape), "", captured(function))
     except NotTraceable as error:
         return Traced(None, str(error))
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
@@ -64,17 +69,16 @@ _lock = threading.Lock()
 
 
 def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
-    """`trace`, remembered per function and input while what the function captures stays the same."""
+    """`trace`, remembered per function and kind of element while what the function captures stays the same."""
+    key = (structure, tuple(specs))
     try:
-        key = (structure, tuple(specs), captured(function))
         with _lock:
-            found = _cache.setdefault(function, {}).get(key)
+            known = _cache.setdefault(function, {})
     except TypeError:  # callables without hash or weak reference
         return trace(function, structure, specs)
-    if found is None:
-        found = trace(function, structure, specs)
-        with _lock:
-            _cache[function][key] = found
+    found = known.get(key)
+    if found is None or not found.holds():
+        found = known[key] = trace(function, structure, specs)
     return found
 
 

@@ -1,0 +1,98 @@
+"""`deterministic=False`: the order is free, and still every element comes exactly once, also over a resume."""
+
+import json
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.testing import assert_resumes_everywhere
+
+
+def plain(x):
+    return x * 2 + 1
+
+
+def branching(x):
+    return x * 10 if x % 3 else x + 1
+
+
+def numbers(elements):
+    return Counter(int(x) for element in elements for x in np.reshape(element, -1))
+
+
+MAPPED = {
+    "mapped by Block": lambda: ps.Dataset.range(40).map(plain, 4, deterministic=False),
+    "mapped per element": lambda: ps.Dataset.range(40).map(branching, 4, deterministic=False),
+    "filtered": lambda: ps.Dataset.range(40).map(branching, 4, deterministic=False).filter(lambda x: x % 2 == 0),
+    "interleaved": lambda: ps.Dataset.range(6).interleave(ps.Dataset.range, 3, 2, 3, deterministic=False),
+    "ahead": lambda: ps.Dataset.range(40).map(branching, 4, deterministic=False).prefetch(3),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_every_element_comes_exactly_once_over_a_resume(name):
+    assert_resumes_everywhere(MAPPED[name](), across=False, ordered=False)
+
+
+@pytest.mark.parametrize("name", ["mapped per element", "filtered"])
+def test_elements_behind_a_shuffle_come_exactly_once_over_a_resume(name):
+    assert_resumes_everywhere(MAPPED[name]().shuffle(8), across=False, ordered=False)
+
+
+def slow_first():
+    """A function whose first element waits until a later one is through; the order it makes is known."""
+    gate = threading.Event()
+    calls = []
+
+    def function(x):
+        calls.append(int(x))
+        if x == 0:
+            assert gate.wait(30)
+        elif x >= 5:
+            gate.set()
+        return x if x < 1000 else -x  # a branch: runs per element
+
+    return function
+
+
+def test_later_elements_overtake_a_slow_one_and_none_is_lost():
+    ds = ps.Dataset.range(60).map(slow_first(), 2, deterministic=False)
+    elements = [int(x) for x in ds]
+    assert elements[0] != 0
+    assert sorted(elements) == list(range(60))
+
+
+@pytest.mark.parametrize("step", range(0, 40, 3))
+def test_a_resume_after_overtaking_gives_the_slow_one_once(step):
+    def first_is_slow(x, gate):
+        if x == 0:
+            assert gate.wait(30)
+        return x if x < 1000 else -x
+
+    gate = threading.Event()
+    ds = ps.Dataset.range(60).map(lambda x: first_is_slow(x, gate), 2, deterministic=False)
+    given = []
+    with ds.iterator() as elements:
+        for _ in range(step):
+            given.append(next(elements))
+            if len(given) == 30:
+                gate.set()
+        state = json.loads(json.dumps(elements.state()))
+        gate.set()
+    rest = list(ds.iterator(state=state))
+    assert numbers(given + rest) == Counter(range(60))
+
+
+@pytest.mark.parametrize("step", range(0, 12, 2))
+def test_batches_in_free_order_hold_every_element_once_over_a_resume(step):
+    ds = ps.Dataset.range(50).map(branching, 4, deterministic=False).batch(4, num_parallel_calls=2, deterministic=False)
+    given = []
+    with ds.iterator() as elements:
+        for _ in range(step):
+            given.append(next(elements))
+        state = elements.state()
+    rest = list(ds.iterator(state=state))
+    assert numbers(given + rest) == Counter(int(branching(x)) for x in range(50))
