@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator as AbstractIterator
 from typing import Any
 
-import numpy as np
-
 from penstock.block.spec import spec_of
-from penstock.block.structure import flatten, map_leaves
+from penstock.block.structure import map_leaves
 from penstock.dataset.create import Create
 from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
@@ -85,14 +82,14 @@ class Dataset(Create, Transform):
             epoch = next(self._epochs) if state is None else 0
         return Iterator(self._plan, self._options, epoch, state=state, executor=executor, instrument=instrument)
 
-    def as_numpy_iterator(self) -> AbstractIterator[Any]:
+    def as_numpy_iterator(self) -> Iterator:
         """A pass over the elements as numpy values that cannot be written to, as tf.data's gives them.
 
         >>> import penstock as ps
         >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
         False
         """
-        return _read_only(self.iterator())
+        return Iterator(self._plan, self._options, next(self._epochs), read_only=True)
 
     @property
     def element_spec(self) -> Any:
@@ -164,17 +161,3 @@ class Dataset(Create, Transform):
         spec = self._plan.spec
         known = "decided by its functions" if spec is None else repr(spec)
         return f"<Dataset {self._plan.label}: {known}, {cardinality_text(self.cardinality())} elements>"
-
-
-def _read_only(elements: Iterator) -> AbstractIterator[Any]:
-    with elements:
-        for element in elements:
-            leaves, structure = flatten(element)
-            yield structure.build([_frozen(leaf) for leaf in leaves])
-
-
-def _frozen(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray) and leaf.flags.writeable:
-        leaf = leaf.view()
-        leaf.flags.writeable = False
-    return leaf

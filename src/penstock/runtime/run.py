@@ -77,8 +77,10 @@ class Iterator:
         state: State = None,
         executor: str = "thread",
         instrument: Instrument | None = None,
+        read_only: bool = False,
     ) -> None:
         self._plan = plan
+        self._read_only = read_only
         self._epoch = epoch
         skip = 0
         if state is not None:
@@ -112,7 +114,7 @@ class Iterator:
         if block is None:
             self.close()
             raise StopIteration
-        self._elements = iter(block.elements())
+        self._elements = iter((block.freeze() if self._read_only else block).elements())
         del block
         return next(self._elements)
 

@@ -84,7 +84,7 @@ def _stands(place: Any, name: Any, value: Any) -> bool:
         except ValueError:
             return False
     if name is _SIZE:
-        return len(place) == value
+        return bool(len(place) == value)
     return place.get(name, _MISSING) is value
 
 
