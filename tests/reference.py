@@ -91,13 +91,15 @@ def call(function: Any, element: Any) -> Any:
     return function(*element) if type(element) is tuple else function(element)
 
 
-def leaves_of(element: Any) -> list[Any]:
+def leaves_of(element: Any, like: Any) -> list[Any]:
+    """The leaves in the order of `like`, which may have its dict keys in another one."""
     if isinstance(element, tuple):
-        return [leaf for part in element for leaf in leaves_of(part)]
+        return [leaf for part, other in zip(element, like, strict=True) for leaf in leaves_of(part, other)]
     if isinstance(element, Mapping):
-        return [leaf for part in element.values() for leaf in leaves_of(part)]
+        return [leaf for name in like for leaf in leaves_of(element[name], like[name])]
     if is_dataclass(element) and not isinstance(element, (SparseTensor, RaggedTensor)):
-        return [leaf for f in fields(element) if f.init for leaf in leaves_of(getattr(element, f.name))]
+        names = [f.name for f in fields(element) if f.init]
+        return [leaf for name in names for leaf in leaves_of(getattr(element, name), getattr(like, name))]
     return [element]
 
 
@@ -114,7 +116,7 @@ def rebuilt(like: Any, leaves: Iterator[Any]) -> Any:
 
 
 def stacked(parts: list[Any]) -> Any:
-    columns = zip(*[leaves_of(part) for part in parts], strict=True)
+    columns = zip(*[leaves_of(part, parts[0]) for part in parts], strict=True)
     return rebuilt(parts[0], iter([stacked_leaves(list(column)) for column in columns]))
 
 
@@ -204,7 +206,7 @@ def _(node: ops.Batch, context: Context) -> Iterator[Any]:
 @elements.register
 def _(node: ops.Unbatch, context: Context) -> Iterator[Any]:
     for element in elements(node.input, context):
-        leaves = leaves_of(element)
+        leaves = leaves_of(element, element)
         for row in range(len(leaves[0])):
             yield rebuilt(element, iter([leaf[row] for leaf in leaves]))
 

@@ -91,9 +91,9 @@ def test_a_checkpoint_of_a_continued_pass_is_as_good(pipeline: Pipeline):
 
 @given(pipelines())
 def test_a_known_cardinality_is_the_true_one(pipeline: Pipeline):
-    known = pipeline.dataset.cardinality()
     count = len(expected(pipeline.dataset))
-    assert known in (count, ps.UNKNOWN_CARDINALITY)
+    assume(count or "repeat()" not in pipeline.text)  # as in tf.data: of unknown many, for ever, counts as infinite
+    assert pipeline.dataset.cardinality() in (count, ps.UNKNOWN_CARDINALITY)
 
 
 @given(pipelines())

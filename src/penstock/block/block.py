@@ -140,6 +140,12 @@ class Builder:
                 column.append(leaf)
         self._size += 1
 
+    def truncate(self, size: int) -> None:
+        """Keep the first `size` elements only."""
+        for leaves in self._leaves or ():
+            del leaves[size:]
+        self._size = size
+
     def build(self, origin: Origin | None = None) -> Block:
         if self._structure is None or self._leaves is None:
             msg = "a Block holds at least one element"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.block.tensors import RaggedTensor
+from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
 from penstock.io.assemble import partitioned
 from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
@@ -19,6 +20,9 @@ from penstock.io.values import BYTES, FLOAT
 
 if TYPE_CHECKING:
     from penstock.io.tables import Output, Tables
+
+
+_KERNEL = Compiled("penstock.io.kernels.example")
 
 
 def parse_columns(
@@ -46,8 +50,35 @@ def parse_columns(
     if starts.ndim != 1 or starts.shape != lengths.shape:
         message = f"starts and lengths must be vectors of one length, got shapes {starts.shape} and {lengths.shape}."
         raise InvalidArgumentError(message)
+    if _KERNEL.ready() is None and all(isinstance(wanted.feature, FixedLenFeature) for wanted in expected.outputs):
+        return _plain(buffer, starts, lengths, expected)
     tables, output = _run(buffer, starts, lengths, expected)
     return {wanted.name: _column(wanted, expected, output, buffer, tables) for wanted in expected.outputs}
+
+
+def _plain(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, expected: Expected) -> dict[str, ParsedColumn]:
+    """Record by record, while the kernel is being compiled."""
+    rows = []
+    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        try:
+            rows.append(parse_plain(buffer[start : start + length].tobytes(), expected))
+        except PenstockError as error:
+            annotate(error, Context(element=row))
+            raise
+    found: dict[str, ParsedColumn] = {}
+    for wanted in expected.outputs:
+        feature = wanted.feature
+        assert isinstance(feature, FixedLenFeature)
+        values = [row[wanted.name] for row in rows]
+        shape = (len(rows), *feature.shape)
+        if feature.dtype is bytes:
+            strings = [item for value in values for item in np.asarray(value, object).reshape(-1).tolist()]
+            sizes = np.fromiter(map(len, strings), np.int64, len(strings)).reshape(shape)
+            ends = np.cumsum(sizes.reshape(-1)).reshape(shape)
+            found[wanted.name] = BytesValues((np.frombuffer(b"".join(strings), np.uint8),), ends - sizes, sizes)
+        else:
+            found[wanted.name] = DenseValues(np.array(values, feature.dtype).reshape(shape))
+    return found
 
 
 def _readable(buffer: np.ndarray) -> np.ndarray:
@@ -63,7 +94,7 @@ def _readable(buffer: np.ndarray) -> np.ndarray:
 
 
 def _run(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, expected: Expected) -> tuple[Tables, Output]:
-    from penstock.io.kernels import example as kernel
+    kernel = _KERNEL.get()
     from penstock.io.tables import Output, tables_of
 
     tables = tables_of(expected)

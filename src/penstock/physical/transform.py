@@ -97,15 +97,20 @@ class MapTransform(Transform):
         if not len(builder):
             return Outcome(None, error)
         origin = block.origin if row == block.size or block.origin is None else block.origin.slice(0, row)
-        try:
-            built = builder.build(origin)
-            self._check(built)
-        except InvalidTypeError as raised:
-            bad = raised.context.element or 0
-            annotate(raised, self.context(block, bad, first))
-            raised.context = self.context(block, bad, first)
-            return Outcome(None, raised)
-        return Outcome(built, error)
+        while True:
+            try:
+                built = builder.build(origin)
+                self._check(built)
+            except InvalidTypeError as raised:
+                rows = raised.context.element or 0
+                raised.context = self.context(block, rows, first)
+                if not rows:
+                    return Outcome(None, raised)
+                error = raised  # the elements before it are whole
+                builder.truncate(rows)
+                origin = None if origin is None else origin.slice(0, rows)
+            else:
+                return Outcome(built, error)
 
     def _check(self, block: Block) -> None:
         """Structure, dtypes and ranks stay the same from Block to Block, as inside each."""

@@ -112,6 +112,7 @@ class Segment(Stage):
         self._closed = False
         self._started = False
         self._failed = False
+        self._left_to_workers = False
         self._error: BaseException | None = None
         self._before: State = work.state()  # upstream state before ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
@@ -160,6 +161,7 @@ class Segment(Stage):
             if outcome is not None:
                 self._store(ticket, outcome)
             self._changed.notify_all()
+        self._close_if_left()
         return True
 
     def _begin(self, task: Task) -> None:
@@ -182,6 +184,12 @@ class Segment(Stage):
                 self._store(self._tickets, failure)
                 self._tickets += 1
             self._changed.notify_all()
+        self._close_if_left()
+
+    def _close_if_left(self) -> None:
+        """What `close` left to the last worker inside."""
+        if self._left_to_workers and not self._busy:
+            self._work.close()
 
     def _store(self, ticket: int, outcome: Outcome) -> None:
         self._results[ticket] = outcome
@@ -277,12 +285,19 @@ class Segment(Stage):
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait until no worker is inside, then let go of everything upstream."""
+        """Wait until no worker is inside, then let go of everything upstream.
+
+        A worker never waits here: the garbage collector may have called us anywhere inside a user's function, which the
+        workers inside may be waiting for. The last of them lets go then.
+        """
         self.abort()
         for stage in _segments_below(self._work.upstream):
             stage.abort()  # so that a worker waiting for them comes out
         self._scope.remove(self)
         with self._lock:
+            self._left_to_workers = self._busy > 0 and on_worker()
+            if self._left_to_workers:
+                return
             while self._busy:
                 self._changed.wait()
         self._work.close()

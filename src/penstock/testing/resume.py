@@ -91,4 +91,3 @@ def _check(given: list[Any], rest: list[Any], wanted: list[Any], *, ordered: boo
     if have != want:
         message = f"{sum((want - have).values())} elements missing, {sum((have - want).values())} given twice"
         raise AssertionError(message)
-

@@ -34,7 +34,6 @@ _BUILTINS = {
         "bool",
         "bytes",
         "str",
-        "isinstance",
         "reversed",
         "min",
         "max",
@@ -44,6 +43,7 @@ _NUMPY_FUNCTIONS = {np.where, np.clip}
 _METHODS = {"astype", "shape", "dtype", "ndim", "get", "items", "keys", "values"}
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
+_HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _MISSING = object()
@@ -155,6 +155,8 @@ class _Inspection:
                 chain, why = self._step(value, spelled)
             elif name == "PUSH_EXC_INFO":
                 return "it handles exceptions or leaves a with block"
+            elif name in _HANDLERS:
+                return "it handles exceptions"
             elif name.startswith(_FORBIDDEN):
                 return "it keeps state, imports or yields"
             elif name == "STORE_SUBSCR" and self._mutable:

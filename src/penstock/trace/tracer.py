@@ -74,6 +74,7 @@ class Tracer(NDArrayOperatorsMixin):
 
     __bool__ = __int__ = __float__ = __index__ = __complex__ = __len__ = _no
     __iter__ = __getitem__ = __setitem__ = __contains__ = __array__ = __hash__ = __round__ = _no
+    __str__ = __repr__ = __format__ = __bytes__ = _no  # the text of a stand-in must not become data
 
 
 def operand(value: Any) -> Operand:

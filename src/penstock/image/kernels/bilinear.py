@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
+from penstock.image.kernels import reference
 from penstock.image.kernels.taps import bilinear_taps
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.image.kernels.taps import Flip
+
+
+_NATIVE = Compiled("penstock.image.kernels.native")
 
 
 def resize_bilinear_into(
@@ -50,11 +55,15 @@ def resize_bilinear_into(
     _check(src, dst, multiply, divide)
     if dst.size == 0:
         return
-    from penstock.image.kernels import native
-
     height, width, channels = src.shape[-3:]
     y = bilinear_taps(height, dst.shape[-3], flip_up_down)
     x = bilinear_taps(width, dst.shape[-2], flip_left_right)
+    native = _NATIVE.ready()
+    if native is None:
+        whole = src if src.ndim == 4 else src[None]
+        result = reference.resize_bilinear(whole, y, x, multiply=multiply, divide=divide)
+        dst[...] = (result if src.ndim == 4 else result[0]).astype(dst.dtype)
+        return
     # Readable only, so that the kernel compiles once for arrays of both kinds.
     pixels = np.ascontiguousarray(src).reshape(-1).view()
     pixels.flags.writeable = False

@@ -12,6 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+import numpy as np
+
 HEADER = 12  # bytes before the data
 FOOTER = 4  # bytes after it
 
@@ -40,6 +42,33 @@ def frame(length: int, data_crc: int) -> tuple[bytes, bytes]:
 
     header = _LENGTH.pack(length)
     return header + _CRC.pack(masked(crc32c.crc32c(header))), _CRC.pack(masked(data_crc))
+
+
+def plain_scan(
+    buffer: np.ndarray, at: int, max_bytes: int, check: int, starts: np.ndarray, lengths: np.ndarray
+) -> tuple[int, int, int]:
+    """What `kernels.scan` gives, in plain Python: (records, next position, status)."""
+    import crc32c
+
+    view = np.asarray(buffer).data
+    count = taken = 0
+    while count < len(starts) and at < len(view) and (taken < max_bytes or count == 0):
+        room = len(view) - at
+        if room < HEADER:
+            return count, at, SHORT_HEADER
+        length = _LENGTH.unpack_from(view, at)[0]
+        if check >= LENGTHS and _CRC.unpack_from(view, at + 8)[0] != masked(crc32c.crc32c(view[at : at + 8])):
+            return count, at, WRONG_LENGTH
+        if length > room - HEADER - FOOTER:
+            return count, at, SHORT_BODY
+        stop = at + HEADER + length
+        if check >= EVERYTHING and _CRC.unpack_from(view, stop)[0] != masked(crc32c.crc32c(view[at + HEADER : stop])):
+            return count, at, WRONG_DATA
+        starts[count], lengths[count] = at + HEADER, length
+        count += 1
+        taken += length
+        at = stop + FOOTER
+    return count, at, FINE
 
 
 def plain_records(stream: bytes) -> Iterator[bytes]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.io import storage
 from penstock.io.tfrecord.chunk import RecordChunk
 from penstock.io.tfrecord.damage import damaged_record
 from penstock.io.tfrecord.framing import EVERYTHING, FINE, HEADER, LENGTHS, NOTHING
 
+KERNELS = Compiled("penstock.io.tfrecord.kernels")
 _STEP = 1 << 16  # records per call of the kernel
 
 
@@ -29,8 +31,7 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
 
     Raises DataLossError at the first damaged header, NotFoundError, InvalidArgumentError for a URL.
     """
-    from penstock.io.tfrecord import kernels
-
+    kernels = KERNELS.get()
     name = storage.as_path(path)
     if storage.is_url(name):
         message = f"Only local files have an index, got {name!r}."
@@ -58,8 +59,7 @@ def read_at(
     `buffer` is the mapped file (`storage.map_file`), for callers that read from it many times.
     Raises DataLossError at the first damaged record, or at an offset where no record begins.
     """
-    from penstock.io.tfrecord import kernels
-
+    kernels = KERNELS.get()
     name = storage.as_path(path)
     mapped = storage.map_file(name) if buffer is None else buffer
     places = np.array(offsets, np.int64)  # a copy: the chunk keeps it

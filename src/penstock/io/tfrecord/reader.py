@@ -10,7 +10,8 @@ from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgum
 from penstock.io import storage
 from penstock.io.tfrecord.chunk import RecordChunk
 from penstock.io.tfrecord.damage import damaged_record
-from penstock.io.tfrecord.framing import EVERYTHING, FINE, FOOTER, HEADER, NOTHING
+from penstock.io.tfrecord.framing import EVERYTHING, FINE, FOOTER, HEADER, NOTHING, plain_scan
+from penstock.io.tfrecord.index import KERNELS
 from penstock.io.tfrecord.options import as_compression
 from penstock.io.tfrecord.streams import InflatedStream, PlainStream
 
@@ -52,13 +53,10 @@ class RecordReader:
         verify: bool = True,
         offset: int = 0,
     ) -> None:
-        from penstock.io.tfrecord import kernels
-
         if offset < 0 or (buffer_size is not None and buffer_size < 0):
             message = f"offset and buffer_size must not be negative, got {offset} and {buffer_size}."
             raise InvalidArgumentError(message)
         self._name = storage.as_path(path)
-        self._scan = kernels.scan
         self._check = EVERYTHING if verify else NOTHING
         self._piece = max(buffer_size or BUFFER_SIZE, HEADER + FOOTER)
         self._buffer = _EMPTY
@@ -95,7 +93,9 @@ class RecordReader:
         while True:
             room = min(max_records, (len(self._buffer) - self._at) // (HEADER + FOOTER) + 1)
             starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
-            count, self._at, status = self._scan(self._buffer, self._at, max_bytes, self._check, starts, lengths)
+            kernels = KERNELS.ready()
+            scan = plain_scan if kernels is None else kernels.scan
+            count, self._at, status = scan(self._buffer, self._at, max_bytes, self._check, starts, lengths)
             if count:
                 starts = starts[:count]
                 return RecordChunk(self._buffer, starts, lengths[:count], starts + (self._base - HEADER))

@@ -40,3 +40,10 @@ def drain(picks: np.ndarray) -> np.ndarray:
         order[i] = slots[pick]
         slots[pick] = slots[count - 1 - i]
     return order
+
+
+def warm_up() -> None:
+    """Compile both."""
+    picks = np.zeros(2, np.int64)
+    reservoir(picks, 1)
+    drain(picks)

@@ -10,9 +10,12 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.rows import Rows
+from penstock.compiled import Compiled
 from penstock.keys import draws
+from penstock.physical.kernels import reference
 from penstock.physical.stage import Cursor, Stage, State
 
+_NATIVE = Compiled("penstock.physical.kernels.native")
 _WORTH_COMPILING = 1 << 16  # elements from which loading numba (0.3 s once per process) pays
 
 
@@ -104,13 +107,8 @@ class Shuffle(Stage):
         return self._rows.gather(slots)
 
     def _kernels(self) -> ModuleType:
-        if "numba" in sys.modules or self._given > _WORTH_COMPILING:
-            from penstock.physical.kernels import native
-
-            return native
-        from penstock.physical.kernels import reference
-
-        return reference
+        native = _NATIVE.ready() if "numba" in sys.modules or self._given > _WORTH_COMPILING else None
+        return reference if native is None else native
 
     def state(self) -> State:
         if not self._past:
