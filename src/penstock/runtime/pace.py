@@ -1,18 +1,19 @@
-"""Pace: how many elements to ask for at a time, so that a Block is some milliseconds of work or a megabyte."""
+"""Pace: how many elements to ask for at a time, so that a Block is some milliseconds of work or some megabytes."""
 
 from __future__ import annotations
 
 _SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it cost some 0.3 ms around the elements
-_BYTES = 1 << 20
+_BYTES = 1 << 21
 _MOST = 1 << 16  # elements
 
 
 class Pace:
     """Begins with one element, for a fast first batch, and doubles while Blocks stay small."""
 
-    __slots__ = ("_most", "want")
+    __slots__ = ("_most", "_seconds", "want")
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = _MOST, seconds: float = _SECONDS) -> None:
+        self._seconds = seconds
         self._most = max(1, min(most, _MOST))
         self.want = 1
 
@@ -20,7 +21,7 @@ class Pace:
         """A Block of `elements` took `seconds` and holds `nbytes`."""
         if elements < self.want // 2:
             return  # the source gave less than asked for: nothing learnt
-        if seconds < _SECONDS * 0.6 and nbytes < _BYTES / 2:
+        if seconds < self._seconds * 0.6 and nbytes < _BYTES / 2:
             self.want = min(self.want * 2, self._most)
-        elif seconds > _SECONDS * 2 or nbytes > _BYTES * 2:
+        elif seconds > self._seconds * 2 or nbytes > _BYTES * 2:
             self.want = max(self.want // 2, 1)

@@ -17,6 +17,7 @@ from penstock.runtime.without import Without
 from penstock.runtime.work import BatchWork, BlockWork
 
 _WINDOW = 1 << 26  # bytes of results a segment may hold
+_PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
 
 
 class ThreadExecutor(Executor):
@@ -46,7 +47,7 @@ class ThreadExecutor(Executor):
             label = " · ".join(transform.label for transform in transforms)
             work = BlockWork(upstream, transforms, Pace(), label, transforms[-1].where)
         else:
-            work = BatchWork(upstream, transforms, batch, Pace())
+            work = BatchWork(upstream, transforms, batch, Pace(batch.size, _PIECE_SECONDS))
         return self._made(work, workers, depth, ordered=ordered, max_elements=-1)
 
     def ahead(
