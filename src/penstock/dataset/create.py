@@ -29,7 +29,7 @@ D = TypeVar("D", bound="Create")
 class Create:
     """The constructors of `Dataset`."""
 
-    def __init__(self, plan: Node, options: Options) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         msg = "A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset."
         raise InvalidTypeError(msg)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
-from penstock.errors import InvalidTypeError
+from penstock.errors import InvalidTypeError, user_location
 from penstock.io.tfrecord.options import as_compression
 from penstock.options import Options
 from penstock.plan.node import AUTOTUNE, check_parallel
@@ -44,10 +44,11 @@ def TFRecordDataset(
     """
     check_parallel("num_parallel_reads", num_parallel_reads)
     as_compression(compression_type)
+    where = user_location()
 
     def records(name: bytes) -> Dataset:
         source = RecordsSource((name.decode(),), compression_type, buffer_size)
-        return Dataset._of(Scan(source=source), Options())
+        return Dataset._of(Scan(source=source, where=where), Options())
 
     if isinstance(filenames, Dataset):
         names, options = filenames._plan, filenames.options()

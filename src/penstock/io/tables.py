@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.block.arena import ARENA
 from penstock.io.expected import ANY_LENGTH, Expected
 from penstock.io.kernels import example as kernel
 from penstock.io.values import BYTES, FLOAT, INT64
@@ -101,28 +102,31 @@ def _place(places: np.ndarray, k: int, key: bytes) -> None:
 class Output:
     """The arrays one call of the kernel writes into, with the place of every entry in them."""
 
-    __slots__ = ("floats", "ints", "lengths", "rows", "splits", "starts", "table")
+    __slots__ = ("_bases", "_sizes", "floats", "ints", "lengths", "rows", "splits", "starts", "table")
 
     def __init__(self, tables: Tables, rows: int) -> None:
         self.rows = rows
         self.table = tables.table.copy()
+        self._sizes: list[int] = self.table[:, kernel.SIZE].tolist()
+        self._bases: list[int] = []
         fixed = self.table[:, kernel.SIZE] >= 0
         guess = np.array([math.ceil(density * rows) + 8 for density in tables.density], np.int64)
         self.table[:, kernel.ROOM] = np.where(fixed, self.table[:, kernel.SIZE] * rows, guess)
         self.splits = np.zeros((int((~fixed).sum()), rows + 1), np.int64)
         sizes = self._lay_out()
-        self.ints = np.empty(sizes[INT64], np.int64)
-        self.floats = np.empty(sizes[FLOAT], np.float32)
+        self.ints = ARENA.empty((sizes[INT64],), np.int64)
+        self.floats = ARENA.empty((sizes[FLOAT],), np.float32)
         self.starts = np.empty(sizes[BYTES], np.int64)
         self.lengths = np.empty(sizes[BYTES], np.int64)
 
     def _lay_out(self) -> dict[int, int]:
         """Give every entry its BASE, 64-byte aligned within its array; the arrays' sizes by kind."""
         sizes = {BYTES: 0, FLOAT: 0, INT64: 0}
-        for row in self.table:
-            kind = int(row[kernel.KIND])
-            row[kernel.BASE] = sizes[kind]
-            sizes[kind] += (int(row[kernel.ROOM]) + 15) & ~15
+        self._bases = []
+        for kind, room in self.table[:, (kernel.KIND, kernel.ROOM)].tolist():
+            self._bases.append(sizes[kind])
+            sizes[kind] += (room + 15) & ~15
+        self.table[:, kernel.BASE] = self._bases
         return sizes
 
     def grow(self, entry: int, needed: int) -> None:
@@ -147,12 +151,12 @@ class Output:
 
     def count(self, entry: int) -> int:
         """How many values an entry has."""
-        row = self.table[entry]
-        if row[kernel.SIZE] >= 0:
-            return int(row[kernel.SIZE]) * self.rows
-        return int(self.splits[row[kernel.SPLITS], -1])
+        size = self._sizes[entry]
+        if size >= 0:
+            return size * self.rows
+        return int(self.splits[self.table[entry, kernel.SPLITS], -1])
 
     def part(self, array: np.ndarray, entry: int) -> np.ndarray:
         """The values of an entry in `array`."""
-        base = int(self.table[entry, kernel.BASE])
+        base = self._bases[entry]
         return array[base : base + self.count(entry)]

@@ -78,6 +78,11 @@ class Cursor:
                 self._offset = dropped
         return True
 
+    def peek(self) -> Block:
+        """The available elements, still to be taken; there must be one."""
+        assert self._block is not None
+        return self._block.slice(self._offset, self._block.size)
+
     def take_available(self, count: int) -> Block:
         """Up to `count` of the available elements; there must be one."""
         assert self._block is not None

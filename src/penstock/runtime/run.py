@@ -45,8 +45,7 @@ class Run:
         self.root = lower(plan, Lowering(options, made, epoch, optimise=rewrites))
 
     def close(self) -> None:
-        self.scope.close()
-        self.root.close()
+        self.scope.close(self.root.close)
 
 
 _NOTHING: AbstractIterator[Any] = iter(())

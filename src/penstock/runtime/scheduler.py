@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 from penstock.runtime.machine import granted_cpus
@@ -31,7 +32,9 @@ class Scope:
     """The segments of one run. Owns their work: after `close` no worker is inside any of them.
 
     Contract: (1) `add` makes a segment known to the workers; (2) `abort` never blocks and may be called from anywhere,
-    also by the garbage collector inside a worker; (3) `close` aborts and waits until the last worker has left.
+    also by the garbage collector inside a worker; (3) `close` aborts, waits until the last worker has left, and then
+    lets go of what the stages hold. Called on a worker, which may be inside itself, it does not wait: the last one to
+    leave does the rest.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -40,6 +43,7 @@ class Scope:
         self.workers = 0  # wanted by the segments added so far
         self.active = 0  # workers inside, counted under the scheduler's lock
         self.closed = False
+        self.then: Callable[[], None] | None = None  # what the last worker to leave has to do
 
     def add(self, segment: Runnable, workers: int) -> None:
         with self._scheduler.lock:
@@ -64,13 +68,15 @@ class Scope:
                 segment.abort()
             self._scheduler.leave(self)
 
-    def close(self) -> None:
+    def close(self, then: Callable[[], None]) -> None:
         self.abort()
-        if on_worker():
-            return  # waiting for ourselves would never end; the worker that called us is the last one to leave
         with self._scheduler.lock:
+            if self.active and on_worker():
+                self.then = then
+                return
             while self.active:
                 self._scheduler.left.wait()
+        then()
 
 
 _local = threading.local()
@@ -149,9 +155,14 @@ class Scheduler:
                 del segment, found
                 with self.lock:
                     scope.active -= 1
+                    then = None
                     if scope.closed and not scope.active:
                         self.left.notify_all()
+                        then, scope.then = scope.then, None
                 del scope
+            if then is not None:
+                then()
+                del then
 
     def _pick(self) -> tuple[Scope, Runnable] | None:
         """The runnable segment nearest to its consumer; runs take turns."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.block.arena import ARENA
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, shape_mismatch
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
@@ -78,12 +78,10 @@ class Batch(Stage):
         count = min(want, self._cursor.available() // self._size)
         if count < 1:
             return None
+        if any(isinstance(column, ListColumn) for column in self._cursor.peek().columns):
+            return self._stack(self._cursor.take_available(self._size))  # one that fails takes no other with it
         block = self._cursor.take_available(count * self._size)
-        columns = [column.batched(self._size) for column in block.columns]
-        known: list[Column] = [column for column in columns if column is not None]
-        if len(known) < len(columns):
-            parts = [self._stack(block.slice(i * self._size, (i + 1) * self._size)) for i in range(count)]
-            return concat_blocks(parts)
+        known = [column for column in (c.batched(self._size) for c in block.columns) if column is not None]
         origin = None if block.origin is None else block.origin.batched(self._size)
         return Block(block.structure, known, count, origin)
 
