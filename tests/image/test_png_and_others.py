@@ -236,3 +236,11 @@ def test_decode_image_errors(contents, options, text):
 def test_what_cannot_be_encoded(image, options, text):
     with pytest.raises(InvalidArgumentError, match=text):
         encode_png(image, **options)
+
+
+def test_colour_becomes_grey_at_the_depth_of_the_file():
+    pixel = np.array([[[10, 20, 31]]], np.uint8)
+    grey = decode_png(encode_png(pixel), channels=1)
+    np.testing.assert_array_equal(
+        decode_png(encode_png(pixel), channels=1, dtype=np.uint16), grey.astype(np.uint16) * 257
+    )

@@ -67,11 +67,12 @@ def decode_png(contents: bytes, channels: int = 0, dtype: npt.DTypeLike = np.uin
         message = f"PNG damaged: its {len(data)} bytes do not unpack to {header.width} x {header.height} pixels."
         raise DataLossError(message)
     image = _as_in_file(image.reshape(header.height, header.width, -1), header, with_alpha=channels == 4)
+    image = with_channels(image, channels)  # at the file's own depth, as libpng does: grey is rounded there
     if image.dtype == np.uint16 and dtype == np.uint8:
-        image = (image >> 8).astype(np.uint8)
-    elif image.dtype == np.uint8 and dtype == np.uint16:
-        image = image.astype(np.uint16) * np.uint16(257)
-    return with_channels(image, channels)
+        return (image >> 8).astype(np.uint8)
+    if image.dtype == np.uint8 and dtype == np.uint16:
+        return image.astype(np.uint16) * np.uint16(257)
+    return image
 
 
 def _as_in_file(image: npt.NDArray[Any], header: PngHeader, *, with_alpha: bool) -> npt.NDArray[Any]:
