@@ -57,6 +57,8 @@ _EXACT = [
     "isinf",
 ]
 
+_EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # for floats, vector instructions choose between equals
+
 UFUNCS: dict[np.ufunc, Primitive] = {}
 
 
@@ -99,6 +101,9 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
         raise NotTraceable(msg) from None
     if dtype.hasobject:
         msg = f"{ufunc.__name__} gives Python objects"
+        raise NotTraceable(msg)
+    if dtype.kind in "fc" and ufunc in _EITHER_ZERO:
+        msg = f"np.{ufunc.__name__} of 0.0 and -0.0 may give another one inside a long array"
         raise NotTraceable(msg)
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
