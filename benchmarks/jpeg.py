@@ -1,6 +1,6 @@
 """How fast do photographs become batches?
 
-    TFRecords of 500×375 JPEGs, 4 files in turn → parse, decode, resize to 224×224 float, / 255 → shuffle 1024 → batch 32
+    500×375 JPEGs in TFRecords, 4 files in turn → parse, decode, resize 224×224 float, / 255 → shuffle 1024 → batch 32
 
 The same plan on both sides, everything AUTOTUNE. penstock decodes into the batch's memory and shuffles records instead
 of decoded pictures, which gives the same order. The second tf.data row does that by hand, which takes knowing about it.

@@ -1,8 +1,9 @@
 """Does penstock give what TensorFlow gives, bit for bit?
 
 TFRecord files written by one and read by the other, Examples parsed under a table of descriptions, JPEG and PNG, image
-operations, and the order and values of random data sets. One line per subject; the status is 1 if anything differs. What is
-allowed to differ is said where it is compared: bilinear resize, by 1e-4 of 255.
+operations, and the order and values of random data sets. One line per subject; the status is 1 if anything differs.
+Allowed are: bilinear resize within 1e-4 of 255, and where penstock refuses what TensorFlow takes, the reason standing
+with the check.
 
     python benchmarks/parity.py
 """

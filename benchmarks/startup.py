@@ -1,9 +1,9 @@
 """How long from the start of a process to the first batch of photographs?
 
-The pipeline of `jpeg.py`, in fresh processes: Python's start, imports, the plan, and everything until the first batch is
-there. Warm: an earlier process has compiled the kernels (their cache is in NUMBA_CACHE_DIR). Cold: the cache is empty.
-TensorFlow has no such cache, so both rows stand beside the same runs of it. Seconds are wall time as the parent sees it;
-ratios below 1 are good. Goals: warm ≤ 0.5 of TensorFlow's, cold no worse than TensorFlow's.
+The pipeline of `jpeg.py`, in fresh processes: Python's start, imports, the plan, and everything until the first batch
+is there. Warm: an earlier process has compiled the kernels (their cache is in NUMBA_CACHE_DIR). Cold: the cache is
+empty. TensorFlow has no such cache, so both rows stand beside the same runs of it. Seconds are wall time; ratios below
+1 are good. Goals: warm ≤ 0.5 of TensorFlow's, cold no worse than TensorFlow's.
 
     python benchmarks/startup.py [--pairs N]
 """
@@ -37,7 +37,7 @@ def seconds_to_first_batch(side: str, kernels: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="from process start to the first batch")
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="runs of each side (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="runs of each side (%(default)s)")
     parser.add_argument("--side", metavar="NAME", help="make the first batch of this side and print the time")
     chosen = parser.parse_args()
     if chosen.side:

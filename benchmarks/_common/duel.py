@@ -53,7 +53,7 @@ class Measured:
 def duel(workload: str, ours: Side, *peers: Side, prepare: Callable[[], object] | None = None) -> None:
     """Run the sides in turn and print the table; `prepare` makes data before, untimed."""
     parser = argparse.ArgumentParser(description=f"{workload}: penstock beside its peers")
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="runs of each side (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="runs of each side (%(default)s)")
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="measured at least so long per run")
     parser.add_argument("--side", metavar="NAME", help="run this side alone, in this process, and print its figures")
     chosen = parser.parse_args()

@@ -12,16 +12,61 @@ import tensorflow as tf
 import penstock as ps
 
 
-class MismatchError(AssertionError):
-    """penstock and TensorFlow differ."""
-
-
 @dataclass(frozen=True)
 class Check:
-    """`run` compares and counts its comparisons; it raises MismatchError at the first difference."""
+    """`run` compares by means of the Comparer it is given."""
 
     name: str
-    run: Callable[[], int]
+    run: Callable[[Comparer], None]
+
+
+class Comparer:
+    """Counts comparisons and keeps what differed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.differences: list[str] = []
+
+    def same(self, what: str, ours: Any, theirs: Any) -> None:
+        """Both must be equal to the last bit."""
+        self.count += 1
+        if comparable(ours) != comparable(theirs):
+            self.differs(f"{what}\n    penstock:   {ours!r:.300}\n    tensorflow: {theirs!r:.300}")
+
+    def same_or_both_refuse(
+        self, what: str, ours: Callable[[], Any], theirs: Callable[[], Any], *, may_refuse: bool = False
+    ) -> None:
+        """As `same` for what both calls give; where one refuses its input, the other must, too.
+
+        With `may_refuse` penstock may be the stricter one; the caller says why.
+        """
+        found, error = outcome(ours, Exception)
+        wanted, refusal = outcome(theirs, REFUSALS)
+        if error is None and refusal is None:
+            self.same(what, found, wanted)
+            return
+        self.count += 1
+        if error is not None and not isinstance(error, ps.errors.PenstockError):
+            self.differs(f"{what}: penstock fails with {error!r:.300}")
+        elif (error is None) != (refusal is None) and not (may_refuse and error is not None):
+            refuses = "penstock" if refusal is None else "tensorflow"
+            mine, other = found if error is None else error, wanted if refusal is None else refusal
+            pair = f"penstock:   {mine!r:.300}\n    tensorflow: {other!r:.300}"
+            self.differs(f"{what}: only {refuses} refuses it\n    {pair}")
+
+    def differs(self, text: str) -> None:
+        self.differences.append(text)
+
+
+REFUSALS = (tf.errors.OpError, ValueError, TypeError)
+
+
+def outcome(call: Callable[[], Any], refusals: Any = REFUSALS) -> tuple[Any, BaseException | None]:
+    """What a call gives, or how it refuses."""
+    try:
+        return call(), None
+    except refusals as error:
+        return None, error
 
 
 def comparable(value: Any) -> Any:
@@ -51,42 +96,19 @@ def _dense(value: Any) -> Any:
     return (array.dtype.name, array.shape, array.tobytes())
 
 
-def same(what: str, ours: Any, theirs: Any) -> None:
-    """Raise MismatchError unless both are equal to the last bit."""
-    if comparable(ours) != comparable(theirs):
-        message = f"{what}\n    penstock:   {ours!r:.400}\n    tensorflow: {theirs!r:.400}"
-        raise MismatchError(message)
-
-
-def same_or_both_refuse(what: str, ours: Callable[[], Any], theirs: Callable[[], Any]) -> bool:
-    """As `same` for what both calls give; where one refuses its input, the other must, too. Whether both accepted."""
-    found = [_outcome(ours, ps.errors.PenstockError), _outcome(theirs, (tf.errors.OpError, ValueError, TypeError))]
-    accepted = [error is None for _, error in found]
-    if accepted[0] != accepted[1]:
-        gives, refuses = ("penstock", "tensorflow") if accepted[0] else ("tensorflow", "penstock")
-        value, error = found[not accepted[0]][0], found[accepted[0]][1]
-        message = f"{what}: {gives} accepts it, {refuses} does not\n    {value!r:.400}\n    {error!r:.400}"
-        raise MismatchError(message)
-    if accepted[0]:
-        same(what, found[0][0], found[1][0])
-    return accepted[0]
-
-
-def _outcome(call: Callable[[], Any], refusals: Any) -> tuple[Any, BaseException | None]:
-    try:
-        return call(), None
-    except refusals as error:
-        return None, error
+SHOWN = 3
 
 
 def run_all(checks: Sequence[Check]) -> int:
-    """Run them all, print a line each; the number that failed."""
+    """Run them all, print a line each and the first differences; the number of checks that failed."""
     failed = 0
     for check in checks:
-        try:
-            count = check.run()
-            print(f"ok      {check.name}: {count} comparisons", flush=True)
-        except MismatchError as error:
-            failed += 1
-            print(f"DIFFERS {check.name}: {error}", flush=True)
+        comparer = Comparer()
+        check.run(comparer)
+        differences = comparer.differences
+        failed += bool(differences)
+        verdict = f"{len(differences)} DIFFER" if differences else "all equal"
+        print(f"{check.name}: {comparer.count} comparisons, {verdict}", flush=True)
+        for text in differences[:SHOWN]:
+            print(f"  {text}", flush=True)
     return failed

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import penstock as ps
-from _parity.check import Check, same, same_or_both_refuse
+from _parity.check import Check, Comparer
 
 COMPRESSIONS = ("", "GZIP", "ZLIB")
 
@@ -20,7 +20,7 @@ def _payloads() -> list[bytes]:
     return [rng.bytes(size) for size in sizes]
 
 
-def files_both_ways() -> int:
+def files_both_ways(compare: Comparer) -> None:
     """Every compression, both writers, both readers."""
     records = _payloads()
     with tempfile.TemporaryDirectory() as folder:
@@ -34,16 +34,18 @@ def files_both_ways() -> int:
                     writer.write(record)
             for file in (ours, theirs):
                 what = f"{Path(file).name} ({compression or 'plain'})"
-                same(f"penstock reads {what}", list(ps.TFRecordDataset(file, compression)), records)
+                compare.same(f"penstock reads {what}", list(ps.TFRecordDataset(file, compression)), records)
                 read = tf.data.TFRecordDataset(file, compression)
-                same(f"tensorflow reads {what}", list(read.as_numpy_iterator()), records)
+                compare.same(f"tensorflow reads {what}", list(read.as_numpy_iterator()), records)
             if not compression:
-                same("the file's bytes", Path(ours).read_bytes(), Path(theirs).read_bytes())
-    return 4 * len(COMPRESSIONS) + 1
+                compare.same("the file's bytes", Path(ours).read_bytes(), Path(theirs).read_bytes())
 
 
-def damaged_files() -> int:
-    """A cut file and one flipped bit anywhere: both refuse it, behind the same records."""
+def damaged_files(compare: Comparer) -> None:
+    """A cut file, and one flipped bit anywhere.
+
+    TensorFlow takes a cut header at the end for the end of the file; penstock refuses it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "file")
         with ps.io.TFRecordWriter(file) as writer:
@@ -54,12 +56,12 @@ def damaged_files() -> int:
         damages += [_flipped(whole, bit) for bit in range(0, 8 * len(whole), 5)]
         for number, damage in enumerate(damages):
             file.write_bytes(damage)
-            same_or_both_refuse(
+            compare.same_or_both_refuse(
                 f"damage {number}",
                 lambda: list(ps.TFRecordDataset(file)),
                 lambda: list(tf.data.TFRecordDataset(str(file)).as_numpy_iterator()),
+                may_refuse=number < len(whole) - 1,
             )
-    return len(damages)
 
 
 def _flipped(data: bytes, bit: int) -> bytes:

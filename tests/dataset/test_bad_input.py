@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock import errors
-from tests.golden.golden import assert_golden
 
 EXECUTORS = ["inline", "thread"]
 

@@ -71,7 +71,9 @@ def test_ctrl_c_reaches_a_consumer_that_waits_for_a_worker():
 
 
 def test_after_ctrl_c_is_caught_no_worker_is_left_and_the_data_set_works():
-    script = PIPELINE + """
+    script = (
+        PIPELINE
+        + """
 try:
     for i, x in enumerate(ds):
         if i == 20:
@@ -84,6 +86,7 @@ for thread in left:
 print("alive", sum(t.is_alive() for t in left))
 print([int(x) for x in ps.Dataset.range(3).map(branching, 2)])
 """
+    )
     process = start(script, "map")
     interrupt_when(process, "running")
     done = finish(process)
@@ -109,7 +112,9 @@ def test_an_exception_in_the_loop_is_the_only_thing_said():
 
 
 def test_a_pass_in_a_thread_of_the_user_does_not_keep_the_process_alive():
-    script = PIPELINE + """
+    script = (
+        PIPELINE
+        + """
 def consume():
     for i, x in enumerate(ds):
         if i == 10:
@@ -119,6 +124,7 @@ begun = threading.Event()
 threading.Thread(target=consume, daemon=True).start()
 assert begun.wait(30)
 """
+    )
     done = run(script, "map")
     assert done.code == 0
     done.assert_quiet()

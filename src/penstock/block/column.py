@@ -267,7 +267,9 @@ def column_of(values: list[Any]) -> Column:
         return BytesColumn.from_values(values)
     if isinstance(first, np.generic):
         for row, value in enumerate(values):
-            if type(value) is not kind:
+            if type(value) is kind:
+                continue
+            if not isinstance(value, np.generic) or value.dtype != first.dtype:  # int64 goes by two types
                 raise _mixed(spec_of(first), spec_of(value), row)
         return DenseColumn(np.array(values, first.dtype))
     if not isinstance(first, np.ndarray):

@@ -96,6 +96,8 @@ _FRESH = _references_of_a_fresh_array()
 def _array(array: np.ndarray) -> Any:
     if array.dtype.kind in "SUO":
         array = _byte_strings(array)
+    elif not array.dtype.isnative:  # numpy's scalars are always native, and so are the batches made of them
+        array = array.astype(array.dtype.newbyteorder("="))
     return array if array.ndim else array[()]
 
 

@@ -27,7 +27,8 @@ def difference(found: Any, wanted: Any, path: str = "element") -> str | None:
         return _nests(found, wanted, path)
     if isinstance(found, (SparseTensor, RaggedTensor)):
         return None if found.equals(wanted) else f"{path} differs: {found!r} and {wanted!r}"
-    if type(found) is not type(wanted):
+    scalars = isinstance(found, np.generic) and isinstance(wanted, np.generic)  # int64 goes by two types
+    if type(found) is not type(wanted) and not scalars:
         return f"{path} is {type(wanted).__name__} in one and {type(found).__name__} in the other"
     if isinstance(found, (np.ndarray, np.generic)):
         return _arrays(found, wanted, path)

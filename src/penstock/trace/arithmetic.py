@@ -102,7 +102,10 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
     if dtype.hasobject:
         msg = f"{ufunc.__name__} gives Python objects"
         raise NotTraceable(msg)
-    if dtype.kind in "fc" and ufunc in _EITHER_ZERO:
+    if any(np.asarray(probe).dtype.kind == "c" for probe in probes):
+        msg = f"np.{ufunc.__name__} of complex infinities may differ between an array and its elements"
+        raise NotTraceable(msg)
+    if dtype.kind == "f" and ufunc in _EITHER_ZERO:
         msg = f"np.{ufunc.__name__} of 0.0 and -0.0 may give another one inside a long array"
         raise NotTraceable(msg)
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
@@ -159,6 +162,9 @@ for _name in _EXACT:
 
 def _astype_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     _probe(specs[0])
+    if specs[0].dtype.kind in "fc" and params["dtype"].kind in "iu":
+        msg = "a float out of range has no defined integer, and may get another one inside a long array"
+        raise NotTraceable(msg)
     return [TensorSpec(specs[0].shape, params["dtype"])]
 
 

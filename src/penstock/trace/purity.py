@@ -48,6 +48,8 @@ _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _MISSING = object()
 _SIZE = object()
+_CONTENT = object()
+_SMALL = 1 << 20  # bytes of a captured array up to which writing into it between two passes is seen
 
 
 def why_impure(function: Callable[..., Any]) -> str | None:
@@ -83,9 +85,18 @@ def _stands(place: Any, name: Any, value: Any) -> bool:
             return place.cell_contents is value
         except ValueError:
             return False
+    if isinstance(place, FunctionType):
+        return getattr(place, name) is value
+    if name is _CONTENT:
+        return _content(place) == value
     if name is _SIZE:
         return bool(len(place) == value)
     return place.get(name, _MISSING) is value
+
+
+def _content(array: np.ndarray) -> int:
+    """A digest: what a function computed from a captured array is baked into its graph."""
+    return hash(array.tobytes()) if array.nbytes <= _SMALL else 0
 
 
 class _Inspection:
@@ -104,6 +115,8 @@ class _Inspection:
         if id(function) in self._visiting:
             return None
         self._visiting.add(id(function))
+        parts = ("__code__", "__defaults__", "__kwdefaults__")
+        self.reads.extend((function, part, getattr(function, part)) for part in parts)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             why = self._value(default, "a default argument")
             if why:
@@ -190,6 +203,7 @@ class _Inspection:
             return next((why for why in (self._value(item, spelled) for item in value.values()) if why), None)
         if isinstance(value, np.ndarray):
             self._mutable = True
+            self.reads.append((value, _CONTENT, _content(value)))
             return None
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
             return None

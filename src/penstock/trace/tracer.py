@@ -51,6 +51,9 @@ class Tracer(NDArrayOperatorsMixin):
         if not self.ndim and np.dtype(dtype).kind in "SUO":
             msg = "it converts to a non-numeric dtype"
             raise NotTraceable(msg)
+        if not np.dtype(dtype).isnative:
+            message = "it converts to a foreign byte order"
+            raise NotTraceable(message)
         return bind(ASTYPE, [self], {"dtype": np.dtype(dtype)})[0]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Tracer:

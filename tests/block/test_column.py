@@ -1,0 +1,208 @@
+"""Every column is a list of values seen through slice, take, concat, batched and unbatched."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.block.block import Block, concat_blocks
+from penstock.block.column import BytesColumn, DenseColumn, ListColumn, column_of, concat
+from penstock.block.leaf import as_leaf
+from penstock.block.origin import Origin
+from penstock.block.rows import Rows
+from penstock.block.tensors import RaggedTensor
+from penstock.errors import InvalidTypeError
+from penstock.testing import assert_same_elements, difference
+
+BINARY = st.binary(max_size=4)
+
+
+def _strings(values, shape):
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found.reshape(shape)
+
+
+def _vectors(lengths):
+    return [np.arange(n, dtype=np.int32) for n in lengths]
+
+
+VALUES = st.one_of(
+    st.lists(st.integers(-5, 5).map(np.int16), min_size=1, max_size=12),
+    st.lists(BINARY, min_size=1, max_size=12),
+    st.lists(st.integers(0, 4), min_size=1, max_size=12).map(_vectors),
+    st.integers(1, 12).map(lambda n: list(np.arange(n * 6, dtype=np.float32).reshape(n, 2, 3))),
+    st.integers(1, 12).map(lambda n: [_strings([b"a" * i, b"", b"c"], (3,)) for i in range(n)]),
+    st.integers(1, 6).map(lambda n: [RaggedTensor(np.arange(i), np.array([0, i])) for i in range(n)]),
+)
+
+
+@given(VALUES)
+def test_a_column_holds_what_it_was_made_of(values):
+    column = column_of(values)
+    assert len(column) == len(values)
+    assert_same_elements(column.values(), values)
+    assert all(column.spec().admits(value) for value in values)
+    assert column.nbytes >= 0
+
+
+@given(VALUES, st.data())
+def test_slice_take_and_concat_do_what_lists_do(values, data):
+    column = column_of(values)
+    start = data.draw(st.integers(0, len(values) - 1))
+    stop = data.draw(st.integers(start + 1, len(values)))
+    assert_same_elements(column.slice(start, stop).values(), values[start:stop])
+    rows = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=1, max_size=20))
+    assert_same_elements(column.take(np.array(rows)).values(), [values[i] for i in rows])
+    parts = [column.slice(0, stop), column.take(np.array(rows)), column_of(values[start:])]
+    joined = concat(parts)
+    assert_same_elements(joined.values(), values[:stop] + [values[i] for i in rows] + values[start:])
+    assert_same_elements(joined.take(np.array(rows)).values(), [joined.values()[i] for i in rows])
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.sampled_from(["dense", "bytes", "matrix"]))
+def test_unbatched_undoes_batched(size, count, kind):
+    number = size * count
+    if kind == "bytes":
+        values = [b"x" * i for i in range(number)]
+    elif kind == "dense":
+        values = list(np.arange(number))
+    else:
+        values = list(np.arange(number * 2).reshape(number, 2))
+    column = column_of(values)
+    batched = column.batched(size)
+    assert len(batched) == count
+    for i, batch in enumerate(batched.values()):
+        assert batch.shape[0] == size
+        assert_same_elements(list(batch), values[i * size : (i + 1) * size])
+    assert_same_elements(batched.unbatched([size] * count).values(), values)
+
+
+def test_dense_slices_and_batches_share_memory():
+    array = np.arange(12)
+    column = DenseColumn(array)
+    assert np.shares_memory(column.slice(3, 9).array, array)
+    assert np.shares_memory(column.batched(4).array, array)
+
+
+def test_byte_strings_point_into_their_buffer():
+    buffer = np.frombuffer(b"abcdef", np.uint8)
+    column = BytesColumn((buffer,), np.array([0, 4, 1]), np.array([2, 2, 0]))
+    assert column.values() == [b"ab", b"ef", b""]
+    assert column.slice(1, 3).buffers[0] is buffer
+    assert bytes(column.views()[1]) == b"ef"
+    other = BytesColumn.from_values([b"xyz"])
+    both = concat([column, other, column])
+    assert both.values() == [b"ab", b"ef", b"", b"xyz", b"ab", b"ef", b""]
+    assert len(both.buffers) == 2
+    packed, starts, lengths = both.packed()
+    assert [bytes(packed[a : a + n]) for a, n in zip(starts, lengths, strict=True)] == both.values()
+
+
+def test_buffers_nobody_points_into_are_let_go():
+    columns = [BytesColumn.from_values([bytes([i])]) for i in range(100)]
+    few = concat(columns).take(np.array([3, 5]))
+    assert few.values() == [b"\x03", b"\x05"]
+    assert len(few.buffers) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ([np.int64(1), np.int64(2), np.float32(1)], 2),
+        ([b"a", np.int64(1)], 1),
+        ([np.zeros(2), np.zeros((2, 2))], 1),
+        ([np.zeros(2), np.zeros(2, np.float32)], 1),
+        ([np.zeros(2), np.float64(1)], 1),
+        ([np.float64(1), np.zeros(2)], 1),
+        ([RaggedTensor(np.arange(1), np.array([0, 1])), np.int64(1)], 1),
+    ],
+)
+def test_mixed_kinds_are_refused_at_their_row(values, row):
+    with pytest.raises(InvalidTypeError) as caught:
+        column_of(values)
+    assert caught.value.context.element == row
+
+
+def test_two_types_of_one_dtype_are_one_kind():
+    column = column_of([np.int64(1), np.longlong(2)])
+    assert [int(x) for x in column.values()] == [1, 2]
+
+
+def test_large_arrays_are_not_copied_before_their_batch():
+    arrays = [np.zeros(1 << 14) for _ in range(3)]
+    column = column_of(arrays)
+    assert isinstance(column, ListColumn)
+    assert all(a is b for a, b in zip(column.items, arrays, strict=True))
+
+
+def elements(draw_kind, numbers):
+    kinds = {
+        "int": lambda i: np.int32(i),
+        "bytes": lambda i: b"ab" * (i % 3),
+        "ragged": lambda i: np.arange(i % 4),
+        "large": lambda i: np.full((1 << 14,), i),
+        "pair": lambda i: (np.int32(i), {"b": b"x" * (i % 5)}),
+    }
+    return [kinds[draw_kind](i) for i in numbers]
+
+
+@given(
+    st.sampled_from(["int", "bytes", "ragged", "large", "pair"]),
+    st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    st.integers(1, 4),
+    st.data(),
+)
+def test_rows_keep_elements_by_slot(kind, first, capacity, data):
+    """Rows against a plain list of slots, through several rounds of put and gather with a Block beside them."""
+    rows, slots = Rows(capacity), [None] * capacity
+    number = iter(range(1000))
+    for _ in range(data.draw(st.integers(1, 4))):
+        count = data.draw(st.integers(1, capacity))
+        chosen = data.draw(st.permutations(range(capacity)))[:count]
+        new = elements(kind, [next(number) for _ in range(count)])
+        block = Block.from_elements(new)
+        rows.put(np.array(chosen), block)
+        for slot, element in zip(chosen, new, strict=True):
+            slots[slot] = element
+        beside = elements(kind, first)
+        filled = [i for i in range(capacity) if slots[i] is not None]
+        places = filled + [capacity + i for i in range(len(beside))]
+        source = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=8))
+        wanted = [slots[i] if i < capacity else beside[i - capacity] for i in source]
+        found = rows.gather(np.array(source), Block.from_elements(beside))
+        assert_same_elements(found.elements(), wanted)
+
+
+def test_rows_keep_origins():
+    rows = Rows(4)
+    block = Block.single(column_of([np.int64(i) for i in range(3)]), Origin.of_file("a", np.array([0, 10, 20])))
+    rows.put(np.array([2, 0, 1]), block)
+    beside = Block.single(column_of([np.int64(9)]), Origin.of_file("b", np.array([5])))
+    found = rows.gather(np.array([0, 4, 2]), beside)
+    assert [found.origin.at(i) for i in range(3)] == [("a", 10), ("b", 5), ("a", 0)]
+
+
+def test_blocks_slice_take_and_join_with_their_origins():
+    block = Block.single(column_of([np.int64(i) for i in range(6)]), Origin.of_file("a", np.arange(6) * 10))
+    part = concat_blocks([block.slice(4, 6), block.take(np.array([1, 1]))])
+    assert [int(x) for x in part.elements()] == [4, 5, 1, 1]
+    assert [part.origin.at(i) for i in range(4)] == [("a", 40), ("a", 50), ("a", 10), ("a", 10)]
+    batched = block.origin.batched(3)
+    assert batched.at(1, 2) == ("a", 50)
+    assert [batched.unbatched().at(i) for i in range(6)] == [("a", 10 * i) for i in range(6)]
+
+
+def test_blocks_of_other_structure_do_not_join_and_reordered_dicts_do():
+    first = Block.from_elements([{"a": 1, "b": 2}])
+    second = Block.from_elements([{"b": 20, "a": 10}])
+    assert difference(concat_blocks([first, second]).elements()[1], {"a": np.int64(10), "b": np.int64(20)}) is None
+    with pytest.raises(InvalidTypeError, match="structure of the element changed"):
+        concat_blocks([first, Block.from_elements([(1, 2)])])
+
+
+def test_frozen_blocks_refuse_writing():
+    block = Block.from_elements([(np.zeros(3), as_leaf([1, 2]))]).freeze()
+    for leaf in block.elements()[0]:
+        with pytest.raises(ValueError, match="read-only"):
+            leaf[0] = 1

@@ -1,0 +1,116 @@
+"""What a user's function returns, as leaves: numpy keeps its dtype, Python literals get the frameworks'."""
+
+import enum
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+from penstock.block.leaf import as_leaf, settle
+from penstock.block.tensors import RaggedTensor
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.testing import difference
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+def strings(*values):
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "leaf"),
+    [
+        (True, np.bool_(True)),
+        (3, np.int64(3)),
+        (-(2**63), np.int64(-(2**63))),
+        (0.5, np.float32(0.5)),
+        (1j, np.complex64(1j)),
+        ("é", b"\xc3\xa9"),
+        (b"a\0", b"a\0"),
+        (bytearray(b"ab"), b"ab"),
+        (memoryview(b"ab"), b"ab"),
+        (Colour.RED, np.int64(3)),
+        (np.int8(3), np.int8(3)),
+        (np.float64(0.5), np.float64(0.5)),
+        (np.array(3, np.uint8), np.uint8(3)),
+        (np.array(["a", "é"]), strings(b"a", b"\xc3\xa9")),
+        (np.array([b"a\0", b"bb"]), strings(b"a", b"bb")),
+        (np.str_("x"), b"x"),
+        ([1, 2], np.array([1, 2])),
+        ([0.5, 2], np.array([0.5, 2], np.float32)),
+        ([[True], [False]], np.array([[True], [False]])),
+        ([np.float64(0.5), np.float64(2)], np.array([0.5, 2])),
+        ([], np.array([], np.float32)),
+        (["a", b"b"], strings(b"a", b"b")),
+        ([np.zeros(2, np.int16), np.ones(2, np.int16)], np.array([[0, 0], [1, 1]], np.int16)),
+    ],
+)
+def test_conversion(value, leaf):
+    found = as_leaf(value)
+    assert difference(found, leaf) is None
+
+
+@given(nps.arrays(nps.scalar_dtypes().filter(lambda d: d.kind in "biufc"), nps.array_shapes(min_dims=0, max_dims=3)))
+def test_numpy_values_keep_dtype_shape_and_bits(array):
+    found = as_leaf(array)
+    native = array.astype(array.dtype.newbyteorder("="))
+    assert found.dtype == native.dtype
+    assert np.shape(found) == array.shape
+    assert np.asarray(found).tobytes() == native.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "part"),
+    [
+        (2**63, InvalidArgumentError, "does not fit int64"),
+        ([1, 2**70], InvalidArgumentError, "does not fit int64"),
+        ([[1], [1, 2]], InvalidArgumentError, "differ in shape"),
+        (None, InvalidTypeError, "NoneType"),
+        (object(), InvalidTypeError, "object"),
+        ({1, 2}, InvalidTypeError, "set"),
+        (np.array([object()]), InvalidTypeError, "byte strings and text"),
+    ],
+)
+def test_what_no_tensor_can_hold(value, kind, part):
+    with pytest.raises(kind, match=part):
+        as_leaf(value)
+
+
+def test_settle_keeps_a_fresh_array_and_copies_one_that_is_held():
+    held = np.arange(3)
+    leaves = [held]
+    settle(leaves)
+    assert leaves[0] is not held
+    held[:] = 9
+    assert leaves[0].tolist() == [0, 1, 2]
+
+    fresh = [np.arange(3)]
+    address = fresh[0].ctypes.data
+    settle(fresh)
+    assert fresh[0].ctypes.data == address
+
+
+def test_settle_copies_views_whose_base_may_be_written():
+    base = np.arange(6)
+    leaves = [base[::2]]
+    settle(leaves)
+    base[:] = 9
+    assert leaves[0].tolist() == [0, 2, 4]
+
+
+@given(st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.booleans(), st.text(), st.binary())))
+def test_scalars_never_raise(values):
+    for value in values:
+        as_leaf(value)
+
+
+def test_composite_tensors_stay():
+    ragged = RaggedTensor(np.arange(3), np.array([0, 3]))
+    assert as_leaf(ragged) is ragged

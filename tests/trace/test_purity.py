@@ -1,0 +1,205 @@
+"""Which functions may be run on stand-ins; what is not known to be harmless runs per element, as written."""
+
+import random
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.trace.purity import why_impure
+
+SCALE = 3
+TABLE = np.array([2.0, 4.0])
+NAMES = {"a": 1, "b": 2}
+ITEMS = [1, 2]
+calls = []
+
+
+def helper(x):
+    return x * SCALE
+
+
+def printing_helper(x):
+    print(x)
+    return x
+
+
+def counts(x):
+    global SCALE
+    SCALE = 3
+    return x
+
+
+def remembers(x):
+    calls.append(1)
+    return x
+
+
+def with_default(x, by=2.0):
+    return x * by
+
+
+def with_list_default(x, seen=[]):  # noqa: B006 - the mistake it is about
+    seen.append(1)
+    return x
+
+
+def with_keyword(x, *, by=2.5):
+    return x * by
+
+
+def generates(x):
+    yield x
+
+
+async def waits(x):
+    return x
+
+
+def imports(x):
+    import math
+
+    return math.floor(x)
+
+
+def handles(x):
+    try:
+        return x + 1
+    except ValueError:
+        return x
+
+
+def deletes(x):
+    y = x
+    del y
+    return x
+
+
+def recursive(x):
+    return recursive(x) if x > 100 else x
+
+
+def nested(x):
+    def inner(y):
+        return y + x
+
+    return inner(x)
+
+
+def sets_attribute(x):
+    helper.seen = 1
+    return x
+
+
+def counter():
+    count = 0
+
+    def step(x):
+        nonlocal count
+        count += 1
+        return x + count
+
+    return step
+
+
+class Model:
+    weight = 2
+
+    def __call__(self, x):
+        return x * self.weight
+
+    def method(self, x):
+        return x * self.weight
+
+    @staticmethod
+    def static(x):
+        return x + 1
+
+
+PURE = {
+    "arithmetic": lambda x: (x * 2 + 1) / 3 - x % 5,
+    "comparison": lambda x: (x > 3) & (x != 5) | ~(x < 1),
+    "numpy where": lambda x: np.where(x > 3, x, -x),
+    "numpy clip": lambda x: np.clip(x, 0, 3),
+    "numpy minimum": lambda x: np.minimum(x, 3),
+    "numpy type": lambda x: np.float32(2) * x,
+    "astype": lambda x: x.astype(np.float32),
+    "tuple result": lambda x: (x, {"y": x * 2}),
+    "global constant": lambda x: x * SCALE,
+    "global array": lambda x: x * TABLE,
+    "global dict": lambda x: x * NAMES["a"],
+    "helper": helper,
+    "calls helper": lambda x: helper(x) + 1,
+    "default": with_default,
+    "keyword default": with_keyword,
+    "static method": Model.static,
+    "dict parts": lambda d: {**d, "z": d["x"]},
+    "star arguments": lambda *parts: parts[0],
+}
+IMPURE = {
+    "print": (lambda x: print(x), "print"),
+    "print in a helper": (lambda x: printing_helper(x), "printing_helper"),
+    "global written": (counts, "keeps state"),
+    "list method": (remembers, "calls"),
+    "list read": (lambda x: x + ITEMS[0], "ITEMS"),
+    "list default": (with_list_default, "default argument"),
+    "np.random": (lambda x: x + np.random.rand(), "np.random"),
+    "random": (lambda x: x + random.random(), "random"),
+    "unknown numpy": (lambda x: np.sort(x), "np.sort"),
+    "exp": (lambda x: np.exp(x), "np.exp"),
+    "method of the element": (lambda x: x.sum(), "sum"),
+    "generator": (generates, "generator"),
+    "coroutine": (waits, "coroutine"),
+    "import": (imports, "imports"),
+    "exceptions": (handles, "exceptions"),
+    "nonlocal": (counter(), "keeps state"),
+    "attribute written": (sets_attribute, ""),
+    "callable object": (Model(), "Model"),
+    "method": (Model().method, "method"),
+    "builtin": (sorted, "builtin"),
+    "isinstance": (lambda x: isinstance(x, int), "isinstance"),
+    "type": (lambda x: type(x), "type"),
+    "open": (lambda x: open(x), "open"),  # noqa: PTH123, SIM115 - the case it is about
+    "undefined": (lambda x: x + undefined_name, "undefined_name"),  # noqa: F821 - the case it is about
+    "module passed on": (lambda x: helper(np), "module"),
+}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_known_functions_may_be_traced(name):
+    assert why_impure(PURE[name]) is None
+
+
+@pytest.mark.parametrize("name", IMPURE)
+def test_anything_else_may_not_and_the_reason_is_said(name):
+    function, part = IMPURE[name]
+    why = why_impure(function)
+    assert why is not None
+    assert part in why
+
+
+def test_recursion_is_followed_once():
+    assert why_impure(recursive) is None
+
+
+@pytest.mark.parametrize("use", [str, repr, lambda x: f"{x}", lambda x: f"{x!r:>5}", bytes])
+def test_the_text_of_a_stand_in_never_becomes_data(use):
+    ds = ps.Dataset.range(10, 0, -1).map(lambda x: len(use(x)) > 1)
+    wanted = [len(use(np.int64(x))) > 1 for x in range(10, 0, -1)]
+    assert [bool(x) for x in ds] == wanted
+
+
+def test_a_function_that_looks_at_types_sees_the_real_ones():
+    ds = ps.Dataset.range(5).map(lambda x: x * 2 if isinstance(x, np.integer) else x * 3)
+    assert [int(x) for x in ds] == [0, 2, 4, 6, 8]
+
+
+def test_a_function_that_catches_everything_is_run_per_element():
+    def careful(x):
+        try:
+            y = int(x)
+        except:  # noqa: E722 - the case it is about
+            y = -1
+        return x * 0 + y
+
+    assert [int(x) for x in ps.Dataset.range(-1, 4).map(careful)] == [-1, 0, 1, 2, 3]
