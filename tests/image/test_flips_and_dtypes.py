@@ -99,3 +99,10 @@ def test_shape_rules():
     assert still == TensorSpec((None, None, 1), np.uint8)
     with pytest.raises(NotTraceable):
         rules.decoded(TensorSpec((3,), np.uint8), channels=3)
+
+
+def test_float16_saturates_at_its_own_limits():
+    image = np.array([0, 0.5, 2, -1, 60000], np.float16)
+    wide = convert_image_dtype(image[1:], np.int64, saturate=True)
+    np.testing.assert_array_equal(wide, [65504, 65504, -65504, 65504])  # as TensorFlow; more does not fit float16
+    np.testing.assert_array_equal(convert_image_dtype(image, np.uint8, saturate=True), [0, 127, 255, 0, 255])

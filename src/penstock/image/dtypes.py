@@ -11,6 +11,8 @@ from penstock.image import rules
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
 
@@ -33,7 +35,7 @@ def cast(x: Any, dtype: npt.DTypeLike) -> Any:
         raise InvalidTypeError(message, hint="Byte strings are decoded by decode_raw or decode_image, or by int(text).")
     if array.dtype.kind == "c" and wanted.kind != "c":
         array = array.real
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         return array.astype(wanted, copy=False)[()]
 
 
@@ -63,7 +65,11 @@ def convert_image_dtype(image: Any, dtype: npt.DTypeLike, saturate: bool = False
         raise InvalidTypeError(message, hint="A bool mask is converted by cast.")
     if array.dtype == wanted:
         return array[()]
-    change = _saturating if saturate else cast
+    with np.errstate(invalid="ignore", over="ignore"):  # a float16 does not reach far: what overflows is infinite
+        return _scaled(array, wanted, _saturating if saturate else cast)
+
+
+def _scaled(array: npt.NDArray[Any], wanted: np.dtype[Any], change: Callable[[Any, np.dtype[Any]], Any]) -> Any:
     if wanted.kind == "f":
         if array.dtype.kind == "f":
             return cast(array, wanted)
@@ -88,9 +94,11 @@ def _saturating(array: Any, dtype: np.dtype[Any]) -> Any:
     if array.dtype.kind == "f":
         # The largest float that fits: float32(2**31 - 1) rounds up to 2**31, which wraps around.
         top = _of(array.dtype, limits.max)
-        if int(top) > limits.max:
+        if not np.isfinite(top):
+            top = np.finfo(array.dtype).max
+        elif int(top) > limits.max:
             top = np.nextafter(top, _of(array.dtype, 0))
-        return cast(np.clip(array, _of(array.dtype, limits.min), top), dtype)
-    low = max(int(limits.min), int(np.iinfo(array.dtype).min))
-    high = min(int(limits.max), int(np.iinfo(array.dtype).max))
-    return cast(np.clip(array, low, high), dtype)
+        low = max(_of(array.dtype, limits.min), np.finfo(array.dtype).min)
+        return cast(np.clip(array, low, top), dtype)
+    span = np.iinfo(array.dtype)
+    return cast(np.clip(array, max(int(limits.min), int(span.min)), min(int(limits.max), int(span.max))), dtype)

@@ -86,12 +86,12 @@ def _stands(place: Any, name: Any, value: Any) -> bool:
         except ValueError:
             return False
     if isinstance(place, FunctionType):
-        return getattr(place, name) is value
+        return bool(getattr(place, name) is value)
     if name is _CONTENT:
-        return _content(place) == value
+        return bool(_content(place) == value)
     if name is _SIZE:
         return bool(len(place) == value)
-    return place.get(name, _MISSING) is value
+    return bool(place.get(name, _MISSING) is value)
 
 
 def _content(array: np.ndarray) -> int:

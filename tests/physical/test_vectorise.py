@@ -1,0 +1,70 @@
+"""By Block where it is known to be equal; per element, with the reason, everywhere else."""
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
+from penstock.physical.transform import MapTransform
+from penstock.physical.vectorise import Vectoriser
+
+
+def block_of(*values):
+    return Block.single(DenseColumn(np.array(values)))
+
+
+def test_the_verdict_names_the_primitives():
+    vectoriser = Vectoriser(lambda x: x * 2 + 1)
+    assert vectoriser.verdict == "decided at the first element"
+    assert [int(x) for x in vectoriser.run(block_of(1, 2), None).elements()] == [3, 5]
+    assert vectoriser.verdict == "by Block: multiply → add"
+
+
+def test_each_kind_of_element_is_decided_on_its_own():
+    vectoriser = Vectoriser(lambda x: x / 2)
+    assert vectoriser.run(block_of(1, 2), None).elements() == [0.5, 1.0]
+    assert vectoriser.run(block_of(1.0, 2.0), None).elements() == [0.5, 1.0]
+    small = vectoriser.run(Block.single(DenseColumn(np.array([1, 2], np.int8))), None)
+    assert small.columns[0].array.dtype == np.float64
+
+
+def test_a_block_that_fails_runs_per_element_and_says_so():
+    vectoriser = Vectoriser(lambda x, y: x + y)
+    structure = Block.from_elements([(1, 2)]).structure
+    good = Block(structure, [DenseColumn(np.zeros((2, 3))), DenseColumn(np.zeros((2, 3)))], 2)
+    bad = Block(structure, [DenseColumn(np.zeros((2, 3))), DenseColumn(np.zeros((2, 4)))], 2)
+    assert vectoriser.run(good, None) is not None
+    assert vectoriser.run(bad, None) is None
+    outcome = MapTransform(lambda x, y: x + y, "add", "here", vectorise=True).run(bad, 0)
+    assert isinstance(outcome.error, ValueError)
+    assert "broadcast" in str(outcome.error)
+
+
+def test_switched_off_it_is_never_used():
+    options = ps.Options()
+    options.experimental_optimization.map_vectorization = False
+    def function(x):
+        return x * 2
+
+    ds = ps.Dataset.range(5).map(function).with_options(options)
+    assert "switched off" in ds.explain()
+    assert [int(x) for x in ds] == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: x if x > 3 else -x, "branch"),
+        (lambda x: np.exp(x), "last bit"),
+        (lambda x: print(x) or x, "print"),
+    ],
+)
+def test_explain_says_why_a_function_runs_per_element(function, reason):
+    text = ps.Dataset.range(5).map(function).explain()
+    assert "runs per element" in text
+    assert reason in text
+
+
+def test_explain_says_what_runs_by_block():
+    assert "runs by Block: multiply → add" in ps.Dataset.range(5).map(lambda x: x * 2 + 1).explain()

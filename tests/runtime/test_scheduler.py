@@ -1,0 +1,152 @@
+"""The pool: nearest to the consumer first, woken when there is work, gone when nobody needs it."""
+
+import threading
+
+from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+
+SECONDS = 30
+
+
+class Steps:
+    """A segment with a number of steps to do, which notes who did them."""
+
+    def __init__(self, depth, count, log, gate=None):
+        self.depth = depth
+        self.left = count
+        self.log = log
+        self.gate = gate
+        self.lock = threading.Lock()
+        self.done = threading.Event()
+        self.aborted = False
+
+    def runnable(self):
+        return self.left > 0 and not self.aborted
+
+    def step(self):
+        if self.gate is not None:
+            assert self.gate.wait(SECONDS)
+        with self.lock:
+            if not self.runnable():
+                return False
+            self.left -= 1
+            self.log.append((self.depth, on_worker()))
+            if not self.left:
+                self.done.set()
+        return True
+
+    def abort(self):
+        self.aborted = True
+
+
+def joined(scheduler, threads):
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert scheduler.threads() == 0
+
+
+def test_the_segment_nearest_to_the_consumer_comes_first():
+    scheduler, log, gate = Scheduler(1), [], threading.Event()
+    scope = Scope(scheduler)
+    first = Steps(5, 1, log, gate)
+    scope.add(first, 1)  # holds the only worker until all are there
+    segments = [Steps(depth, 3, log) for depth in (2, 0, 1)]
+    for segment in segments:
+        scope.add(segment, 1)
+    gate.set()
+    for segment in segments:
+        assert segment.done.wait(SECONDS)
+    assert [depth for depth, _ in log] in ([5, 0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1, 2, 2, 2, 5])
+    assert all(worker for _, worker in log)
+    assert not on_worker()
+    threads = list(scheduler._threads)
+    scope.close()
+    joined(scheduler, threads)
+
+
+def test_runs_take_turns():
+    scheduler, log, gate = Scheduler(1), [], threading.Event()
+    scopes = [Scope(scheduler) for _ in range(2)]
+    holding = Steps(0, 1, [], gate)
+    scopes[0].add(holding, 1)
+    segments = [Steps(number, 4, log) for number in (1, 2)]
+    for scope, segment in zip(scopes, segments, strict=True):
+        scope.add(segment, 1)
+    gate.set()
+    for segment in segments:
+        assert segment.done.wait(SECONDS)
+    order = [depth for depth, _ in log]
+    assert {1, 2} == set(order[:3])  # neither waits for the other's end
+    for scope in scopes:
+        scope.close()
+
+
+def test_an_idle_worker_is_woken_when_something_becomes_runnable():
+    scheduler, log = Scheduler(2), []
+    scope = Scope(scheduler)
+    segment = Steps(0, 0, log)
+    scope.add(segment, 2)
+    segment.left = 1
+    scheduler.wake()
+    assert segment.done.wait(SECONDS)
+    scope.close()
+
+
+def test_as_many_threads_as_cores_and_more_only_where_asked_for():
+    scheduler = Scheduler(2)
+    few, many = Scope(scheduler), Scope(scheduler)
+    few.add(Steps(0, 0, []), 1)
+    assert scheduler.threads() == 2
+    many.add(Steps(0, 0, []), 5)
+    assert scheduler.threads() == 5
+    threads = list(scheduler._threads)
+    many.close()
+    few.close()
+    joined(scheduler, threads)
+
+
+def test_the_pool_starts_again_after_it_had_ended():
+    scheduler = Scheduler(1)
+    for _ in range(3):
+        scope, segment = Scope(scheduler), Steps(0, 2, [])
+        scope.add(segment, 1)
+        assert segment.done.wait(SECONDS)
+        threads = list(scheduler._threads)
+        scope.close()
+        joined(scheduler, threads)
+
+
+def test_closing_waits_for_the_worker_inside():
+    scheduler, gate = Scheduler(1), threading.Event()
+    scope, segment = Scope(scheduler), Steps(0, 1, [], gate)
+    scope.add(segment, 1)
+    with scheduler.condition:
+        assert scheduler.condition.wait_for(lambda: scope.active or scheduler.wake(), SECONDS)
+    closed = threading.Event()
+    closer = threading.Thread(target=lambda: (scope.close(), closed.set()), daemon=True)
+    closer.start()
+    with scheduler.condition:
+        assert scope.active == 1
+    gate.set()
+    assert closed.wait(SECONDS)
+    assert scope.active == 0
+
+
+def test_a_segment_added_to_a_closed_scope_is_aborted():
+    scheduler = Scheduler(1)
+    scope = Scope(scheduler)
+    scope.close()
+    segment = Steps(0, 3, [])
+    scope.add(segment, 1)
+    assert segment.aborted
+    assert scheduler.threads() == 0
+
+
+def test_shutting_down_ends_everything():
+    scheduler = Scheduler(2)
+    scope, segment = Scope(scheduler), Steps(0, 0, [])
+    scope.add(segment, 2)
+    threads = list(scheduler._threads)
+    scheduler.shut_down()
+    assert segment.aborted
+    joined(scheduler, threads)

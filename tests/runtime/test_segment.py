@@ -1,0 +1,157 @@
+"""Segments: parallel work in order, within bounds, where one slow element holds up nobody but its own place."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.runtime.pace import Pace
+
+SECONDS = 30
+
+
+def test_a_slow_element_does_not_idle_the_others():
+    """Element 0 waits until a later one has been through: with a window of its own this ends, without it hangs."""
+    later = threading.Event()
+
+    def function(x):
+        if x == 0:
+            assert later.wait(SECONDS), "no later element was worked on meanwhile"
+        elif x >= 20:
+            later.set()
+        return x if x < 1000 else -x
+
+    assert [int(x) for x in ps.Dataset.range(50).map(function, 2)] == list(range(50))
+
+
+def test_as_many_calls_run_at_once_as_were_asked_for_and_no_more():
+    together = threading.Barrier(3, timeout=SECONDS)
+    lock, running, most = threading.Lock(), 0, 0
+
+    def function(x):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        if x < 3:
+            together.wait()
+        with lock:
+            running -= 1
+        return x if x < 1000 else -x
+
+    ds = ps.Dataset.range(3).repeat(1).map(function, 3)
+    assert [int(x) for x in ds.iterator()] == [0, 1, 2] or most == 3
+    assert most == 3
+
+
+def test_without_num_parallel_calls_functions_are_called_one_at_a_time_in_order():
+    lock, seen = threading.Lock(), []
+
+    def function(x):
+        assert lock.acquire(blocking=False), "two calls at once"
+        seen.append(int(x))
+        lock.release()
+        return x
+
+    list(ps.Dataset.range(200).map(function).prefetch(4))
+    assert seen == list(range(200))
+
+
+def test_prefetch_holds_about_as_many_elements_as_it_was_given():
+    made = []
+
+    def function(x):
+        made.append(int(x))
+        return x
+
+    with ps.Dataset.range(10_000).map(function).prefetch(4).iterator() as elements:
+        next(elements)
+        segment = elements._run.root
+        with segment._changed:
+            assert segment._changed.wait_for(lambda: not segment._busy and not segment.runnable(), SECONDS)
+        assert 5 <= len(made) < 20
+
+
+def test_prefetch_works_while_nobody_asks():
+    made = threading.Semaphore(0)
+
+    def function(x):
+        made.release()
+        return x
+
+    with ps.Dataset.range(100).map(function).prefetch(4).iterator() as elements:
+        next(elements)
+        for _ in range(4):
+            assert made.acquire(timeout=SECONDS)
+
+
+def test_workers_write_into_the_batch_and_it_is_whole():
+    def function(x):
+        return np.full((64, 64), x, np.float32)
+
+    batches = list(ps.Dataset.range(100).map(function, 4).batch(16))
+    assert [len(batch) for batch in batches] == [16] * 6 + [4]
+    for number, batch in enumerate(batches):
+        assert (batch == np.arange(number * 16, number * 16 + len(batch), dtype=np.float32)[:, None, None]).all()
+
+
+def test_a_batch_that_is_held_is_never_written_again():
+    ds = ps.Dataset.range(400).map(lambda x: np.full((64, 64), x, np.float32), 4).batch(16).prefetch(2)
+    held = [(batch, batch.copy()) for batch in ds]
+    assert all((batch == copy).all() for batch, copy in held)
+
+
+def test_memory_of_batches_nobody_holds_is_used_again():
+    ds = ps.Dataset.range(640).map(lambda x: np.full((64, 64), x, np.float32), 2).batch(16)
+    addresses = [batch.__array_interface__["data"][0] for batch in ds]
+    assert len(set(addresses)) < len(addresses) / 2
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_batches_of_dicts_bytes_and_ragged_components(parallel):
+    def function(x):
+        return {"id": x, "name": b"n" * (int(x) % 3), "pixels": np.full((2, 2), x)}
+
+    ds = ps.Dataset.range(10).map(function, parallel).batch(4)
+    last = list(ds)[-1]
+    assert last["id"].tolist() == [8, 9]
+    assert last["name"].tolist() == [b"nn", b""]
+    assert last["pixels"].shape == (2, 2, 2)
+
+
+def test_the_pace_grows_while_blocks_are_cheap_and_falls_when_they_are_not():
+    pace = Pace()
+    assert pace.want == 1
+    for _ in range(40):
+        pace.observe(pace.want, 1e-6, 8)
+    most = pace.want
+    assert most > 1000
+    pace.observe(pace.want, 10.0, 8)
+    assert pace.want < most
+    small = pace.want
+    pace.observe(small, 1e-6, 1 << 30)
+    assert pace.want < small
+
+
+def test_the_pace_learns_nothing_from_a_source_that_gave_less():
+    pace = Pace()
+    for _ in range(5):
+        pace.observe(pace.want, 1e-6, 8)
+    before = pace.want
+    pace.observe(1, 1e-6, 8)
+    assert pace.want == before
+
+
+def test_the_pace_keeps_to_its_bound():
+    pace = Pace(3)
+    for _ in range(10):
+        pace.observe(pace.want, 1e-6, 8)
+    assert pace.want <= 3
+
+
+def test_the_recorder_sees_what_workers_did():
+    recorder = ps.Recorder()
+    list(ps.Dataset.range(100).map(lambda x: x + 1, 2).iterator(instrument=recorder))
+    assert {span[1] for span in recorder.spans} == {"map(<lambda>)"}
+    assert all(start <= stop for _, _, start, stop in recorder.spans)
