@@ -19,6 +19,17 @@ import warnings
 from pathlib import Path
 from types import ModuleType
 
+_begun: list[Compiled] = []
+
+
+def wait_for_kernels() -> None:
+    """Return when all kernels asked for so far are compiled: what a measurement does before it begins.
+
+    >>> wait_for_kernels()
+    """
+    for kernels in _begun:
+        kernels.settle()
+
 
 class Compiled:
     """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe."""
@@ -44,11 +55,16 @@ class Compiled:
         module = self.ready()
         if module is not None:
             return module
+        self.settle()
+        with self._lock:
+            self._module = importlib.import_module(self._name)
+            return self._module
+
+    def settle(self) -> None:
+        """Wait for the child process that compiles, if there is one."""
         with self._lock:
             if self._child is not None:
                 self._child.wait()
-            self._module = importlib.import_module(self._name)
-            return self._module
 
     def _look(self) -> None:
         if self._child is None:
@@ -80,6 +96,7 @@ class Compiled:
         except (OSError, TypeError):
             return False
         atexit.register(_end, self._child)
+        _begun.append(self)
         return True
 
 

@@ -33,9 +33,13 @@ PIPELINES = {
     "no_ops": lambda: ps.Dataset.range(100).skip(0).take(-1).repeat(1).prefetch(0).shard(1, 0),
     "shuffle_moved": lambda: ps.Dataset.range(100).map(scaled, 4).shuffle(10).batch(4),
     "interleave": lambda: ps.Dataset.range(5).interleave(ps.Dataset.range, 2, num_parallel_calls=2).repeat(),
-    "branches": lambda: ps.Dataset.zip(ps.Dataset.range(3).cache(), ps.Dataset.range(4).concatenate(ps.Dataset.range(2))),
+    "branches": lambda: ps.Dataset.zip(ps.Dataset.range(3).cache(), ps.Dataset.range(4).concatenate(two())),
     "switched_off": lambda: ps.Dataset.range(9).map(scaled).map(branching).with_options(switched_off()),
-}  # fmt: skip
+}
+
+
+def two():
+    return ps.Dataset.range(2)
 
 
 def switched_off():

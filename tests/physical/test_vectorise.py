@@ -44,6 +44,7 @@ def test_a_block_that_fails_runs_per_element_and_says_so():
 def test_switched_off_it_is_never_used():
     options = ps.Options()
     options.experimental_optimization.map_vectorization = False
+
     def function(x):
         return x * 2
 

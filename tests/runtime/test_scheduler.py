@@ -7,6 +7,10 @@ from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 SECONDS = 30
 
 
+def nothing():
+    """What a run has to let go of: nothing."""
+
+
 class Steps:
     """A segment with a number of steps to do, which notes who did them."""
 
@@ -16,6 +20,7 @@ class Steps:
         self.log = log
         self.gate = gate
         self.lock = threading.Lock()
+        self.entered = threading.Event()
         self.done = threading.Event()
         self.aborted = False
 
@@ -23,6 +28,7 @@ class Steps:
         return self.left > 0 and not self.aborted
 
     def step(self):
+        self.entered.set()
         if self.gate is not None:
             assert self.gate.wait(SECONDS)
         with self.lock:
@@ -60,7 +66,7 @@ def test_the_segment_nearest_to_the_consumer_comes_first():
     assert all(worker for _, worker in log)
     assert not on_worker()
     threads = list(scheduler._threads)
-    scope.close()
+    scope.close(nothing)
     joined(scheduler, threads)
 
 
@@ -78,7 +84,7 @@ def test_runs_take_turns():
     order = [depth for depth, _ in log]
     assert {1, 2} == set(order[:3])  # neither waits for the other's end
     for scope in scopes:
-        scope.close()
+        scope.close(nothing)
 
 
 def test_an_idle_worker_is_woken_when_something_becomes_runnable():
@@ -89,7 +95,7 @@ def test_an_idle_worker_is_woken_when_something_becomes_runnable():
     segment.left = 1
     scheduler.wake()
     assert segment.done.wait(SECONDS)
-    scope.close()
+    scope.close(nothing)
 
 
 def test_as_many_threads_as_cores_and_more_only_where_asked_for():
@@ -100,8 +106,8 @@ def test_as_many_threads_as_cores_and_more_only_where_asked_for():
     many.add(Steps(0, 0, []), 5)
     assert scheduler.threads() == 5
     threads = list(scheduler._threads)
-    many.close()
-    few.close()
+    many.close(nothing)
+    few.close(nothing)
     joined(scheduler, threads)
 
 
@@ -112,30 +118,46 @@ def test_the_pool_starts_again_after_it_had_ended():
         scope.add(segment, 1)
         assert segment.done.wait(SECONDS)
         threads = list(scheduler._threads)
-        scope.close()
+        scope.close(nothing)
         joined(scheduler, threads)
 
 
-def test_closing_waits_for_the_worker_inside():
-    scheduler, gate = Scheduler(1), threading.Event()
-    scope, segment = Scope(scheduler), Steps(0, 1, [], gate)
+def test_closing_waits_for_the_worker_inside_and_then_lets_go():
+    scheduler, gate, log = Scheduler(1), threading.Event(), []
+    scope, segment = Scope(scheduler), Steps(0, 1, log, gate)
     scope.add(segment, 1)
-    with scheduler.condition:
-        assert scheduler.condition.wait_for(lambda: scope.active or scheduler.wake(), SECONDS)
-    closed = threading.Event()
-    closer = threading.Thread(target=lambda: (scope.close(), closed.set()), daemon=True)
+    assert segment.entered.wait(SECONDS)
+    let_go = threading.Event()
+    closer = threading.Thread(target=scope.close, args=(let_go.set,), daemon=True)
     closer.start()
-    with scheduler.condition:
+    with scheduler.lock:
         assert scope.active == 1
+        assert not let_go.is_set()
     gate.set()
-    assert closed.wait(SECONDS)
+    assert let_go.wait(SECONDS)
+    closer.join(SECONDS)
     assert scope.active == 0
+
+
+def test_closing_on_a_worker_leaves_the_rest_to_the_last_one_inside():
+    scheduler, let_go, after = Scheduler(1), threading.Event(), []
+
+    class Closing(Steps):
+        def step(self):
+            scope.close(let_go.set)
+            after.append(let_go.is_set())
+            return super().step()
+
+    scope = Scope(scheduler)
+    scope.add(Closing(0, 1, []), 1)
+    assert let_go.wait(SECONDS)
+    assert after == [False]
 
 
 def test_a_segment_added_to_a_closed_scope_is_aborted():
     scheduler = Scheduler(1)
     scope = Scope(scheduler)
-    scope.close()
+    scope.close(nothing)
     segment = Steps(0, 3, [])
     scope.add(segment, 1)
     assert segment.aborted
