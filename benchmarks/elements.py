@@ -59,7 +59,7 @@ def grain() -> Pass:
 def torch() -> Pass:
     from torch.utils.data import DataLoader
 
-    loader = DataLoader(range(COUNT), batch_size=None)  # type: ignore[arg-type]
+    loader = DataLoader(range(COUNT), batch_size=None)
     return lambda: counted(loader)
 
 

@@ -41,14 +41,14 @@ def tf_data_records_shuffled() -> Pass:
 def torch() -> Pass:
     from torch.utils.data import DataLoader
 
-    loader = DataLoader(_Files(singles()), BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)  # type: ignore[arg-type]
+    loader = DataLoader(_Files(singles()), BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)
     return lambda: _checked(sum(len(images) for images, _ in loader))
 
 
 def grain() -> Pass:
     import grain.python as pygrain
 
-    ds = pygrain.MapDataset.source(_Files(singles())).shuffle(seed=0).batch(BATCH)  # type: ignore[arg-type]
+    ds = pygrain.MapDataset.source(_Files(singles())).shuffle(seed=0).batch(BATCH)
     options = pygrain.ReadOptions(num_threads=WORKERS, prefetch_buffer_size=16)
     return lambda: _checked(sum(len(images) for images, _ in ds.to_iter_dataset(options)))
 
@@ -69,6 +69,7 @@ class _Files:
         cv2.setNumThreads(0)
         name = self._names[index]
         image = cv2.imdecode(np.fromfile(name, np.uint8), cv2.IMREAD_COLOR_RGB)
+        assert image is not None
         image = cv2.resize(image, SIZE, interpolation=cv2.INTER_LINEAR).astype(np.float32)
         return image / np.float32(255), int(Path(name).stem[-2:])
 

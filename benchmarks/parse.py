@@ -9,6 +9,8 @@ The same plan on both sides; reading, framing and checksums are in it. Goal: ≥
 
 from __future__ import annotations
 
+from typing import Any
+
 from _common.clicks import COUNT, FLOATS, INTEGERS, clicks
 from _common.duel import Pass, Side, duel
 
@@ -24,7 +26,7 @@ def penstock() -> Pass:
     features |= {name: ps.io.FixedLenFeature((), np.float32) for name in FLOATS}
     features |= {name: ps.io.FixedLenFeature((), np.int64) for name in INTEGERS}
 
-    def parse(records):
+    def parse(records: Any) -> Any:
         return ps.io.parse_example(records, features)
 
     ds = ps.TFRecordDataset(clicks()).batch(BATCH).map(parse, num_parallel_calls=ps.AUTOTUNE).prefetch(ps.AUTOTUNE)
@@ -38,7 +40,7 @@ def tf_data() -> Pass:
     features |= {name: tf.io.FixedLenFeature((), tf.float32) for name in FLOATS}
     features |= {name: tf.io.FixedLenFeature((), tf.int64) for name in INTEGERS}
 
-    def parse(records):
+    def parse(records: Any) -> Any:
         return tf.io.parse_example(records, features)
 
     ds = tf.data.TFRecordDataset(clicks()).batch(BATCH)

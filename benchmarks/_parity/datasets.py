@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,7 @@ def functions(compare: Comparer) -> None:
         early = [int(x) for place, x in enumerate(found) if x >= place + buffer]
         compare.same(f"shuffle({buffer}) gives none before its buffer reaches it", early, [])
 
-    def generate():
+    def generate() -> Iterator[Any]:
         yield from ((i, b"x" * i) for i in range(5))
 
     ours = ps.TensorSpec((), np.int64), ps.TensorSpec((), bytes)

@@ -28,7 +28,7 @@ def _strings(*values: bytes) -> tf.train.Feature:
 
 
 def _example(**features: tf.train.Feature) -> bytes:
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+    return bytes(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
 
 
 RECORDS = (
