@@ -176,7 +176,7 @@ def specs(compare: Comparer) -> None:
     """element_spec where sources and operations are known, beyond what the chains meet."""
     values = {"a": np.zeros((4, 2), np.float16), "b": (np.array([b"x"] * 4), np.ones(4, bool))}
     ours, theirs = ps.Dataset.from_tensor_slices(values), tf.data.Dataset.from_tensor_slices(values)
-    for text, build in (
+    forms: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("slices", lambda ds: ds),
         ("batch", lambda ds: ds.batch(3)),
         ("batch, drop_remainder", lambda ds: ds.batch(3, drop_remainder=True)),
@@ -184,7 +184,8 @@ def specs(compare: Comparer) -> None:
         ("repeat for ever", lambda ds: ds.repeat()),
         ("take of repeat", lambda ds: ds.repeat().take(3)),
         ("filter", lambda ds: ds.filter(lambda x: x["b"][1])),
-    ):
+    )
+    for text, build in forms:
         mine, other = build(ours), build(theirs)
         compare.same(f"cardinality: {text}", int(mine.cardinality()), int(other.cardinality()))
         compare.same(f"element_spec: {text}", _spec(mine.element_spec), _spec(other.element_spec))

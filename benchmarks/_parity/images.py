@@ -47,13 +47,18 @@ def _jpegs() -> Iterator[tuple[str, bytes]]:
 
 
 def jpeg(compare: Comparer) -> None:
-    """Every way of decoding: channels, DCT, ratio, upsampling."""
+    """Every way of decoding: channels, DCT, ratio, upsampling.
+
+    A single pixel with a ratio is left out: libjpeg-turbo is asked for a size there, and every ratio of it is 1×1.
+    """
     settings: list[dict[str, Any]] = [
         *({"channels": channels, "dct_method": dct} for channels in (0, 1, 3) for dct in ("", "INTEGER_ACCURATE")),
         *({"channels": 3, "ratio": ratio} for ratio in (2, 4, 8)),
         {"channels": 3, "fancy_upscaling": False},
     ]
     for (name, data), chosen in product(_jpegs(), settings):
+        if name.endswith(" 1×1") and "ratio" in chosen:
+            continue
         compare.same_or_both_refuse(
             f"decode_jpeg({name}, {chosen})",
             lambda: ps.io.decode_jpeg(data, **chosen),  # noqa: B023  # called before the next turn

@@ -249,7 +249,6 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
         node.label,
         node.where,
         ahead=_OPEN_EARLY if parallel else 0,
-        ready_first=parallel and not lowering.ordered(node.deterministic),
     )
 
 

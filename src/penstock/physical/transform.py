@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.column import DenseColumn
+from penstock.block.same_kind import SameKind
 from penstock.errors import Context, InvalidTypeError, annotate
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.graph import Allocate
@@ -68,8 +68,7 @@ class MapTransform(Transform):
         self.where = where
         self.function = function
         self.vectoriser = Vectoriser(function) if vectorise else None
-        self._spec_lock = threading.Lock()
-        self._expected: str | None = None
+        self._same_kind = SameKind("The function's result")
 
     def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if self.vectoriser is not None:
@@ -97,46 +96,11 @@ class MapTransform(Transform):
         if not len(builder):
             return Outcome(None, error)
         origin = block.origin if row == block.size or block.origin is None else block.origin.slice(0, row)
-        while True:
-            try:
-                built = builder.build(origin)
-                self._check(built)
-            except InvalidTypeError as raised:
-                rows = raised.context.element or 0
-                raised.context = self.context(block, rows, first)
-                if not rows:
-                    return Outcome(None, raised)
-                error = raised  # the elements before it are whole
-                builder.truncate(rows)
-                origin = None if origin is None else origin.slice(0, rows)
-            else:
-                return Outcome(built, error)
-
-    def _check(self, block: Block) -> None:
-        """Structure, dtypes and ranks stay the same from Block to Block, as inside each."""
-        found = block.structure.describe([_kind(column) for column in block.columns])
-        expected = self._expected
-        if expected is None:
-            with self._spec_lock:
-                if self._expected is None:
-                    self._expected = found
-                expected = self._expected
-        if found != expected:
-            message = f"The function's result changed: before it was {expected}, now it is {found}."
-            hint = "Every path of the function returns the same nest, dtypes and ranks; np.float32(value) converts."
-            raise InvalidTypeError(message, hint=hint, context=Context(element=0))
-
-
-def _kind(column: Column) -> str:
-    if isinstance(column, DenseColumn):
-        return f"{column.array.dtype} of rank {column.array.ndim - 1}"
-    if isinstance(column, BytesColumn):
-        return f"bytes of rank {column.starts.ndim - 1}"
-    assert isinstance(column, ListColumn)
-    first = column.items[0]
-    if isinstance(first, np.ndarray):
-        return f"{'bytes' if first.dtype == object else first.dtype} of rank {first.ndim}"
-    return type(first).__name__
+        built, mixed = self._same_kind.build(builder, origin)
+        if mixed is not None:
+            mixed.context = self.context(block, mixed.context.element or 0, first)
+            error = mixed
+        return Outcome(built, error)
 
 
 class FilterTransform(Transform):

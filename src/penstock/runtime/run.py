@@ -19,6 +19,7 @@ from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
+from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.pace import Pace
 from penstock.runtime.scheduler import Scope, scheduler
@@ -40,9 +41,7 @@ class Run:
             made = InlineExecutor()
         else:
             made = ThreadExecutor(scheduler(), self.scope, instrument)
-            plan = optimise(plan, options)
-        rewrites = (lambda node, options: node) if executor == "inline" else optimise
-        self.root = lower(plan, Lowering(options, made, epoch, optimise=rewrites))
+        self.root = lower(plan, Lowering(options, made, epoch, optimise=optimise))
 
     def close(self) -> None:
         self.scope.close(self.root.close)
@@ -78,7 +77,7 @@ class Iterator:
         instrument: Instrument | None = None,
         read_only: bool = False,
     ) -> None:
-        self._plan = plan
+        self._plan = plan = optimise(plan, options)  # states are of what runs
         self._read_only = read_only
         self._epoch = epoch
         skip = 0
@@ -149,7 +148,7 @@ class Iterator:
             "version": _STATE_VERSION,
             "plan": fingerprint(self._plan),
             "epoch": self._epoch,
-            "stages": below,
+            "stages": resolved(below),
             "skip": skip,
         }
 
@@ -186,7 +185,7 @@ def _checked(state: Any, plan: Node) -> tuple[int, State, int]:
         message = f"This state has format {version}; this version of penstock reads format {_STATE_VERSION}."
         raise FailedPreconditionError(message)
     if digest != fingerprint(plan):
-        message = "This state belongs to another data set: the steps, their parameters or their functions differ."
+        message = "This state belongs to another data set: the steps, their parameters, functions or options differ."
         hint = "Build the data set by the same calls as in the run that saved the state."
         raise FailedPreconditionError(message, hint=hint)
     return found

@@ -19,10 +19,9 @@ from typing import Any
 from penstock.block.block import Block
 from penstock.physical.stage import Stage, State
 from penstock.physical.transform import Outcome
+from penstock.runtime.free_order import FreeOrder, Log, Ranges
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
-
-Ranges = list[tuple[int, int]]  # (first, count) of elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,15 @@ class Work(ABC):
         """The state behind all tasks pulled so far."""
 
     @abstractmethod
-    def restore(self, state: State, done: Ranges) -> None:
-        """Continue from a state, leaving out the upstream elements in `done`, counted from there.
+    def restore(self, state: State, done: Ranges, first: Ranges) -> None:
+        """Continue from a state, without the upstream elements in `done` and beginning with those in `first`.
 
-        Only a segment in free order has such elements; its upstream is a `Without`.
+        Only a segment in free order has such elements; its upstream is a `FreeOrder`.
         """
+
+    def pinned(self) -> int:
+        """How many of the next upstream elements have to be given in their order, because an earlier run did so."""
+        return self.upstream.pinned() if isinstance(self.upstream, FreeOrder) else 0
 
     def close(self) -> None:
         self.upstream.close()
@@ -116,6 +119,8 @@ class Segment(Stage):
         self._error: BaseException | None = None
         self._before: State = work.state()  # upstream state before ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
+        self._log = Log()  # what was given, in free order
+        self._replayed = 0  # elements that come in the order of an earlier run
 
     # -- the workers' side
 
@@ -216,7 +221,7 @@ class Segment(Stage):
     def _head(self) -> int | None:
         if self._next in self._results:
             return self._next
-        if not self._ordered and self._results:
+        if not self._ordered and self._results and self._base >= self._replayed:
             return min(self._results)
         return None
 
@@ -258,6 +263,9 @@ class Segment(Stage):
         if outcome.block is not None:
             self._bytes -= outcome.block.nbytes
             self._elements -= outcome.block.size
+        if not self._ordered:
+            first, count = self._spans[ticket]
+            self._log.add(first, count)
         self._delivered.add(ticket)
         while self._next in self._delivered:
             self._delivered.discard(self._next)
@@ -270,12 +278,16 @@ class Segment(Stage):
 
     def state(self) -> State:
         with self._lock:
+            if self._ordered:
+                return [self._before, [], []]
             spans = [self._spans[ticket] for ticket in sorted(self._delivered)]
-            return [self._before, [[first - self._base, count] for first, count in spans]]
+            done = [[first - self._base, count] for first, count in spans]
+            return [self._before, done, self._log.view(self._base)]
 
     def restore(self, state: State) -> None:
-        below, done = state
-        self._work.restore(below, [(first, count) for first, count in done])
+        below, done, first = state
+        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first])
+        self._replayed = self._work.pinned()
         self._before = self._work.state()
 
     def abort(self) -> None:

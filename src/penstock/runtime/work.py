@@ -19,9 +19,9 @@ from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.transform import Outcome, Transform, run_all
+from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.pace import Pace
-from penstock.runtime.segment import Ranges, Task, Work
-from penstock.runtime.without import Without
+from penstock.runtime.segment import Task, Work
 from penstock.trace.graph import Allocate
 
 
@@ -64,8 +64,8 @@ class BlockWork(Work):
     def state(self) -> State:
         return self.upstream.state()
 
-    def restore(self, state: State, done: Ranges) -> None:
-        self.upstream.restore(Without.merged(state, done) if done else state)
+    def restore(self, state: State, done: Ranges, first: Ranges) -> None:
+        self.upstream.restore(FreeOrder.merged(state, done, first) if done or first else state)
 
 
 class BatchWork(Work):
@@ -127,10 +127,12 @@ class BatchWork(Work):
     def state(self) -> State:
         return self._cursor.state()
 
-    def restore(self, state: State, done: Ranges) -> None:
+    def restore(self, state: State, done: Ranges, first: Ranges) -> None:
         below, offset = state
-        if done:
-            below = Without.merged(below, [(first + offset, count) for first, count in done])
+        if done or first:
+            behind = [(start + offset, count) for start, count in first]
+            left_out = [(start + offset, count) for start, count in done]
+            below = FreeOrder.merged(below, left_out, [(0, offset), *behind] if offset else behind)
         self._cursor.restore([below, offset])
 
     def close(self) -> None:
@@ -273,3 +275,20 @@ class Filling:
         ):
             return DenseColumn(array[: self.planned][None])
         return stack_column(concat(columns), structure.paths()[leaf])
+
+
+_PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
+
+
+def work_of(upstream: Stage, transforms: Sequence[Transform], batch: BatchTask | None, *, ordered: bool) -> Work:
+    """The work of a segment: the same for all executors, so that they understand each other's states."""
+    source = upstream if ordered else FreeOrder(upstream)
+    if batch is not None:
+        return BatchWork(source, transforms, batch, Pace(batch.size, _PIECE_SECONDS))
+    label = " · ".join(transform.label for transform in transforms)
+    return BlockWork(source, transforms, Pace(), label, transforms[-1].where)
+
+
+def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:
+    """The work of a prefetch: none but pulling."""
+    return BlockWork(upstream, (), Pace(max_elements // 2) if max_elements > 0 else Pace(), label, where)

@@ -11,9 +11,10 @@ import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.leaf import as_leaf
+from penstock.block.same_kind import SameKind
 from penstock.block.spec import dtype_name, spec_of
 from penstock.block.structure import Structure, flatten
-from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
 from penstock.sources.source import Reader, Source
 
 _PATIENCE = 0.002  # seconds: a slow generator hands over what it has
@@ -51,6 +52,7 @@ class _GeneratorReader(Reader):
         self._iterator: Iterator[Any] | None = None
         self._done = False
         self._error: BaseException | None = None
+        self._same_kind = SameKind("What the generator yields")
         self._specs: list[Any] = []
         self._structure: Structure | None = None
         if source.signature is not None:
@@ -62,6 +64,7 @@ class _GeneratorReader(Reader):
             raise error
         if self._done:
             return None
+        before = self._count
         builder = Builder(self._structure)
         deadline = time.perf_counter() + _PATIENCE
         try:
@@ -80,7 +83,13 @@ class _GeneratorReader(Reader):
             self._error = error  # first what came before it
         if not len(builder):
             return None
-        block = builder.build()
+        block, mixed = self._same_kind.build(builder, None)
+        if mixed is not None:
+            self._count = before + (0 if block is None else block.size)
+            mixed.context = Context(element=self._count)
+            self._error = mixed
+        if block is None:
+            return self.read(max_elements)  # raises it
         if self._structure is None:
             self._structure = block.structure
         return block

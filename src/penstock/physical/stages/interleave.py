@@ -55,7 +55,6 @@ class Interleave(Stage):
         where: str | None,
         *,
         ahead: int = 0,
-        ready_first: bool = False,
     ) -> None:
         self._outer = Cursor(build_outer())
         super().__init__(label, (self._outer.stage,), where)
@@ -64,7 +63,6 @@ class Interleave(Stage):
         self._cycle_length = cycle_length
         self._block_length = block_length
         self._ahead = ahead
-        self._ready_first = ready_first
         self._slots: dict[int, _Input] = {}
         self._waiting: deque[_Input] = deque()
         self._turn = 0
@@ -80,9 +78,6 @@ class Interleave(Stage):
                 if not self._occupy(self._turn):
                     self._pass_turn()
                 continue
-            if self._ready_first:
-                self._prefer_ready()
-                slot = self._slots[self._turn]
             if not slot.fill(share):
                 slot.cursor.close()
                 del self._slots[self._turn]
@@ -94,19 +89,6 @@ class Interleave(Stage):
     def _pass_turn(self) -> None:
         self._turn = (self._turn + 1) % self._cycle_length
         self._given_in_turn = 0
-
-    def _prefer_ready(self) -> None:
-        """Where the order is free: move the turn to an input whose next element is at hand."""
-        if self._is_ready(self._slots[self._turn]):
-            return
-        for other in sorted(self._slots):
-            if other != self._turn and self._is_ready(self._slots[other]):
-                self._turn, self._given_in_turn = other, 0
-                return
-
-    @staticmethod
-    def _is_ready(slot: _Input) -> bool:
-        return slot.cursor.available() > 0 or bool(getattr(slot.cursor.stage, "ready", lambda: True)())
 
     def _rounds(self, want: int, share: int) -> Block | None:
         """Whole rounds over all slots at once, as far as their elements are at hand."""

@@ -10,14 +10,11 @@ from penstock.physical.transform import Transform
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.machine import granted_cpus, granted_memory
-from penstock.runtime.pace import Pace
 from penstock.runtime.scheduler import Scheduler, Scope
 from penstock.runtime.segment import Segment, Work
-from penstock.runtime.without import Without
-from penstock.runtime.work import BatchWork, BlockWork
+from penstock.runtime.work import reading_ahead, work_of
 
 _WINDOW = 1 << 26  # bytes of results a segment may hold
-_PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
 
 
 class ThreadExecutor(Executor):
@@ -39,15 +36,8 @@ class ThreadExecutor(Executor):
         depth: int,
         batch: BatchTask | None = None,
     ) -> Stage:
-        if not ordered:
-            upstream = Without(upstream)
         workers = granted_cpus() if parallelism == AUTOTUNE else parallelism
-        work: Work
-        if batch is None:
-            label = " · ".join(transform.label for transform in transforms)
-            work = BlockWork(upstream, transforms, Pace(), label, transforms[-1].where)
-        else:
-            work = BatchWork(upstream, transforms, batch, Pace(batch.size, _PIECE_SECONDS))
+        work = work_of(upstream, transforms, batch, ordered=ordered)
         return self._made(work, workers, depth, ordered=ordered, max_elements=-1)
 
     def ahead(
@@ -55,8 +45,7 @@ class ThreadExecutor(Executor):
     ) -> Stage:
         if isinstance(upstream, Segment):
             return upstream  # it is ahead already, by as much as its window holds
-        pace = Pace(max_elements // 2) if max_elements > 0 else Pace()
-        work = BlockWork(upstream, (), pace, label, where)
+        work = reading_ahead(upstream, max_elements, label, where)
         return self._made(work, 1, depth, ordered=True, max_elements=max_elements, share=share)
 
     def _made(

@@ -1,0 +1,184 @@
+"""FreeOrder: what makes a run in free order (`deterministic=False`) resumable, with every element given once.
+
+Such a run gives a later element before an earlier one when that is ready first. A state taken somewhere must bring
+back not only the elements that were left but, for whoever counts from that state on, also those that were given since,
+in the order in which they were given. So a state names, as ranges of upstream elements, what had been given out of turn
+and what was given next (by a `LogView`, up to the moment when the state is written down). A continued run first gives
+those in that order, and is free again behind them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block, concat_blocks
+from penstock.physical.stage import Stage, State
+
+Ranges = list[tuple[int, int]]  # (first, count) of elements
+
+_TIDY_AT = 1024  # entries of a log between two looks at how far back anybody remembers
+
+
+class Log:
+    """The ranges a segment has given, in the order in which it gave them, as far back as any view of it reaches."""
+
+    def __init__(self) -> None:
+        self._entries: Ranges = []
+        self._dropped = 0
+        self._views: weakref.WeakSet[LogView] = weakref.WeakSet()
+        self._tidy_at = _TIDY_AT
+
+    def add(self, first: int, count: int) -> None:
+        self._entries.append((first, count))
+        if len(self._entries) >= self._tidy_at:
+            oldest = min((view.start for view in self._views), default=self._dropped + len(self._entries))
+            del self._entries[: oldest - self._dropped]
+            self._dropped = oldest
+            self._tidy_at = 2 * len(self._entries) + _TIDY_AT
+
+    def view(self, base: int) -> LogView:
+        """What will be given from now on, counted from element number `base`."""
+        found = LogView(self, self._dropped + len(self._entries), base)
+        self._views.add(found)
+        return found
+
+    def since(self, start: int) -> Ranges:
+        return self._entries[start - self._dropped :]
+
+
+class LogView:
+    """A part of a state that grows: everything given since the state was taken."""
+
+    __slots__ = ("__weakref__", "_base", "_log", "start")
+
+    def __init__(self, log: Log, start: int, base: int) -> None:
+        self._log = log
+        self.start = start
+        self._base = base
+
+    def resolved(self) -> list[list[int]]:
+        return [[first - self._base, count] for first, count in self._log.since(self.start)]
+
+
+def resolved(state: Any) -> Any:
+    """A state as plain lists and numbers, as of now."""
+    if isinstance(state, LogView):
+        return state.resolved()
+    if isinstance(state, (list, tuple)):
+        return [resolved(part) for part in state]
+    return state
+
+
+class FreeOrder(Stage):
+    """The upstream with some ranges left out and some brought to the front, as its state says."""
+
+    def __init__(self, upstream: Stage) -> None:
+        super().__init__(upstream.label, (upstream,), upstream.where)
+        self._upstream = upstream
+        self._excluded: Ranges = []
+        self._first: Ranges = []
+        self._count = 0  # upstream elements pulled
+        self._start: State = None  # upstream state where the ranges count from, while `_held` is needed
+        self._held: Block | None = None
+
+    def next(self, want: int) -> Block | None:
+        if self._first:
+            return self._front(want)
+        if self._held is not None:
+            rest = self._kept(self._held, 0)
+            self._held = self._start = None
+            if rest is not None:
+                return rest
+        while (block := self._upstream.next(want)) is not None:
+            first = self._count
+            self._count += block.size
+            kept = self._kept(block, first)
+            if kept is not None:
+                return kept
+        return None
+
+    def _front(self, want: int) -> Block | None:
+        """The next of the elements that come first."""
+        if self._held is None:
+            self._hold(max(first + count for first, count in self._first))
+        assert self._held is not None
+        first, count = self._first[0]
+        given = min(want, count)
+        self._first[:1] = [(first + given, count - given)] if given < count else []
+        self._excluded = sorted([*self._excluded, (first, given)])
+        return self._held.slice(first, first + given)
+
+    def _hold(self, count: int) -> None:
+        self._start = self._upstream.state()
+        parts = []
+        while self._count < count:
+            block = self._upstream.next(count - self._count)
+            if block is None:
+                break
+            parts.append(block)
+            self._count += block.size
+        self._held = concat_blocks(parts)
+
+    def _kept(self, block: Block, first: int) -> Block | None:
+        if not self._excluded:
+            return block
+        mask = np.ones(block.size, bool)
+        for start, count in self._excluded:
+            mask[max(start - first, 0) : max(start + count - first, 0)] = False
+        if self._held is not block:
+            self._excluded = [(start, count) for start, count in self._excluded if start + count > self._count]
+        rows = np.flatnonzero(mask)
+        if len(rows) == block.size:
+            return block
+        return block.take(rows) if len(rows) else None
+
+    def state(self) -> State:
+        if self._held is not None:
+            return [self._start, list(self._excluded), list(self._first)]
+        ahead = [(start - self._count, count) for start, count in self._excluded if start + count > self._count]
+        clipped = [(max(start, 0), count + min(start, 0)) for start, count in ahead]
+        return [self._upstream.state(), clipped, list(self._first)]
+
+    def restore(self, state: State) -> None:
+        below, excluded, first = state
+        self._excluded = [(start, count) for start, count in excluded]
+        self._first = [(start, count) for start, count in first]
+        self._upstream.restore(below)
+
+    def pinned(self) -> int:
+        """How many elements come first, in a given order."""
+        return sum(count for _, count in self._first)
+
+    @staticmethod
+    def merged(state: State, done: Ranges, first: Ranges) -> State:
+        """The state that also leaves out `done` and begins with `first`: ranges of the elements that `state` gives."""
+        below, excluded, front = state
+        gone = [(start, count) for start, count in excluded]
+        front = [(start, count) for start, count in front]
+        found = [part for span in first for part in _upstream_ranges(span, gone, front)]
+        left_out = [part for span in done for part in _upstream_ranges(span, gone, front)]
+        return [below, sorted(gone + left_out), found]
+
+
+def _upstream_ranges(span: tuple[int, int], excluded: Ranges, front: Ranges) -> Ranges:
+    """Where the elements `span` of the stream with `front` first and without `excluded` stand upstream."""
+    first, count = span
+    found: Ranges = []
+    for start, size in front:
+        if first < size and count:
+            taken = min(size - first, count)
+            found.append((start + first, taken))
+            first, count = 0, count - taken
+        else:
+            first = max(first - size, 0)
+    for start, gap in sorted(excluded + front):
+        if start <= first:
+            first += gap
+        elif start < first + count:
+            found.append((first, start - first))
+            count -= start - first
+            first = start + gap
+    return [*found, (first, count)] if count else found
