@@ -69,7 +69,7 @@ class Dataset(Create, Transform):
 
         `state` continues where `Iterator.state()` was taken. `epoch` names the pass that shuffles see; by default it
         counts the passes of this object from 0. `executor` is "thread", or "inline" to run everything in the calling
-        thread as written, for debugging. `instrument` is told what the workers do.
+        thread, for debugging. `instrument` is told what the workers do.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(4).shuffle(4)

@@ -35,7 +35,8 @@ def naive(files: Sequence[str], settings: Settings) -> ps.Dataset:
     The loop iterates it with the inline executor: nothing is rewritten, nothing runs but in the loop's own thread.
     """
     one_by_one = ps.Options()
-    one_by_one.experimental_optimization.map_vectorization = False
+    for name in ("map_vectorization", "map_fusion", "map_and_batch_fusion", "shuffle_before_map", "noop_elimination"):
+        setattr(one_by_one.experimental_optimization, name, False)
     return (
         ps.Dataset.list_files(list(files), shuffle=False)
         .interleave(ps.TFRecordDataset, cycle_length=CYCLE)
