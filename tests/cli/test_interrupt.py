@@ -18,7 +18,7 @@ from penstock.cli import main
 draw = builder.render
 
 def telling(*arguments):
-    os.write(1, b"drawing\n")  # in one piece: several workers draw
+    os.write(1, b"drawing\\n")  # in one piece: several workers draw
     return draw(*arguments)
 
 builder.render = telling
