@@ -128,3 +128,15 @@ def test_a_function_that_holds_itself_has_one():
         return function if x is None else x
 
     assert len(fingerprint(BASE.map(function)._plan)) == 32
+
+
+def test_functions_and_containers_that_hold_each_other_have_one():
+    def ping(x):
+        return pong(x) if x > 3 else x
+
+    def pong(x):
+        return ping(x - 1) + len(shelf)
+
+    shelf = {"ping": ping}
+    shelf["shelf"] = shelf
+    assert len(fingerprint(BASE.map(ping)._plan)) == 32

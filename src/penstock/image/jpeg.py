@@ -43,7 +43,8 @@ def decode_jpeg(
     Args:
         contents: the bytes of the file.
         channels: 3 for RGB, 1 for grey, 0 for what the file has.
-        ratio: decode to 1/1, 1/2, 1/4 or 1/8 of the size (rounded up), which costs less than decoding all.
+        ratio: decode to 1/1, 1/2, 1/4 or 1/8 of the size (rounded up), which costs less than decoding all. Pictures
+            of a few pixels may come out otherwise scaled than TensorFlow's.
         fancy_upscaling: interpolate colour between its coarser samples; without, they are repeated.
         try_recover_truncated: fill what is missing at the end of a cut file with copies of its last whole row.
         acceptable_fraction: accept a cut file if this share of its rows is whole; the missing rows are black.

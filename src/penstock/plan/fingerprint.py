@@ -19,12 +19,32 @@ def fingerprint(plan: Node) -> str:
     Functions count by their bytecode, constants, defaults and closures; functions they call, and the contents of files
     and arrays, do not count.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    digest = _Digest()
     _add(digest, plan)
-    return digest.hexdigest()
+    return digest.hash.hexdigest()
 
 
-def _add(digest: Any, value: Any) -> None:
+class _Digest:
+    """A hash, and the functions and containers it is inside: they may hold each other."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.blake2b(digest_size=16)
+        self.update = self.hash.update
+        self.above: list[Any] = []
+
+
+def _add(digest: _Digest, value: Any) -> None:
+    if not isinstance(value, (FunctionType, tuple, list, dict)):
+        _add_value(digest, value)
+    elif any(value is outer for outer in digest.above):
+        digest.update(b"itself")
+    else:
+        digest.above.append(value)
+        _add_value(digest, value)
+        digest.above.pop()
+
+
+def _add_value(digest: _Digest, value: Any) -> None:
     if isinstance(value, Node):
         digest.update(type(value).__name__.encode())
         for name, parameter in parameters(value).items():
@@ -65,7 +85,7 @@ def _name_of(value: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}:{getattr(value, '__qualname__', '')}"
 
 
-def _add_function(digest: Any, function: Callable[..., Any]) -> None:
+def _add_function(digest: _Digest, function: Callable[..., Any]) -> None:
     assert isinstance(function, FunctionType)
     _add_code(digest, function.__code__)
     _add(digest, function.__defaults__ or ())
@@ -75,11 +95,10 @@ def _add_function(digest: Any, function: Callable[..., Any]) -> None:
             content = cell.cell_contents
         except ValueError:
             continue
-        if content is not function:
-            _add(digest, content)
+        _add(digest, content)
 
 
-def _add_code(digest: Any, code: CodeType) -> None:
+def _add_code(digest: _Digest, code: CodeType) -> None:
     digest.update(code.co_code)
     digest.update(repr((code.co_names, code.co_varnames)).encode())
     for constant in code.co_consts:
