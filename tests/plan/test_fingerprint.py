@@ -1,5 +1,6 @@
 """The digest of a plan: equal in every process, different as soon as the plan does anything else."""
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +141,48 @@ def test_functions_and_containers_that_hold_each_other_have_one():
     shelf = {"ping": ping}
     shelf["shelf"] = shelf
     assert len(fingerprint(BASE.map(ping)._plan)) == 32
+
+
+def scaled(x, factor):
+    return x * factor
+
+
+class Adds:
+    def __call__(self, x):
+        return x + 1
+
+
+class Subtracts:
+    def __call__(self, x):
+        return x - 1
+
+
+def test_partial_functions_methods_and_callable_objects_count_by_what_they_do():
+    functions = [
+        functools.partial(scaled, factor=1),
+        functools.partial(scaled, factor=2),
+        Adds(),
+        Subtracts().__call__,
+    ]
+    digests = [fingerprint(ps.Dataset.range(3).map(function)._plan) for function in functions]
+    assert len(set(digests)) == len(functions)
+    assert digests[1] == fingerprint(ps.Dataset.range(3).map(functools.partial(scaled, factor=2))._plan)
+
+
+def test_a_function_that_changes_what_it_closes_over_keeps_its_states():
+    def build():
+        seen = []
+        return ps.Dataset.range(6).map(lambda x: seen.append(x) or x)
+
+    with build().iterator() as elements:
+        next(elements)
+        state = elements.state()
+    assert [int(x) for x in build().iterator(state=state)] == [1, 2, 3, 4, 5]
+
+
+def test_a_long_list_in_a_closure_is_digested_in_part():
+    numbers = list(range(5000))
+    first = fingerprint(ps.Dataset.range(3).map(lambda x: numbers[x])._plan)
+    numbers.append(1)
+    plans = [ps.Dataset.range(3).map(lambda x: numbers[x])._plan for _ in range(2)]
+    assert fingerprint(plans[0]) != first

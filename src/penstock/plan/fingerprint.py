@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from types import CodeType, FunctionType
+from itertools import islice
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,15 @@ from penstock.plan.node import Node, parameters
 def fingerprint(plan: Node) -> str:
     """32 hexadecimal digits that change when the plan does anything else.
 
-    Functions count by their bytecode, constants, defaults and closures; functions they call, and the contents of files
-    and arrays, do not count.
+    Functions count by their bytecode, constants, defaults and closures; of long lists and dicts the first items count;
+    functions they call, and the contents of files and arrays, do not.
     """
     digest = _Digest()
     _add(digest, plan)
     return digest.hash.hexdigest()
+
+
+_MOST_ITEMS = 1000  # of a container a function closes over: it is digested for every pass
 
 
 class _Digest:
@@ -57,13 +62,19 @@ def _add_value(digest: _Digest, value: Any) -> None:
         _add_function(digest, value)
     elif isinstance(value, np.ndarray):
         digest.update(f"array{value.shape}{value.dtype}".encode())
+    elif isinstance(value, functools.partial):
+        for part in (value.func, value.args, value.keywords):
+            _add(digest, part)
+    elif isinstance(value, MethodType):
+        digest.update(_name_of(value.__self__).encode())
+        _add(digest, value.__func__)
     elif isinstance(value, (tuple, list)):
         digest.update(f"{type(value).__name__}{len(value)}".encode())
-        for item in value:
+        for item in value[:_MOST_ITEMS]:
             _add(digest, item)
     elif isinstance(value, dict):
         digest.update(f"dict{len(value)}".encode())
-        for key, item in value.items():
+        for key, item in islice(value.items(), _MOST_ITEMS):
             _add(digest, key)
             _add(digest, item)
     elif is_dataclass(value) and not isinstance(value, type):
@@ -78,6 +89,9 @@ def _add_value(digest: _Digest, value: Any) -> None:
         digest.update(f"{type(value).__name__}{value.spec()}{len(value)}".encode())
     else:
         digest.update(_name_of(value).encode())
+        call = vars(type(value)).get("__call__")
+        if isinstance(call, FunctionType):
+            _add(digest, call)
 
 
 def _name_of(value: Any) -> str:

@@ -79,10 +79,11 @@ class Iterator:
     ) -> None:
         self._plan = plan = optimise(plan, options)  # states are of what runs
         self._read_only = read_only
+        self._fingerprint = fingerprint(plan)  # now: functions may change what they close over
         self._epoch = epoch
         skip = 0
         if state is not None:
-            self._epoch, below, skip = _checked(state, plan)
+            self._epoch, below, skip = _checked(state, self._fingerprint)
         self._run: Run | None = Run(plan, options, self._epoch, executor, instrument or Silent())
         self._finalizer = weakref.finalize(self, self._run.close)
         self._finalizer.atexit = False  # the scheduler ends all runs then
@@ -146,7 +147,7 @@ class Iterator:
         below, skip = self._closed_at or self._place()
         return {
             "version": _STATE_VERSION,
-            "plan": fingerprint(self._plan),
+            "plan": self._fingerprint,
             "epoch": self._epoch,
             "stages": resolved(below),
             "skip": skip,
@@ -173,7 +174,7 @@ class Iterator:
         self.close()
 
 
-def _checked(state: Any, plan: Node) -> tuple[int, State, int]:
+def _checked(state: Any, expected: str) -> tuple[int, State, int]:
     """The parts of a state, if it is one of this plan."""
     try:
         version, digest = state["version"], state["plan"]
@@ -184,7 +185,7 @@ def _checked(state: Any, plan: Node) -> tuple[int, State, int]:
     if version != _STATE_VERSION:
         message = f"This state has format {version}; this version of penstock reads format {_STATE_VERSION}."
         raise FailedPreconditionError(message)
-    if digest != fingerprint(plan):
+    if digest != expected:
         message = "This state belongs to another data set: the steps, their parameters, functions or options differ."
         hint = "Build the data set by the same calls as in the run that saved the state."
         raise FailedPreconditionError(message, hint=hint)
