@@ -60,7 +60,9 @@ def _other(value: Any) -> Any:
     if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
         return _array(np.asarray(value))
     message = f"A value of type {type(value).__name__} cannot be part of an element."
-    if value is None:
+    if isinstance(value, (tuple, dict)):
+        hint = "Elements before it had a single value in this place: every element has the same nest."
+    elif value is None:
         hint = "Does the function return its result on every path?"
     else:
         hint = "Return numbers, bytes, text, numpy arrays, or tuples and dicts of them; np.asarray(value) may help."

@@ -162,7 +162,9 @@ class _Inspection:
                 spelled = step.argval
                 try:
                     value = cells[spelled].cell_contents
-                except (KeyError, ValueError):
+                except KeyError:
+                    return f"it uses its own {spelled} in an inner function or comprehension"
+                except ValueError:
                     return f"it uses {spelled}, which is not defined yet"
                 self.reads.append((cells[spelled], None, value))
                 chain, why = self._step(value, spelled)
