@@ -6,7 +6,8 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python3
 
 VENV  := .venv
 BENCH := .venv-bench
-# Without --no-compile pip spends seconds on bytecode of modules that are never imported.
+# Without --no-compile pip spends seconds on bytecode of modules that are never imported; Python writes it as it goes.
+export PYTHONDONTWRITEBYTECODE :=
 PIP   := -m pip --disable-pip-version-check --quiet
 INSTALL := install --no-deps --no-compile
 EDITABLE := $(INSTALL) --no-build-isolation --editable .
