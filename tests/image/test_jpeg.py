@@ -3,8 +3,10 @@
 import struct
 import sys
 
+import cv2
 import numpy as np
 import pytest
+import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.photos import photo
@@ -57,7 +59,6 @@ def test_dct_methods_and_upsampling():
 
 def test_accurate_equals_opencv():
     """OpenCV decodes with the accurate DCT and smooth upsampling."""
-    cv2 = pytest.importorskip("cv2")
     theirs = cv2.imdecode(np.frombuffer(JPEG, np.uint8), cv2.IMREAD_COLOR)[..., ::-1]
     np.testing.assert_array_equal(decode_jpeg(JPEG, dct_method="INTEGER_ACCURATE"), theirs)
 
@@ -70,7 +71,6 @@ def test_rarer_forms_hold_the_same_pixels(options):
 
 
 def cmyk_jpeg(adobe):
-    simplejpeg = pytest.importorskip("simplejpeg")
     ink = np.concatenate([PHOTO, np.full((96, 128, 1), 200, np.uint8)], axis=-1)
     contents = simplejpeg.encode_jpeg(ink, 95, "CMYK", "444")
     assert b"Adobe" in contents
@@ -78,7 +78,6 @@ def cmyk_jpeg(adobe):
 
 
 def test_cmyk_becomes_rgb_by_tensorflows_formula():
-    simplejpeg = pytest.importorskip("simplejpeg")
     contents = cmyk_jpeg(adobe=True)
     ink = simplejpeg.decode_jpeg(contents, "CMYK", fastdct=True).astype(int)
     for channels in (0, 3):
@@ -90,7 +89,6 @@ def test_cmyk_becomes_rgb_by_tensorflows_formula():
 
 def test_cmyk_without_adobes_marker_is_not_inverted():
     contents = cmyk_jpeg(adobe=False)
-    simplejpeg = pytest.importorskip("simplejpeg")
     ink = 255 - simplejpeg.decode_jpeg(contents, "CMYK", fastdct=True).astype(int)
     np.testing.assert_array_equal(decode_jpeg(contents), ink[..., :3] * ink[..., 3:] // 255)
 

@@ -3,6 +3,7 @@
 import struct
 import zlib
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,7 +45,6 @@ def test_round_trip_is_exact(height, width, channels, dtype, compression):
 
 
 def test_opencv_reads_ours():
-    cv2 = pytest.importorskip("cv2")
     np.testing.assert_array_equal(cv2.imdecode(np.frombuffer(PNG, np.uint8), cv2.IMREAD_COLOR)[..., ::-1], PHOTO)
 
 
@@ -147,12 +147,10 @@ def test_options_out_of_range(options, text):
 
 
 def encoded(extension, image):
-    cv2 = pytest.importorskip("cv2")
     return cv2.imencode(extension, np.ascontiguousarray(image[..., ::-1]))[1].tobytes()
 
 
 def animation():
-    cv2 = pytest.importorskip("cv2")
     frames = cv2.Animation()
     frames.frames = [np.full((8, 12, 3), (0, 0, value), np.uint8) for value in (255, 0)]
     frames.durations = [100, 100]

@@ -21,7 +21,6 @@ class Counted(UnaryNode):
     source: str  # what the count was read from, for the error
 
     name: ClassVar[str] = "counted"
-    one_to_one: ClassVar[bool] = True
 
     @property
     def label(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from penstock.sources.generator import GeneratorSource
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
-
-D = TypeVar("D", bound="Create")
 
 
 class Create:

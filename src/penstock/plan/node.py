@@ -24,7 +24,6 @@ class Node(ABC):
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
 
     name: ClassVar[str]
-    one_to_one: ClassVar[bool] = False  # gives exactly one element for each element of its one input, in order
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -36,7 +36,6 @@ class Map(UnaryNode):
     vectorise: bool = True  # run it a Block at a time where that is known to be equal
 
     name: ClassVar[str] = "map"
-    one_to_one: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_function("map_func", self.function, "map")
@@ -270,7 +269,6 @@ class Enumerate(UnaryNode):
     start: int = 0
 
     name: ClassVar[str] = "enumerate"
-    one_to_one: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         least = -(2**63)
@@ -349,7 +347,6 @@ class Prefetch(UnaryNode):
     buffer_size: int
 
     name: ClassVar[str] = "prefetch"
-    one_to_one: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         hint = "Give the number of elements (batches, after .batch()) to hold ready, or penstock.AUTOTUNE."
@@ -372,10 +369,6 @@ class FusedMap(UnaryNode):
     @property
     def label(self) -> str:
         return " · ".join(step.label for step in self.steps)
-
-    @property
-    def one_to_one_steps(self) -> bool:
-        return all(step.one_to_one for step in self.steps)
 
     @property
     def num_parallel_calls(self) -> int | None:

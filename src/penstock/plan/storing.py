@@ -19,4 +19,3 @@ class Cache(UnaryNode):
     store: MemoryStore = field(default_factory=MemoryStore, compare=False, repr=False)
 
     name: ClassVar[str] = "cache"
-    one_to_one: ClassVar[bool] = True

@@ -214,10 +214,6 @@ class Segment(Stage):
             self._started = True
             self._scope.add(self, self._parallelism)
 
-    def ready(self) -> bool:
-        """Whether `next` returns without waiting."""
-        return self._head() is not None or self._exhausted()
-
     def _head(self) -> int | None:
         if self._next in self._results:
             return self._next
