@@ -51,7 +51,7 @@ def test_an_error_is_one_text_and_status_1(capsys):
     assert main(["prepare", "shaeps"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("penstock: there is no data set 'shaeps'")
+    assert printed.err.startswith("penstock: There is no data set 'shaeps'")
     assert "Traceback" not in printed.err
 
 

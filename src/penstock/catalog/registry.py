@@ -36,8 +36,8 @@ def builder(name: str, *, data_dir: str | os.PathLike[str] | None = None, **buil
     """
     if name not in _BUILDERS:
         near = difflib.get_close_matches(str(name), _BUILDERS, n=1)
-        message = f"there is no data set {name!r} in the catalog."
-        known = f"It holds {', '.join(list_builders())}."
+        message = f"There is no data set {name!r} in the catalog."
+        known = f"It holds {', '.join(list_builders())}. Labelled photographs that need no download: 'shapes'."
         raise InvalidArgumentError(message, hint=f"Did you mean {near[0]!r}? {known}" if near else known)
     module, _, class_name = _BUILDERS[name].partition(":")
     kind = cast(type[Builder], getattr(importlib.import_module(module), class_name))
