@@ -203,3 +203,9 @@ def test_a_function_that_catches_everything_is_run_per_element():
         return x * 0 + y
 
     assert [int(x) for x in ps.Dataset.range(-1, 4).map(careful)] == [-1, 0, 1, 2, 3]
+
+
+def test_a_captured_array_is_watched_or_not_traced():
+    small, large = np.zeros(4), np.zeros(1 << 14)
+    assert why_impure(lambda x: x + small[0]) is None
+    assert "too large to watch" in why_impure(lambda x: x + large[0])

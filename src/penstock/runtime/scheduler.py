@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -182,8 +183,9 @@ class Scheduler:
             threads = list(self._threads)
         for scope in scopes:
             scope.abort()
+        deadline = time.monotonic() + _EXIT_PATIENCE
         for thread in threads:
-            thread.join(_EXIT_PATIENCE)
+            thread.join(max(deadline - time.monotonic(), 0))
 
 
 _scheduler: Scheduler | None = None

@@ -49,7 +49,7 @@ _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _MISSING = object()
 _SIZE = object()
 _CONTENT = object()
-_SMALL = 1 << 20  # bytes of a captured array up to which writing into it between two passes is seen
+_WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
 
 
 def why_impure(function: Callable[..., Any]) -> str | None:
@@ -96,7 +96,7 @@ def _stands(place: Any, name: Any, value: Any) -> bool:
 
 def _content(array: np.ndarray) -> int:
     """A digest: what a function computed from a captured array is baked into its graph."""
-    return hash(array.tobytes()) if array.nbytes <= _SMALL else 0
+    return hash(array.tobytes())
 
 
 class _Inspection:
@@ -168,10 +168,8 @@ class _Inspection:
                     return f"it uses {spelled}, which is not defined yet"
                 self.reads.append((cells[spelled], None, value))
                 chain, why = self._step(value, spelled)
-            elif name == "PUSH_EXC_INFO":
-                return "it handles exceptions or leaves a with block"
             elif name in _HANDLERS:
-                return "it handles exceptions"
+                return "it handles exceptions or leaves a with block"
             elif name.startswith(_FORBIDDEN):
                 return "it keeps state, imports or yields"
             elif name == "STORE_SUBSCR" and self._mutable:
@@ -204,6 +202,8 @@ class _Inspection:
             self.reads.extend((value, key, item) for key, item in value.items())
             return next((why for why in (self._value(item, spelled) for item in value.values()) if why), None)
         if isinstance(value, np.ndarray):
+            if value.nbytes > _WATCHED:
+                return f"it uses {spelled}, an array too large to watch for changes"
             self._mutable = True
             self.reads.append((value, _CONTENT, _content(value)))
             return None

@@ -67,7 +67,8 @@ class Tracer(NDArrayOperatorsMixin):
         if func is np.where and len(args) == 3 and not kwargs:
             return bind(WHERE, args, {})[0]
         if func is np.clip and len(args) == 3 and not kwargs and None not in args[1:]:
-            return np.minimum(np.maximum(args[0], args[1]), args[2])  # type: ignore[no-any-return]
+            clipped: Tracer = np.minimum(np.maximum(args[0], args[1]), args[2])
+            return clipped
         msg = f"np.{func.__name__} has no form for whole Blocks"
         raise NotTraceable(msg)
 

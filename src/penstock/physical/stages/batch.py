@@ -154,7 +154,8 @@ def _first_extents(block: Block) -> Sequence[int]:
         if isinstance(column, ListColumn):
             extents = [len(item) if getattr(item, "ndim", 1) else -1 for item in column.items]
         else:
-            shape = (column.array if isinstance(column, DenseColumn) else column.starts).shape  # type: ignore[attr-defined]
+            assert isinstance(column, (DenseColumn, BytesColumn))
+            shape = column.array.shape if isinstance(column, DenseColumn) else column.starts.shape
             extents = [shape[1] if len(shape) > 1 else -1] * len(column)
         if -1 in extents:
             message = f"unbatch cuts along the first axis; component {path or 'value'} is a scalar."
