@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.generated import modules
 
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.keys import draw, fold
@@ -43,6 +44,7 @@ class Context:
 
 def run(plan: Node, options: Options, epoch: int = 0) -> Iterator[Any]:
     """The elements of a plan in their order."""
+    modules()  # register what they define
     return elements(plan, Context(options, epoch))
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.generated import modules
 
 import penstock as ps
 
@@ -267,7 +268,7 @@ def pipelines(draw: Any, most_steps: int = 5, deterministic: bool | None = None)
 
 
 def _step(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
-    choices = [step for step in STEPS if step is not _repeat_for_ever or not at.infinite]
+    choices = [step for step in all_steps() if step is not _repeat_for_ever or not at.infinite]
     return draw(st.sampled_from(choices))(draw, at, deterministic)
 
 
@@ -379,3 +380,8 @@ STEPS = [
     _map, _map, _map, _filter, _batch, _batch_unbatch, _shuffle, _shuffle, _repeat, _repeat_for_ever, _take, _skip,
     _shard, _enumerate, _prefetch, _cache, _flat_map, _interleave, _interleave, _zip, _concatenate,
 ]  # fmt: skip
+
+
+@cache
+def all_steps() -> list[Any]:
+    return [*STEPS, *(step for module in modules() for step in module.STEPS)]

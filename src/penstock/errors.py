@@ -111,6 +111,21 @@ def annotate(error: BaseException, context: Context) -> None:
     error.add_note("penstock: " + "; ".join(lines))
 
 
+def as_failure(raised: Exception, context: Context) -> Exception:
+    """An exception from a user's function as the consumer gets it: with its context, and never a StopIteration.
+
+    Python's iterators mean their end by StopIteration; from a user's function it is a mistake, and not the end.
+    """
+    if not isinstance(raised, StopIteration):
+        annotate(raised, context)
+        return raised
+    message = "The function raised StopIteration, which would look like the end of the data."
+    hint = "Give next() a default, or end a data set with take_while()."
+    error = InvalidArgumentError(message, hint=hint, context=context)
+    error.__cause__ = raised
+    return error
+
+
 def user_location() -> str | None:
     """`file.py:12` of the innermost frame outside penstock: the line of user code that called us."""
     frame: FrameType | None = sys._getframe(1)

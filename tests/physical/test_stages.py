@@ -68,12 +68,12 @@ def test_results_do_not_depend_on_how_the_input_is_cut(sizes, want):
 
 def test_a_cursor_takes_exactly_and_knows_where_it_is():
     cursor = Cursor(Numbers([4, 4, 4]))
-    assert flat([cursor.take(3).elements()]) == [0, 1, 2]
+    assert flat([cursor.take(3).block.elements()]) == [0, 1, 2]
     state = cursor.state()
-    assert flat([cursor.take(6).elements()]) == [3, 4, 5, 6, 7, 8]
+    assert flat([cursor.take(6).block.elements()]) == [3, 4, 5, 6, 7, 8]
     again = Cursor(Numbers([4, 4, 4]))
     again.restore(state)
-    assert flat([again.take(6).elements()]) == [3, 4, 5, 6, 7, 8]
+    assert flat([again.take(6).block.elements()]) == [3, 4, 5, 6, 7, 8]
     assert again.take(10).size == 3
     assert again.take(1) is None
 
@@ -84,7 +84,7 @@ def test_a_cursor_restored_in_the_middle_of_what_it_skips_still_knows():
     state = cursor.state()
     other = Cursor(Numbers([1] * 9))
     other.restore(state)
-    assert flat([cursor.take(2).elements()]) == flat([other.take(2).elements()]) == [5, 6]
+    assert flat([cursor.take(2).block.elements()]) == flat([other.take(2).block.elements()]) == [5, 6]
 
 
 def test_take_asks_for_nothing_behind_its_end():

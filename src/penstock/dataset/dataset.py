@@ -7,7 +7,13 @@ from typing import Any
 
 from penstock.block.spec import spec_of
 from penstock.block.structure import map_leaves
+from penstock.dataset.batching import Batching
 from penstock.dataset.create import Create
+from penstock.dataset.grouping import Grouping
+from penstock.dataset.indexing import Indexing
+from penstock.dataset.mixing import Mixing
+from penstock.dataset.packing import Packing
+from penstock.dataset.stateful import Stateful
 from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
 from penstock.options import Options
@@ -18,7 +24,7 @@ from penstock.runtime.instrument import Instrument
 from penstock.runtime.run import Iterator
 
 
-class Dataset(Create, Transform):
+class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing, Packing):
     """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
 
     Nothing runs before it is iterated. A data set can be iterated any number of times; each pass is an epoch of its

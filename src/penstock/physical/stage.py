@@ -4,11 +4,13 @@ Contract, for stages and those who drive them:
 
 1. `next(want)` returns a Block of 1 to about `want` elements, or None at the end, and None again after that. An empty
    Block never travels. `want` is a wish that trades latency for overhead; results never depend on it.
-2. `state()` describes the elements not yet returned: a stage that is given it by `restore`, in this process or
-   another, returns exactly those. It is made of numbers, strings, lists and dicts, and copies no data.
-3. `restore(state)` is called at most once, before the first `next`.
-4. An error from `next` ends the stage: nobody calls it again but for `close`. What came before the error in the
-   defined order has been returned before.
+2. An Exception from `next` is a *failure*: it takes the place of exactly one element, behind everything returned
+   before. Asked again, the stage goes on behind it. Whoever counts elements (take, skip, batch, zip, shard) counts
+   failures too, so that element number n is the same whether others fail or not. A stage that cannot go on behind a
+   failure returns None from then on; it never raises for ever. What is no Exception (KeyboardInterrupt) ends the run.
+3. `state()` describes what has not been returned or raised yet: a stage that is given it by `restore`, in this process
+   or another, goes on with exactly that. It is made of numbers, strings, lists and dicts, and copies no data.
+4. `restore(state)` is called at most once, before the first `next`.
 5. A stage is used by one thread at a time. Stages that own threads or files let go of them in `close`, which may be
    called at any time between calls, and more than once.
 """
@@ -18,7 +20,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block
+from penstock.physical.stretch import Stretch, failure, join
 
 State = Any
 
@@ -46,6 +49,68 @@ class Stage(ABC):
             stage.close()
 
 
+class StretchStage(Stage):
+    """A Stage that makes several positions at a time, some of which may be failures: `next` gives them one by one.
+
+    Subclasses say how a stretch is made (`make`), where they stand behind it (`place`) and how to get there
+    (`go_to`).
+    """
+
+    _pending: Stretch | None = None
+    _at = 0  # the position of `_pending` that comes next
+    _before: State = None  # the place that makes `_pending`
+    _skip = 0  # positions that an earlier run had given already
+
+    @abstractmethod
+    def make(self, want: int) -> Stretch | None:
+        """The next positions, perhaps none, or None at the end. May raise: one failure."""
+
+    @abstractmethod
+    def place(self) -> State:
+        """The state in front of what `make` makes next."""
+
+    @abstractmethod
+    def go_to(self, place: State) -> None:
+        """Restore a place."""
+
+    def next(self, want: int) -> Block | None:
+        while self._pending is None:
+            before = self.place()
+            try:
+                made = self.make(want + self._skip)
+            except Exception as error:
+                if not self._skip:
+                    raise
+                made = failure(error)
+            if made is None:
+                return None
+            at = min(self._skip, made.size)
+            if not at and not made.failures:
+                if made.block is not None:
+                    return made.block
+                continue
+            self._skip -= at
+            if at < made.size:
+                self._pending, self._at, self._before = made, at, before
+        piece = next(self._pending.pieces(self._at))
+        self._at += piece.size if isinstance(piece, Block) else 1
+        if self._at == self._pending.size:
+            self._pending = None
+        if isinstance(piece, Block):
+            return piece
+        try:
+            raise piece
+        finally:
+            del piece
+
+    def state(self) -> State:
+        return [self.place(), self._skip] if self._pending is None else [self._before, self._at]
+
+    def restore(self, state: State) -> None:
+        place, self._skip = state
+        self.go_to(place)
+
+
 class Cursor:
     """Takes exactly as many elements as asked for from a stage, and knows the state between any two of them."""
 
@@ -62,13 +127,19 @@ class Cursor:
         return 0 if self._block is None else self._block.size - self._offset
 
     def fill(self, want: int) -> bool:
-        """Make at least one element available; False at the end."""
+        """Make at least one element available; False at the end. Raises if the next position is a failure."""
         while self.available() == 0:
             if self._ended:
                 return False
             self._before = self.stage.state()
-            self._block = self.stage.next(want + self._skip)
-            self._offset = 0
+            self._block, self._offset = None, 0
+            try:
+                self._block = self.stage.next(want + self._skip)
+            except Exception:
+                if not self._skip:
+                    raise
+                self._skip -= 1
+                continue
             if self._block is None:
                 self._ended = True
                 return False
@@ -90,21 +161,24 @@ class Cursor:
         self._offset = min(start + count, self._block.size)
         return self._block.slice(start, self._offset)
 
-    def take(self, count: int, ask: int = 0) -> Block | None:
-        """The next `count` elements, fewer only at the end; None if there are none.
+    def take(self, count: int, ask: int = 0) -> Stretch | None:
+        """The next `count` positions, fewer only at the end; None if there are none.
 
         The stage is asked for `ask` at a time: asking for what is missing would make Blocks behind a filter ever
         smaller.
         """
         ask = max(ask, count)
-        if not self.fill(ask):
-            return None
-        parts = [self.take_available(count)]
-        got = parts[0].size
-        while got < count and self.fill(ask):
-            parts.append(self.take_available(count - got))
+        parts: list[Stretch] = []
+        got = 0
+        while got < count:
+            try:
+                if not self.fill(ask):
+                    break
+                parts.append(Stretch(self.take_available(count - got)))
+            except Exception as error:
+                parts.append(failure(error))
             got += parts[-1].size
-        return concat_blocks(parts)
+        return join(parts) if parts else None
 
     def state(self) -> State:
         if self.available():

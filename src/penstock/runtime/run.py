@@ -11,6 +11,7 @@ from typing import Any
 from penstock.block.block import Block
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.options import Options
+from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.executor import Executor
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import State

@@ -86,14 +86,17 @@ class Batch(Stage):
         return Block(block.structure, known, count, origin)
 
     def _next_one(self, want: int) -> Block | None:
-        try:
-            block = self._cursor.take(self._size, want * self._size)
-        except PenstockError as error:
-            annotate(error, Context(stage=self.label, where=self.where))
-            raise
-        if block is None or (block.size < self._size and self._drop_remainder):
+        group = self._cursor.take(self._size, want * self._size)
+        if group is None:
             return None
-        return self._stack(block)
+        if group.error is not None:
+            annotate(group.error, Context(stage=self.label, where=self.where, element=self._count))
+            self._count += 1
+            raise group.error
+        if group.size < self._size and self._drop_remainder:
+            return None
+        assert group.block is not None
+        return self._stack(group.block)
 
     def _stack(self, block: Block) -> Block:
         try:

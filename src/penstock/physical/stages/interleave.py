@@ -129,9 +129,9 @@ class Interleave(Stage):
 
     def _open_next(self) -> _Input | None:
         before = self._outer.state()
-        block = self._outer.take(1)
-        if block is None:
+        if not self._outer.fill(1):
             return None
+        block = self._outer.take_available(1)
         found = _Input(before, self._number, self._opened(block, self._number))
         self._number += 1
         return found
@@ -159,11 +159,11 @@ class Interleave(Stage):
             again = Cursor(self._build_outer())
             try:
                 again.restore(before)
-                block = again.take(1)
+                if not again.fill(1):
+                    continue
+                block = again.take_available(1)
             finally:
                 again.close()
-            if block is None:
-                continue
             cursor = self._opened(block, number)
             cursor.restore(inner)
             self._slots[turn] = _Input(before, number, cursor)

@@ -143,9 +143,9 @@ class Shuffle(Stage):
         ordered = self._numbers[order]
         self._rows = Rows(self._size)
         while number < pulled:
-            block = self._cursor.take(min(pulled - number, 4096))
-            if block is None:
+            if not self._cursor.fill(pulled - number):
                 break
+            block = self._cursor.take_available(pulled - number)
             low, high = np.searchsorted(ordered, [number, number + block.size])
             if high > low:
                 self._rows.put(order[low:high], block, ordered[low:high] - number)

@@ -1,0 +1,1 @@
+"""How padded, ragged and sparse batches, rebatch run."""

@@ -1,0 +1,227 @@
+"""How the steps of plan/ops.py, plan/combine.py and plan/storing.py run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from penstock.block.leaf import NESTED
+from penstock.errors import InvalidTypeError
+from penstock.keys import fold
+from penstock.options import Options
+from penstock.physical.executor import BatchTask
+from penstock.physical.lower import Lowering, lower, register
+from penstock.physical.stage import Stage
+from penstock.physical.stages.apply import Apply
+from penstock.physical.stages.batch import Batch, Unbatch
+from penstock.physical.stages.cached import Cached
+from penstock.physical.stages.combine import Enumerate, Sequence, Zip
+from penstock.physical.stages.cut import Shard, Skip, Take
+from penstock.physical.stages.interleave import Interleave
+from penstock.physical.stages.scan import Scan
+from penstock.physical.stages.shuffle import Shuffle
+from penstock.physical.transform import FilterTransform, MapTransform, Transform
+from penstock.plan import combine, ops
+from penstock.plan.node import AUTOTUNE, Node, UnaryNode
+from penstock.plan.scan import Scan as ScanNode
+from penstock.plan.storing import Cache
+
+_WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map stays with an input to its end
+_OPEN_EARLY = 2  # further inputs that a parallel interleave opens before their turn
+
+
+@register(ScanNode)
+def _scan(node: ScanNode, lowering: Lowering) -> Stage:
+    return Scan(node.source, node.label, node.where)
+
+
+def _transform(step: ops.Map | ops.Filter, options: Options) -> Transform:
+    vectorise = step.vectorise and options.experimental_optimization.map_vectorization
+    if isinstance(step, ops.Map):
+        return MapTransform(step.function, step.label, step.where, vectorise=vectorise)
+    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise)
+
+
+def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage:
+    transforms = [_transform(step, lowering.options) for step in steps]
+    parallel = getattr(steps[0], "num_parallel_calls", None)
+    if parallel is None:
+        return Apply(lower(node.input, lowering), transforms)
+    below = lowering.deeper()
+    ordered = lowering.ordered(steps[0].deterministic)
+    upstream = lower(node.input, below)
+    return lowering.executor.segment(upstream, transforms, parallelism=parallel, ordered=ordered, depth=lowering.depth)
+
+
+@register(ops.Map)
+@register(ops.Filter)
+def _single(node: Any, lowering: Lowering) -> Stage:
+    return _apply(node, (node,), lowering)
+
+
+@register(ops.FusedMap)
+def _fused(node: ops.FusedMap, lowering: Lowering) -> Stage:
+    return _apply(node, node.steps, lowering)
+
+
+@register(ops.MapAndBatch)
+def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
+    transforms = [_transform(step, lowering.options) for step in node.steps]
+    batch = BatchTask(node.batch.batch_size, node.batch.drop_remainder, node.batch.label, node.batch.where)
+    parallel = node.steps[0].num_parallel_calls
+    assert parallel is not None
+    return lowering.executor.segment(
+        lower(node.input, lowering.deeper()),
+        transforms,
+        parallelism=parallel,
+        ordered=lowering.ordered(node.steps[0].deterministic),
+        depth=lowering.depth,
+        batch=batch,
+    )
+
+
+@register(ops.Batch)
+def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
+    if node.num_parallel_calls is None:
+        upstream = lower(node.input, lowering)
+        return Batch(upstream, node.batch_size, node.label, node.where, drop_remainder=node.drop_remainder)
+    return lowering.executor.segment(
+        lower(node.input, lowering.deeper()),
+        (),
+        parallelism=node.num_parallel_calls,
+        ordered=lowering.ordered(node.deterministic),
+        depth=lowering.depth,
+        batch=BatchTask(node.batch_size, node.drop_remainder, node.label, node.where),
+    )
+
+
+@register(ops.Unbatch)
+def _unbatch(node: ops.Unbatch, lowering: Lowering) -> Stage:
+    return Unbatch(lower(node.input, lowering), node.label, node.where)
+
+
+@register(ops.Shuffle)
+def _shuffle(node: ops.Shuffle, lowering: Lowering) -> Stage:
+    key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
+    if node.reshuffle_each_iteration:
+        key = fold(key, lowering.epoch)
+    return Shuffle(lower(node.input, lowering), node.buffer_size, key, node.label, node.where)
+
+
+@register(ops.Repeat)
+def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
+    def build(index: int) -> Stage:
+        if node.count > 0:
+            epoch = lowering.epoch * node.count + index
+        else:
+            epoch = index if lowering.epoch == 0 else fold(lowering.epoch, index)
+        return lower(node.input, replace(lowering, epoch=epoch))
+
+    return Sequence(build, node.count, node.label, node.where)
+
+
+@register(combine.Concatenate)
+def _concatenate(node: combine.Concatenate, lowering: Lowering) -> Stage:
+    return Sequence(lambda index: lower(node.parts[index], lowering), len(node.parts), node.label, node.where)
+
+
+@register(combine.Zip)
+def _zip(node: combine.Zip, lowering: Lowering) -> Stage:
+    return Zip(tuple(lower(part, lowering) for part in node.parts), node.structure, node.label, node.where)
+
+
+@register(ops.Take)
+def _take(node: ops.Take, lowering: Lowering) -> Stage:
+    upstream = lower(node.input, lowering)
+    return upstream if node.count < 0 else Take(upstream, node.count, node.label, node.where)
+
+
+@register(ops.Skip)
+def _skip(node: ops.Skip, lowering: Lowering) -> Stage:
+    return Skip(lower(node.input, lowering), node.count, node.label, node.where)
+
+
+@register(ops.Shard)
+def _shard(node: ops.Shard, lowering: Lowering) -> Stage:
+    return Shard(lower(node.input, lowering), node.num_shards, node.index, node.label, node.where)
+
+
+@register(ops.Enumerate)
+def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Stage:
+    return Enumerate(lower(node.input, lowering), node.start, node.label, node.where)
+
+
+@register(ops.Prefetch)
+def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
+    if node.buffer_size == 0:
+        return lower(node.input, lowering)
+    return lowering.executor.ahead(
+        lower(node.input, lowering.deeper()),
+        max_elements=node.buffer_size,
+        label=node.label,
+        where=node.where,
+        depth=lowering.depth,
+    )
+
+
+@register(Cache)
+def _cache(node: Cache, lowering: Lowering) -> Stage:
+    # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to fill it
+    upstream = lower(node.input, replace(lowering, epoch=0))
+    return Cached(upstream, node.store, node.label, node.where)
+
+
+@register(ops.FlatMap)
+def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
+    return Interleave(
+        lambda: lower(node.input, lowering),
+        _opener(node, lowering),
+        1,
+        _WHOLE_INPUT,
+        node.label,
+        node.where,
+    )
+
+
+@register(ops.Interleave)
+def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
+    parallel = node.num_parallel_calls is not None
+    open_input = _opener(node, lowering.deeper() if parallel else lowering)
+    if parallel:
+        inner = open_input
+
+        def open_input(element: Any, number: int) -> Stage:
+            stage = inner(element, number)
+            return lowering.executor.ahead(
+                stage,
+                max_elements=AUTOTUNE,
+                label=f"{node.label} input",
+                where=node.where,
+                depth=lowering.depth,
+                share=node.cycle_length + _OPEN_EARLY,
+            )
+
+    return Interleave(
+        lambda: lower(node.input, lowering.deeper()),
+        open_input,
+        node.cycle_length,
+        node.block_length,
+        node.label,
+        node.where,
+        ahead=_OPEN_EARLY if parallel else 0,
+    )
+
+
+def _opener(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Callable[[Any, int], Stage]:
+    def open_input(element: Any, number: int) -> Stage:
+        dataset = node.function(*element) if type(element) is tuple else node.function(element)
+        plan = getattr(dataset, NESTED, None)
+        if not isinstance(plan, Node):
+            message = f"The function of {node.name} must return a Dataset, got {type(dataset).__name__}."
+            raise InvalidTypeError(message, hint="Wrap values with Dataset.from_tensors or from_tensor_slices.")
+        epoch = fold(lowering.epoch, number) if number else lowering.epoch
+        below = replace(lowering, epoch=epoch)
+        return lower(lowering.optimise(plan, lowering.options), below)
+
+    return open_input

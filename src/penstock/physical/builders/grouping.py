@@ -1,0 +1,1 @@
+"""How windows, groups and buckets run."""

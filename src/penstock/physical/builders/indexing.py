@@ -1,0 +1,1 @@
+"""How random access, global shuffles, provenance run."""

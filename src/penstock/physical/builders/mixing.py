@@ -1,0 +1,1 @@
+"""How several data sets mixed into one run."""

@@ -1,0 +1,1 @@
+"""How sequences packed into rows, batches by tokens run."""

@@ -1,0 +1,1 @@
+"""How steps that carry a state from element to element run."""

@@ -1,0 +1,1 @@
+"""Steps: padded, ragged and sparse batches, rebatch."""

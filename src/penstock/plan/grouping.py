@@ -1,0 +1,1 @@
+"""Steps: windows, groups and buckets."""

@@ -1,0 +1,1 @@
+"""Steps: random access, global shuffles, provenance."""

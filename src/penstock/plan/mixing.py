@@ -1,0 +1,1 @@
+"""Steps: several data sets mixed into one."""

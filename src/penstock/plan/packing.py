@@ -1,0 +1,1 @@
+"""Steps: sequences packed into rows, batches by tokens."""

@@ -1,0 +1,1 @@
+"""Steps: steps that carry a state from element to element."""

@@ -1,0 +1,7 @@
+"""Reference and generated steps: sequences packed into rows, batches by tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+STEPS: list[Any] = []
