@@ -7,6 +7,7 @@ import pytest
 import penstock as ps
 from penstock.catalog.counted import counted
 from penstock.errors import DataLossError
+from penstock.testing import resumed
 
 
 def threes(count):
@@ -34,4 +35,4 @@ def test_a_pass_continues_where_it_stopped(taken):
     iterator = iter(ds)
     for _ in range(taken):
         next(iterator)
-    assert [int(x) for x in ds.iterator(state=iterator.state())] == [0, 3, 6][taken:]
+    assert [int(x) for x in resumed(ds, iterator.state_dict())] == [0, 3, 6][taken:]

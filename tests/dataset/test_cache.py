@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.testing import assert_resumes_everywhere
+from penstock.testing import assert_resumes_exactly, resumed
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ def test_a_pass_continued_in_the_middle_keeps_nothing_and_is_right(counted):
     with ds.iterator(executor="inline") as elements:
         for _ in range(4):
             next(elements)
-        state = elements.state()
+        state = elements.state_dict()
     rest = ps.Dataset.range(10).map(function).cache()
-    assert [int(x[0]) for x in rest.iterator(state=state, executor="inline")] == list(range(4, 10))
+    assert [int(x[0]) for x in resumed(rest, state, "inline")] == list(range(4, 10))
     calls.clear()
     assert [int(x[0]) for x in rest] == list(range(10))
     assert list(calls) == list(range(10))
@@ -126,15 +126,15 @@ def test_a_state_taken_before_the_cache_was_full_serves_after():
     ds = ps.Dataset.range(10).map(lambda x: x + 1).cache().batch(3)
     with ds.iterator() as elements:
         next(elements)
-        state = elements.state()
+        state = elements.state_dict()
     list(ds)
-    assert [b.tolist() for b in ds.iterator(state=state)] == [[4, 5, 6], [7, 8, 9], [10]]
+    assert [b.tolist() for b in resumed(ds, state)] == [[4, 5, 6], [7, 8, 9], [10]]
 
 
 def test_a_full_cache_resumes_at_every_step():
     ds = ps.Dataset.range(12).shuffle(5).cache().repeat(2).batch(5)
     list(ds)
-    assert_resumes_everywhere(ds, across=False)
+    assert_resumes_exactly(ds, across=False)
 
 
 def test_passes_that_fill_at_the_same_time_agree():

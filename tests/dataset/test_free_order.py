@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.testing import assert_resumes_everywhere
+from penstock.testing import assert_resumes_exactly, resumed
 
 
 def plain(x):
@@ -34,12 +34,12 @@ MAPPED = {
 
 @pytest.mark.parametrize("name", MAPPED)
 def test_every_element_comes_exactly_once_over_a_resume(name):
-    assert_resumes_everywhere(MAPPED[name](), across=False, ordered=False)
+    assert_resumes_exactly(MAPPED[name](), across=False, ordered=False)
 
 
 @pytest.mark.parametrize("name", ["mapped per element", "filtered"])
 def test_elements_behind_a_shuffle_come_exactly_once_over_a_resume(name):
-    assert_resumes_everywhere(MAPPED[name]().shuffle(8), across=False, ordered=False)
+    assert_resumes_exactly(MAPPED[name]().shuffle(8), across=False, ordered=False)
 
 
 def test_later_elements_overtake_a_slow_one_and_none_is_lost():
@@ -74,9 +74,9 @@ def test_a_resume_after_overtaking_gives_the_slow_one_once(step):
             given.append(next(elements))
             if len(given) == 30:
                 gate.set()
-        state = json.loads(json.dumps(elements.state()))
+        state = json.loads(json.dumps(elements.state_dict()))
         gate.set()
-    rest = list(ds.iterator(state=state))
+    rest = list(resumed(ds, state))
     assert numbers(given + rest) == Counter(range(60))
 
 
@@ -87,6 +87,6 @@ def test_batches_in_free_order_hold_every_element_once_over_a_resume(step):
     with ds.iterator() as elements:
         for _ in range(step):
             given.append(next(elements))
-        state = elements.state()
-    rest = list(ds.iterator(state=state))
+        state = elements.state_dict()
+    rest = list(resumed(ds, state))
     assert numbers(given + rest) == Counter(int(branching(x)) for x in range(50))

@@ -159,4 +159,4 @@ def test_a_shuffle_s_checkpoint_holds_no_elements():
     ds = ps.Dataset.range(10**6).shuffle(10_000)
     with ds.iterator() as elements:
         next(elements)
-        assert len(repr(elements.state())) < 2000
+        assert len(repr(elements.state_dict())) < 2000

@@ -37,8 +37,8 @@ def test_a_block_that_fails_runs_per_element_and_says_so():
     assert vectoriser.run(good, None) is not None
     assert vectoriser.run(bad, None) is None
     outcome = MapTransform(lambda x, y: x + y, "add", "here", vectorise=True).run(bad, 0)
-    assert isinstance(outcome.error, ValueError)
-    assert "broadcast" in str(outcome.error)
+    assert isinstance(outcome.failures[0][1], ValueError)
+    assert "broadcast" in str(outcome.failures[0][1])
 
 
 def test_switched_off_it_is_never_used():

@@ -10,6 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.plan.fingerprint import fingerprint
+from penstock.testing import resumed
 
 SCRIPT = """
 import numpy as np
@@ -176,8 +177,8 @@ def test_a_function_that_changes_what_it_closes_over_keeps_its_states():
 
     with build().iterator() as elements:
         next(elements)
-        state = elements.state()
-    assert [int(x) for x in build().iterator(state=state)] == [1, 2, 3, 4, 5]
+        state = elements.state_dict()
+    assert [int(x) for x in resumed(build(), state)] == [1, 2, 3, 4, 5]
 
 
 def test_a_long_list_in_a_closure_is_digested_in_part():

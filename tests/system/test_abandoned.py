@@ -248,3 +248,20 @@ def test_buffers_are_bounded_while_nobody_reads():
         assert stage._changed.wait_for(lambda: not stage._busy and not stage.runnable(), SECONDS)
     assert len(made) < 400
     iterator.close()
+
+
+def test_a_failure_kept_in_a_buffer_does_not_keep_the_iterator():
+    """Its traceback holds the frames it was raised in, which must not lead back to the iterator."""
+
+    def fails(x):
+        if x == 7:
+            raise ValueError("mine")
+        return x
+
+    for ds in (ps.Dataset.range(20).map(fails), ps.Dataset.range(20).map(fails, 2).prefetch(2)):
+        iterator = iter(ds.shuffle(19))
+        next(iterator)
+        alive = weakref.ref(iterator)
+        del iterator
+        gc.collect()
+        assert alive() is None

@@ -90,7 +90,7 @@ def per_element(function, block):
     """The function called on each element; None where one raises."""
     transform = MapTransform(function, "plain", None, vectorise=False)
     outcome = transform.run(block, 0)
-    return None if outcome.error is not None else outcome.block
+    return None if outcome.failures else outcome.block
 
 
 def assert_equal_by_block(function, block):

@@ -127,12 +127,14 @@ class Builder:
         return self._size
 
     def add(self, element: Any) -> None:
-        if self._structure is None:
-            leaves, self._structure = flatten(element)
+        structure = self._structure
+        if structure is None:
+            leaves, structure = flatten(element)
         else:
-            leaves = self._structure.flatten(element)
+            leaves = structure.flatten(element)
         del element  # so that `settle` sees who else holds the arrays
         settle(leaves)
+        self._structure = structure
         if self._leaves is None:
             self._leaves = [[leaf] for leaf in leaves]
         else:
@@ -140,11 +142,12 @@ class Builder:
                 column.append(leaf)
         self._size += 1
 
-    def truncate(self, size: int) -> None:
-        """Keep the first `size` elements only."""
-        for leaves in self._leaves or ():
-            del leaves[size:]
-        self._size = size
+    def chosen(self, rows: Sequence[int]) -> Builder:
+        """Another builder, of these elements only."""
+        found = Builder(self._structure)
+        found._leaves = [[leaves[row] for row in rows] for leaves in self._leaves or ()]
+        found._size = len(rows)
+        return found
 
     def build(self, origin: Origin | None = None) -> Block:
         if self._structure is None or self._leaves is None:

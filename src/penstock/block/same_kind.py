@@ -9,7 +9,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.origin import Origin
-from penstock.errors import Context, InvalidTypeError
+from penstock.errors import InvalidTypeError
 
 
 class SameKind:
@@ -23,21 +23,31 @@ class SameKind:
         self._lock = threading.Lock()
         self._expected: str | None = None
 
-    def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, InvalidTypeError | None]:
-        """The elements before the first of another kind, and the error for that one, its row in `context.element`."""
-        error: InvalidTypeError | None = None
-        while len(builder):
+    def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
+        """The elements of one kind, and (row, error) for each of another."""
+        try:
+            block = builder.build(origin)
+            self._check(block)
+        except InvalidTypeError:
+            return self._sorted_out(builder, origin)
+        return block, []
+
+    def _sorted_out(
+        self, builder: Builder, origin: Origin | None
+    ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
+        """Each element on its own: the first that is of the kind so far is what the others have to agree with."""
+        failures: list[tuple[int, InvalidTypeError]] = []
+        kept: list[int] = []
+        for row in range(len(builder)):
             try:
-                block = builder.build(origin)
-                self._check(block)
-            except InvalidTypeError as raised:
-                error = raised
-                rows = raised.context.element or 0
-                builder.truncate(rows)
-                origin = None if origin is None else origin.slice(0, rows)
+                self._check(builder.chosen([*kept[:1], row]).build())
+            except InvalidTypeError as error:
+                failures.append((row, error.with_traceback(None)))
             else:
-                return block, error
-        return None, error
+                kept.append(row)
+        if not kept:
+            return None, failures
+        return builder.chosen(kept).build(None if origin is None else origin.take(np.array(kept))), failures
 
     def _check(self, block: Block) -> None:
         found = block.structure.describe([_kind(column) for column in block.columns])
@@ -50,7 +60,7 @@ class SameKind:
         if found != expected:
             message = f"{self._what} changed: before it was {expected}, now it is {found}."
             hint = "Every element has the same nest, dtypes and ranks; np.float32(value) converts."
-            raise InvalidTypeError(message, hint=hint, context=Context(element=0))
+            raise InvalidTypeError(message, hint=hint)
 
 
 def _kind(column: Column) -> str:

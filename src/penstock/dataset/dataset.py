@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from penstock.block.spec import spec_of
@@ -20,8 +19,8 @@ from penstock.options import Options
 from penstock.plan.explain import cardinality_text
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.profiler.explanation import explanation
-from penstock.runtime.instrument import Instrument
-from penstock.runtime.run import Iterator
+from penstock.runtime.instrument import Instrument, Silent
+from penstock.runtime.run import Iterator, Settings
 
 
 class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing, Packing):
@@ -48,11 +47,11 @@ class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing,
         options._freeze()
         found._plan = plan
         found._options = options
-        found._epochs = itertools.count()
+        found._next_epoch = 0
         found._found_spec = None
         return found
 
-    _epochs: itertools.count[int]
+    _next_epoch: int
     _found_spec: Any
 
     @property
@@ -64,29 +63,31 @@ class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing,
         return self.iterator()
 
     def iterator(
-        self,
-        *,
-        state: Any = None,
-        epoch: int | None = None,
-        executor: str = "thread",
-        instrument: Instrument | None = None,
+        self, *, epoch: int | None = None, executor: str = "thread", instrument: Instrument | None = None
     ) -> Iterator:
         """One pass, as `iter(ds)` starts it, with a say in how.
 
-        `state` continues where `Iterator.state()` was taken. `epoch` names the pass that shuffles see; by default it
-        counts the passes of this object from 0. `executor` is "thread", or "inline" to run everything in the calling
-        thread, for debugging. `instrument` is told what the workers do.
+        `epoch` names the pass that shuffles see; by default it counts the passes of this object from 0. `executor` is
+        "thread", or "inline" to run everything in the calling thread, for debugging. `instrument` is told what the
+        workers do.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(4).shuffle(4)
         >>> list(ds.iterator(epoch=3)) == list(ds.iterator(epoch=3, executor="inline"))
         True
-
-        Raises FailedPreconditionError for the state of another data set.
         """
+        settings = Settings(executor, instrument or Silent(), dataset=_inner)
+        return self._pass(epoch, settings)
+
+    def _pass(self, epoch: int | None, settings: Settings) -> Iterator:
         if epoch is None:
-            epoch = next(self._epochs) if state is None else 0
-        return Iterator(self._plan, self._options, epoch, state=state, executor=executor, instrument=instrument)
+            epoch = self._next_epoch
+            self._next_epoch += 1
+        return Iterator(self._plan, self._options, epoch, settings, self._continued)
+
+    def _continued(self, epoch: int) -> None:
+        """A pass goes on in `epoch`: the pass after it is the next epoch, as in the run that saved it."""
+        self._next_epoch = epoch + 1
 
     def as_numpy_iterator(self) -> Iterator:
         """A pass over the elements as numpy values that cannot be written to, as tf.data's gives them.
@@ -95,7 +96,7 @@ class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing,
         >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
         False
         """
-        return Iterator(self._plan, self._options, next(self._epochs), read_only=True)
+        return self._pass(None, Settings(read_only=True, dataset=_inner))
 
     @property
     def element_spec(self) -> Any:
@@ -167,3 +168,8 @@ class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing,
         spec = self._plan.spec
         known = "decided by its functions" if spec is None else repr(spec)
         return f"<Dataset {self._plan.label}: {known}, {cardinality_text(self.cardinality())} elements>"
+
+
+def _inner(plan: Node) -> Dataset:
+    """A data set that is an element of another."""
+    return Dataset._of(plan, Options())

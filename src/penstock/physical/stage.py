@@ -56,10 +56,10 @@ class StretchStage(Stage):
     (`go_to`).
     """
 
-    _pending: Stretch | None = None
-    _at = 0  # the position of `_pending` that comes next
-    _before: State = None  # the place that makes `_pending`
-    _skip = 0  # positions that an earlier run had given already
+    _stretch: Stretch | None = None  # made and not given yet
+    _stretch_at = 0  # positions of it that were given
+    _stretch_before: State = None  # the place that makes `_stretch`
+    _stretch_skip = 0  # positions that an earlier run had given already
 
     @abstractmethod
     def make(self, want: int) -> Stretch | None:
@@ -74,40 +74,38 @@ class StretchStage(Stage):
         """Restore a place."""
 
     def next(self, want: int) -> Block | None:
-        while self._pending is None:
+        while self._stretch is None:
             before = self.place()
             try:
-                made = self.make(want + self._skip)
+                made = self.make(want + self._stretch_skip)
             except Exception as error:
-                if not self._skip:
+                if not self._stretch_skip:
                     raise
                 made = failure(error)
             if made is None:
                 return None
-            at = min(self._skip, made.size)
+            at = min(self._stretch_skip, made.size)
             if not at and not made.failures:
                 if made.block is not None:
                     return made.block
                 continue
-            self._skip -= at
+            self._stretch_skip -= at
             if at < made.size:
-                self._pending, self._at, self._before = made, at, before
-        piece = next(self._pending.pieces(self._at))
-        self._at += piece.size if isinstance(piece, Block) else 1
-        if self._at == self._pending.size:
-            self._pending = None
+                self._stretch, self._stretch_at, self._stretch_before = made.slice(at, made.size), at, before
+        piece = next(self._stretch.pieces())
+        given = piece.size if isinstance(piece, Block) else 1
+        self._stretch_at += given
+        # a failure that was raised is let go of: its traceback leads back here
+        self._stretch = self._stretch.slice(given, self._stretch.size) if given < self._stretch.size else None
         if isinstance(piece, Block):
             return piece
-        try:
-            raise piece
-        finally:
-            del piece
+        raise piece
 
     def state(self) -> State:
-        return [self.place(), self._skip] if self._pending is None else [self._before, self._at]
+        return [self.place(), self._stretch_skip] if self._stretch is None else [self._stretch_before, self._stretch_at]
 
     def restore(self, state: State) -> None:
-        place, self._skip = state
+        place, self._stretch_skip = state
         self.go_to(place)
 
 

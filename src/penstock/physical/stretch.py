@@ -28,14 +28,13 @@ class Stretch:
         """The first failure."""
         return self.failures[0][1] if self.failures else None
 
-    def pieces(self, start: int = 0) -> Iterator[Block | Exception]:
-        """Elements and failures from position `start` on, in order; neighbouring elements as one Block."""
+    def pieces(self) -> Iterator[Block | Exception]:
+        """Elements and failures in order; neighbouring elements as one Block."""
         at = row = 0
         for position, error in [*self.failures, (self.size, None)]:
-            first = max(start - at, 0)
-            if self.block is not None and first < position - at:
-                yield self.block.slice(row + first, row + position - at)
-            if error is not None and position >= start:
+            if self.block is not None and position > at:
+                yield self.block.slice(row, row + position - at)
+            if error is not None:
                 yield error
             row += position - at
             at = position + 1
@@ -63,5 +62,5 @@ def join(parts: Sequence[Stretch]) -> Stretch:
 
 
 def failure(error: Exception) -> Stretch:
-    """One position, which failed."""
+    """One position, which failed: the caller has just caught the error."""
     return Stretch(None, ((0, error),))

@@ -12,17 +12,19 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import DenseColumn
 from penstock.block.same_kind import SameKind
-from penstock.errors import Context, InvalidTypeError, annotate
+from penstock.errors import Context, InvalidTypeError, as_failure
+from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.graph import Allocate
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a Block became: the elements before the first error in their order, and that error."""
+    """What a Block became: the elements left, the rows they come from (None: all), and (row, error) of the failed."""
 
     block: Block | None
-    error: BaseException | None = None
+    rows: np.ndarray | None = None
+    failures: Sequence[tuple[int, Exception]] = ()
 
 
 class Transform(ABC):
@@ -45,19 +47,28 @@ class Transform(ABC):
 
 def run_all(
     transforms: Sequence[Transform], block: Block, first: int, allocate: Callable[[int], Allocate] | None = None
-) -> Outcome:
-    """One transform after the other; the error that comes first in element order wins."""
-    error: BaseException | None = None
-    for i, transform in enumerate(transforms):
-        last = i == len(transforms) - 1
+) -> Stretch:
+    """One transform after the other. A failure keeps its place among the elements around it."""
+    size = block.size
+    failures: list[tuple[int, Exception]] = []  # each in front of a row of the Block as it is by now
+    for transform in transforms:
+        last = transform is transforms[-1] and block.size == size  # else the memory offered has too many rows
         outcome = transform.run(block, first, allocate if last else None)
-        error = outcome.error or error  # a later step works on the elements before an earlier step's error
+        if outcome.failures:
+            failures = sorted([*failures, *outcome.failures], key=_place)
         if outcome.block is None:
-            return Outcome(None, error)
-        if outcome.block.size < block.size:
-            first = -1  # a filter has broken the count
+            return Stretch(None, tuple((i, error) for i, (_, error) in enumerate(failures)))
+        if outcome.rows is not None:
+            first = -1  # the count is broken
+            if failures:
+                places = np.searchsorted(outcome.rows, [row for row, _ in failures]).tolist()
+                failures = [(row, error) for row, (_, error) in zip(places, failures, strict=True)]
         block = outcome.block
-    return Outcome(block, error)
+    return Stretch(block, tuple((row + i, error) for i, (row, error) in enumerate(failures)))
+
+
+def _place(failed: tuple[int, Exception]) -> int:
+    return failed[0]
 
 
 class MapTransform(Transform):
@@ -81,26 +92,30 @@ class MapTransform(Transform):
         function = self.function
         unpacks = block.structure.unpacks
         builder = Builder()
-        row = 0
-        error: Exception | None = None
-        try:
-            for element in block.elements():
-                if unpacks:
-                    builder.add(function(*element))
-                else:
-                    builder.add(function(element))
-                row += 1
-        except Exception as raised:
-            annotate(raised, self.context(block, row, first))
-            error = raised
+        failures: list[tuple[int, Exception]] = []
+        row = -1
+        for row, element in enumerate(block.elements()):
+            try:
+                builder.add(function(*element) if unpacks else function(element))
+            except Exception as raised:
+                failures.append((row, as_failure(raised, self.context(block, row, first))))
+        del element
+        rows: np.ndarray | None = None
+        origin = block.origin
+        if failures:
+            rows = np.delete(np.arange(block.size), [row for row, _ in failures])
+            origin = None if origin is None or not len(rows) else origin.take(rows)
         if not len(builder):
-            return Outcome(None, error)
-        origin = block.origin if row == block.size or block.origin is None else block.origin.slice(0, row)
+            return Outcome(None, rows, failures)
         built, mixed = self._same_kind.build(builder, origin)
-        if mixed is not None:
-            mixed.context = self.context(block, mixed.context.element or 0, first)
-            error = mixed
-        return Outcome(built, error)
+        if mixed:
+            rows = np.arange(block.size) if rows is None else rows
+            for at, error in mixed:
+                error.context = self.context(block, int(rows[at]), first)
+                failures.append((int(rows[at]), error))
+            rows = np.delete(rows, [at for at, _ in mixed])
+            failures.sort(key=_place)
+        return Outcome(built, rows, failures)
 
 
 class FilterTransform(Transform):
@@ -113,13 +128,14 @@ class FilterTransform(Transform):
         self.vectoriser = Vectoriser(predicate) if vectorise else None
 
     def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
-        mask, error = self._vectorised(block), None
+        failures: Sequence[tuple[int, Exception]] = ()
+        mask = self._vectorised(block)
         if mask is None:
-            mask, error = self._per_element(block, first)
+            mask, failures = self._per_element(block, first)
         kept = np.flatnonzero(mask)
         if len(kept) == block.size:
-            return Outcome(block, error)
-        return Outcome(block.take(kept) if len(kept) else None, error)
+            return Outcome(block)
+        return Outcome(block.take(kept) if len(kept) else None, kept, failures)
 
     def _vectorised(self, block: Block) -> np.ndarray | None:
         if self.vectoriser is None:
@@ -132,22 +148,18 @@ class FilterTransform(Transform):
             return column.array
         return None
 
-    def _per_element(self, block: Block, first: int) -> tuple[np.ndarray, Exception | None]:
+    def _per_element(self, block: Block, first: int) -> tuple[np.ndarray, Sequence[tuple[int, Exception]]]:
         predicate = self.function
         unpacks = block.structure.unpacks
         mask = np.zeros(block.size, bool)
-        row = 0
-        try:
-            for element in block.elements():
+        failures: list[tuple[int, Exception]] = []
+        for row, element in enumerate(block.elements()):
+            try:
                 verdict = predicate(*element) if unpacks else predicate(element)
-                if not isinstance(verdict, (bool, np.bool_)):
-                    verdict = _truth(verdict)
-                mask[row] = verdict
-                row += 1
-        except Exception as raised:
-            annotate(raised, self.context(block, row, first))
-            return mask, raised
-        return mask, None
+                mask[row] = verdict if isinstance(verdict, (bool, np.bool_)) else _truth(verdict)
+            except Exception as raised:
+                failures.append((row, as_failure(raised, self.context(block, row, first))))
+        return mask, failures
 
 
 def _truth(verdict: Any) -> bool:

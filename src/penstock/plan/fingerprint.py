@@ -15,15 +15,27 @@ import numpy as np
 from penstock.plan.node import Node, parameters
 
 
-def fingerprint(plan: Node) -> str:
-    """32 hexadecimal digits that change when the plan does anything else.
+def fingerprint(plan: Node, *settings: Any) -> str:
+    """32 hexadecimal digits that change when the plan, under these settings, does anything else.
 
     Functions count by their bytecode, constants, defaults and closures; of long lists and dicts the first items count;
     functions they call, and the contents of files and arrays, do not.
     """
     digest = _Digest()
     _add(digest, plan)
+    for setting in settings:
+        _add(digest, setting)
     return digest.hash.hexdigest()
+
+
+def steps(plan: Node) -> list[list[str]]:
+    """Label and digest of every step by itself, the source first: what tells two plans apart in words."""
+    found = []
+    for node in plan.walk():
+        digest = _Digest()
+        _add_parameters(digest, node)
+        found.append([node.label[:80], digest.hash.hexdigest()[:8]])
+    return found[::-1]
 
 
 _MOST_ITEMS = 1000  # of a container a function closes over: it is digested for every pass
@@ -51,11 +63,7 @@ def _add(digest: _Digest, value: Any) -> None:
 
 def _add_value(digest: _Digest, value: Any) -> None:
     if isinstance(value, Node):
-        digest.update(type(value).__name__.encode())
-        for name, parameter in parameters(value).items():
-            if name != "store":
-                digest.update(name.encode())
-                _add(digest, parameter)
+        _add_parameters(digest, value)
         for below in value.inputs:
             _add(digest, below)
     elif isinstance(value, FunctionType):
@@ -92,6 +100,14 @@ def _add_value(digest: _Digest, value: Any) -> None:
         call = vars(type(value)).get("__call__")
         if isinstance(call, FunctionType):
             _add(digest, call)
+
+
+def _add_parameters(digest: _Digest, node: Node) -> None:
+    digest.update(type(node).__name__.encode())
+    for name, parameter in parameters(node).items():
+        if name != "store":
+            digest.update(name.encode())
+            _add(digest, parameter)
 
 
 def _name_of(value: Any) -> str:

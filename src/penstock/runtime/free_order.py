@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block
 from penstock.physical.stage import Stage, State
+from penstock.physical.stretch import Stretch, failure, join
 
 Ranges = list[tuple[int, int]]  # (first, count) of elements
 
@@ -80,47 +81,75 @@ class FreeOrder(Stage):
         self._upstream = upstream
         self._excluded: Ranges = []
         self._first: Ranges = []
-        self._count = 0  # upstream elements pulled
+        self._count = 0  # upstream positions pulled
         self._start: State = None  # upstream state where the ranges count from, while `_held` is needed
-        self._held: Block | None = None
+        self._held: Stretch | None = None  # what was pulled to reach the ranges that come first
 
     def next(self, want: int) -> Block | None:
-        if self._first:
-            return self._front(want)
-        if self._held is not None:
-            rest = self._kept(self._held, 0)
+        while self._first:
+            if self._held is None:
+                self._hold(max(first + count for first, count in self._first))
+            start, count = self._first[0]
+            self._first[:1] = []
+            if start < self._held_size():
+                return self._give(start, start + min(want, count), start + count)
+        while self._held is not None:
+            gaps = [*sorted(self._excluded), (self._held_size(), 0)]
+            start = 0
+            while gaps and gaps[0][0] <= start:
+                first, count = gaps.pop(0)
+                start = max(start, first + count)
+            if start < self._held_size():
+                return self._give(start, min(start + want, gaps[0][0]))
             self._held = self._start = None
-            if rest is not None:
-                return rest
-        while (block := self._upstream.next(want)) is not None:
+        return self._next_kept(want)
+
+    def _held_size(self) -> int:
+        return 0 if self._held is None else self._held.size
+
+    def _give(self, start: int, stop: int, until: int = 0) -> Block:
+        """The first piece of the held positions `start` to `stop`; what is left up to `until` stays first."""
+        assert self._held is not None
+        piece = next(self._held.slice(start, stop).pieces())
+        given = piece.size if isinstance(piece, Block) else 1
+        if start + given < until:
+            self._first.insert(0, (start + given, until - start - given))
+        self._excluded = sorted([*self._excluded, (start, given)])
+        if isinstance(piece, Block):
+            return piece
+        raise piece
+
+    def _hold(self, count: int) -> None:
+        self._start = self._upstream.state()
+        parts: list[Stretch] = []
+        while self._count < count:
+            try:
+                block = self._upstream.next(count - self._count)
+                if block is None:
+                    break
+                parts.append(Stretch(block))
+            except Exception as error:
+                parts.append(failure(error))
+            self._count += parts[-1].size
+        self._held = join(parts) if parts else Stretch(None)
+
+    def _next_kept(self, want: int) -> Block | None:
+        while True:
             first = self._count
+            try:
+                block = self._upstream.next(want)
+            except Exception:
+                self._count += 1
+                if any(start <= first < start + count for start, count in self._excluded):
+                    self._forget()
+                    continue
+                raise
+            if block is None:
+                return None
             self._count += block.size
             kept = self._kept(block, first)
             if kept is not None:
                 return kept
-        return None
-
-    def _front(self, want: int) -> Block | None:
-        """The next of the elements that come first."""
-        if self._held is None:
-            self._hold(max(first + count for first, count in self._first))
-        assert self._held is not None
-        first, count = self._first[0]
-        given = min(want, count)
-        self._first[:1] = [(first + given, count - given)] if given < count else []
-        self._excluded = sorted([*self._excluded, (first, given)])
-        return self._held.slice(first, first + given)
-
-    def _hold(self, count: int) -> None:
-        self._start = self._upstream.state()
-        parts = []
-        while self._count < count:
-            block = self._upstream.next(count - self._count)
-            if block is None:
-                break
-            parts.append(block)
-            self._count += block.size
-        self._held = concat_blocks(parts)
 
     def _kept(self, block: Block, first: int) -> Block | None:
         if not self._excluded:
@@ -128,12 +157,15 @@ class FreeOrder(Stage):
         mask = np.ones(block.size, bool)
         for start, count in self._excluded:
             mask[max(start - first, 0) : max(start + count - first, 0)] = False
-        if self._held is not block:
-            self._excluded = [(start, count) for start, count in self._excluded if start + count > self._count]
+        self._forget()
         rows = np.flatnonzero(mask)
         if len(rows) == block.size:
             return block
         return block.take(rows) if len(rows) else None
+
+    def _forget(self) -> None:
+        """Drop ranges that lie behind."""
+        self._excluded = [(start, count) for start, count in self._excluded if start + count > self._count]
 
     def state(self) -> State:
         if self._held is not None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import operator
 import time
 import weakref
+from collections.abc import Callable, Generator
 from collections.abc import Iterator as AbstractIterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.block.block import Block
-from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
 from penstock.options import Options
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.executor import Executor
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import State
-from penstock.plan.fingerprint import fingerprint
+from penstock.physical.stage import Stage, State
+from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
 from penstock.runtime.executors.inline import InlineExecutor
@@ -26,26 +28,67 @@ from penstock.runtime.pace import Pace
 from penstock.runtime.scheduler import Scope, scheduler
 
 EXECUTORS = ("thread", "inline")
-_STATE_VERSION = 1
+_STATE_VERSION = 2
 
 
 class Run:
     """The stages of one pass and the scope that owns their workers."""
 
-    def __init__(self, plan: Node, options: Options, epoch: int, executor: str, instrument: Instrument) -> None:
-        if executor not in EXECUTORS:
-            message = f"executor must be one of {', '.join(map(repr, EXECUTORS))}, got {executor!r}."
-            raise InvalidArgumentError(message)
+    def __init__(self, plan: Node, options: Options, epoch: int, settings: Settings) -> None:
         self.scope = Scope(scheduler())
         made: Executor
-        if executor == "inline":
+        if settings.executor == "inline":
             made = InlineExecutor()
         else:
-            made = ThreadExecutor(scheduler(), self.scope, instrument)
-        self.root = lower(plan, Lowering(options, made, epoch, optimise=optimise))
+            made = ThreadExecutor(scheduler(), self.scope, settings.instrument)
+        lowering = Lowering(options, made, epoch, optimise=optimise, dataset=settings.dataset)
+        self.root = lower(plan, lowering)
+        self._pulls = _pulls(self.root)
+        next(self._pulls)
+
+    def pull(self, want: int) -> Block | Exception | None:
+        """The next Block, failure, or None at the end."""
+        return self._pulls.send(want)
 
     def close(self) -> None:
         self.scope.close(self.root.close)
+
+
+def _pulls(root: Stage) -> Generator[Block | Exception | None, int, None]:
+    """What the stages give, called from frames that do not lead back to the consumer.
+
+    A stage may keep a failure for later (a shuffle's buffer), and with it its traceback, whose frames hold those that
+    called them. If the consumer's iterator were among these, it could never be collected. A generator's frame has no
+    caller while it waits.
+    """
+    want = yield None
+    while True:
+        want = yield _pulled(root, want)
+
+
+def _pulled(root: Stage, want: int) -> Block | Exception | None:
+    try:
+        return root.next(want)
+    except Exception as error:
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a pass runs, beside its plan and options.
+
+    `dataset` makes a data set of a plan, for elements that are data sets. `read_only` arrays cannot be written to.
+    """
+
+    executor: str = "thread"
+    instrument: Instrument = field(default_factory=Silent)
+    read_only: bool = False
+    dataset: Callable[[Node], Any] = lambda plan: plan
+
+    def __post_init__(self) -> None:
+        if self.executor not in EXECUTORS:
+            message = f"executor must be one of {', '.join(map(repr, EXECUTORS))}, got {self.executor!r}."
+            raise InvalidArgumentError(message)
 
 
 _NOTHING: AbstractIterator[Any] = iter(())
@@ -54,16 +97,21 @@ _NOTHING: AbstractIterator[Any] = iter(())
 class Iterator:
     """One pass over a data set.
 
-    Leaving it (the end, an error, `close`, a `with` block, or no reference left) ends its workers. It is used by one
-    thread at a time. `state()` may be asked for between any two elements.
+    An element that fails raises in its place, and the next call gives the element behind it. Leaving the iterator (the
+    end, `close`, a `with` block, or no reference left) ends its workers. It is used by one thread at a time.
+
+    `state_dict()` may be asked for between any two elements, and `load_state_dict` goes on from there, in this process
+    or another, on any executor, with the same elements.
 
     >>> import penstock as ps
     >>> ds = ps.Dataset.range(6).map(lambda x: x * 10)
     >>> iterator = iter(ds)
     >>> next(iterator), next(iterator)
     (np.int64(0), np.int64(10))
-    >>> state = iterator.state()
-    >>> [int(x) for x in ds.iterator(state=state)]
+    >>> state = iterator.state_dict()
+    >>> again = iter(ds)
+    >>> again.load_state_dict(state)
+    >>> [int(x) for x in again]
     [20, 30, 40, 50]
     """
 
@@ -72,29 +120,30 @@ class Iterator:
         plan: Node,
         options: Options,
         epoch: int = 0,
-        *,
-        state: State = None,
-        executor: str = "thread",
-        instrument: Instrument | None = None,
-        read_only: bool = False,
+        settings: Settings | None = None,
+        continued: Callable[[int], None] = lambda epoch: None,
     ) -> None:
+        self._written = plan
         self._plan = plan = optimise(plan, options)  # states are of what runs
-        self._read_only = read_only
-        self._fingerprint = fingerprint(plan)  # now: functions may change what they close over
+        self._options = options
+        self._settings = settings or Settings()
+        self._continued = continued  # is told the epoch that a loaded state goes on in
+        # now: functions may change what they close over
+        self._fingerprint = fingerprint(plan, options.seed, options.deterministic)
+        self._pace = Pace()
+        self._start(epoch, None, 0)
+
+    def _start(self, epoch: int, state: State, skip: int) -> None:
         self._epoch = epoch
-        skip = 0
-        if state is not None:
-            self._epoch, below, skip = _checked(state, self._fingerprint)
-        self._run: Run | None = Run(plan, options, self._epoch, executor, instrument or Silent())
+        self._run: Run | None = Run(self._plan, self._options, epoch, self._settings)
         self._finalizer = weakref.finalize(self, self._run.close)
         self._finalizer.atexit = False  # the scheduler ends all runs then
-        self._pace = Pace()
         self._elements: AbstractIterator[Any] = _NOTHING
-        self._size = 0
-        self._skip = skip
+        self._size = 0  # positions of the Block at hand
+        self._skip = skip  # positions that an earlier run has given
         self._closed_at: tuple[State, int] | None = None
         if state is not None:
-            self._run.root.restore(below)
+            self._run.root.restore(state)
         self._before: State = self._run.root.state()
 
     def __iter__(self) -> Iterator:
@@ -108,13 +157,17 @@ class Iterator:
     def _refill(self) -> Any:
         try:
             block = self._next_block()
+        except StopIteration as raised:  # a mistake in somebody's function, and not the end
+            raise as_failure(raised, Context()) from raised
+        except Exception:
+            raise  # one failure: the pass goes on
         except BaseException:
             self.close()
             raise
         if block is None:
             self.close()
             raise StopIteration
-        self._elements = iter((block.freeze() if self._read_only else block).elements())
+        self._elements = iter((block.freeze() if self._settings.read_only else block).elements())
         del block
         return next(self._elements)
 
@@ -125,7 +178,13 @@ class Iterator:
             root = self._run.root
             self._before, self._size = root.state(), 0
             started = time.perf_counter()
-            block = root.next(self._pace.want + self._skip)
+            block = self._run.pull(self._pace.want + self._skip)
+            if isinstance(block, Exception):
+                self._before = root.state()
+                if self._skip:
+                    self._skip -= 1
+                    continue
+                raise block
             if block is None:
                 return None
             self._pace.observe(block.size, time.perf_counter() - started, block.nbytes)
@@ -139,23 +198,36 @@ class Iterator:
             self._skip -= dropped
         return None
 
-    def state(self) -> dict[str, Any]:
-        """What is needed to go on behind the last element given, in this process or another.
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on behind the last element given (or failed), in this process or another.
 
-        Numbers, strings, lists and dicts (JSON and pickle both keep it), without any element in it. Hand it to
-        `Dataset.iterator(state=…)` of a data set built by the same calls.
+        Numbers, strings, lists and dicts (JSON and pickle both keep it), without any element in it: positions and keys.
+        It belongs to this plan; `load_state_dict` of an iterator over another one refuses it and says what differs.
         """
         below, skip = self._closed_at or self._place()
         return {
             "version": _STATE_VERSION,
             "plan": self._fingerprint,
+            "steps": steps(self._written),
             "epoch": self._epoch,
             "stages": resolved(below),
             "skip": skip,
         }
 
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where `state_dict()` was taken; what this iterator was at is forgotten.
+
+        The data set's next pass is then the epoch behind the one of the state, as in the run that saved it.
+
+        Raises FailedPreconditionError for the state of another data set, with the first step that differs.
+        """
+        epoch, below, skip = self._checked(state)
+        self._finalizer()
+        self._start(epoch, below, skip)
+        self._continued(epoch)
+
     def _place(self) -> tuple[State, int]:
-        """A state of the stages, and the elements to pass over from there."""
+        """A state of the stages, and the positions to pass over from there."""
         left = operator.length_hint(self._elements)
         if self._size and not left and self._run is not None:
             return self._run.root.state(), 0
@@ -174,20 +246,34 @@ class Iterator:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _checked(self, state: Any) -> tuple[int, State, int]:
+        """The parts of a state, if it is one of this plan."""
+        try:
+            version, digest = state["version"], state["plan"]
+            found = int(state["epoch"]), state["stages"], int(state["skip"])
+        except (TypeError, KeyError, IndexError, ValueError) as error:
+            message = f"A state is what Iterator.state_dict() returned, got {type(state).__name__}."
+            raise InvalidArgumentError(message, hint="Save the dict as it is, as JSON or by pickle.") from error
+        if version != _STATE_VERSION:
+            message = f"This state has format {version}; this version of penstock reads format {_STATE_VERSION}."
+            raise FailedPreconditionError(message)
+        if digest != self._fingerprint:
+            difference = _difference(state.get("steps", []), steps(self._written))
+            message = f"This state belongs to another data set: {difference}."
+            hint = "Build the data set by the same calls as in the run that saved the state."
+            raise FailedPreconditionError(message, hint=hint)
+        return found
 
-def _checked(state: Any, expected: str) -> tuple[int, State, int]:
-    """The parts of a state, if it is one of this plan."""
-    try:
-        version, digest = state["version"], state["plan"]
-        found = int(state["epoch"]), state["stages"], int(state["skip"])
-    except (TypeError, KeyError, IndexError) as error:
-        message = f"state must be what Iterator.state() returned, got {type(state).__name__}."
-        raise InvalidArgumentError(message) from error
-    if version != _STATE_VERSION:
-        message = f"This state has format {version}; this version of penstock reads format {_STATE_VERSION}."
-        raise FailedPreconditionError(message)
-    if digest != expected:
-        message = "This state belongs to another data set: the steps, their parameters, functions or options differ."
-        hint = "Build the data set by the same calls as in the run that saved the state."
-        raise FailedPreconditionError(message, hint=hint)
-    return found
+
+def _difference(saved: list[list[str]], now: list[list[str]]) -> str:
+    """The first step, counted from the source, in which two plans differ."""
+    for number, (before, after) in enumerate(zip(saved, now, strict=False), 1):
+        if before[0] != after[0]:
+            return f"step {number} from the source was {before[0]} and is {after[0]}"
+        if before[1] != after[1]:
+            return f"step {number} from the source, {after[0]}, has another function or other parameters"
+    if len(saved) > len(now):
+        return f"it had {len(saved)} steps, of which {saved[len(now)][0]} is missing here"
+    if len(now) > len(saved):
+        return f"it had {len(saved)} steps, and {now[len(saved)][0]} has been added"
+    return "the options differ (seed, deterministic, or which rewrites run)"

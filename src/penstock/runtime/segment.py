@@ -16,9 +16,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.block.block import Block
-from penstock.physical.stage import Stage, State
-from penstock.physical.transform import Outcome
+from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.stretch import Stretch
 from penstock.runtime.free_order import FreeOrder, Log, Ranges
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
@@ -47,11 +46,11 @@ class Work(ABC):
 
     @abstractmethod
     def pull(self) -> Task | None:
-        """The next task in order, or None at the end."""
+        """The next task in order, or None at the end. An upstream failure makes a task that fails."""
 
     @abstractmethod
-    def run(self, task: Task) -> Outcome | None:
-        """Do it; None while other tasks of the ticket are missing. Errors are part of the Outcome, never raised."""
+    def run(self, task: Task) -> Stretch | None:
+        """Do it; None while other tasks of the ticket are missing. Failures are part of the stretch, never raised."""
 
     @abstractmethod
     def state(self) -> State:
@@ -72,7 +71,7 @@ class Work(ABC):
         self.upstream.close()
 
 
-class Segment(Stage):
+class Segment(StretchStage):
     """A Stage whose results are made ahead. See the module for how."""
 
     def __init__(
@@ -100,7 +99,7 @@ class Segment(Stage):
         self._max_elements = max_elements
         self._lock = threading.RLock()  # see Scheduler for both choices
         self._changed = threading.Condition(self._lock)
-        self._results: dict[int, Outcome] = {}
+        self._results: dict[int, Stretch] = {}
         self._after: dict[int, State] = {}
         self._spans: dict[int, list[int]] = {}
         self._delivered: set[int] = set()  # tickets beyond `_next`, in free order
@@ -114,9 +113,8 @@ class Segment(Stage):
         self._ended = False
         self._closed = False
         self._started = False
-        self._failed = False
         self._left_to_workers = False
-        self._error: BaseException | None = None
+        self._fatal: BaseException | None = None  # no failure of an element: the end of the run
         self._before: State = work.state()  # upstream state before ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
         self._log = Log()  # what was given, in free order
@@ -143,28 +141,32 @@ class Segment(Stage):
             self._pulling = True
             self._busy += 1
         started = time.perf_counter()
-        task, outcome = None, None
+        task = None
+        fatal: BaseException | None = None
         try:
             task = self._work.pull()
-        except BaseException as error:  # reaches the consumer in its turn
-            outcome = Outcome(None, error)
+        except BaseException as error:
+            fatal = error
         if task is None:
-            self._finish(outcome)
+            self._finish(fatal)
             return True
         with self._lock:
             self._begin(task)
         self._scheduler.wake()  # another worker may pull while this one works
+        made: Stretch | None = None
         try:
-            outcome = self._work.run(task)
+            made = self._work.run(task)
         except BaseException as error:
-            outcome = Outcome(None, error)
+            fatal = error
         self._instrument.span(self.label, started, time.perf_counter())
         ticket = task.ticket
         del task
         with self._lock:
             self._busy -= 1
-            if outcome is not None:
-                self._store(ticket, outcome)
+            if made is not None:
+                self._store(ticket, made)
+            if fatal is not None:
+                self._die(fatal)
             self._changed.notify_all()
         self._close_if_left()
         return True
@@ -179,32 +181,33 @@ class Segment(Stage):
             self._after[task.ticket] = task.after
         self._changed.notify_all()
 
-    def _finish(self, failure: Outcome | None) -> None:
+    def _finish(self, fatal: BaseException | None) -> None:
         with self._lock:
             self._pulling = False
             self._busy -= 1
             self._ended = True
-            if failure is not None:
-                self._spans[self._tickets] = [self._base, 0]
-                self._store(self._tickets, failure)
-                self._tickets += 1
+            if fatal is not None:
+                self._die(fatal)
             self._changed.notify_all()
         self._close_if_left()
+
+    def _die(self, fatal: BaseException) -> None:
+        """Nothing more is delivered but this."""
+        self._fatal = self._fatal or fatal
+        self._ended = True
 
     def _close_if_left(self) -> None:
         """What `close` left to the last worker inside."""
         if self._left_to_workers and not self._busy:
             self._work.close()
 
-    def _store(self, ticket: int, outcome: Outcome) -> None:
-        self._results[ticket] = outcome
-        if outcome.block is not None:
-            nbytes = outcome.block.nbytes
+    def _store(self, ticket: int, made: Stretch) -> None:
+        self._results[ticket] = made
+        if made.block is not None:
+            nbytes = made.block.nbytes
             self._bytes += nbytes
-            self._elements += outcome.block.size
+            self._elements += made.block.size
             self._mean = nbytes if not self._mean else 0.9 * self._mean + 0.1 * nbytes
-        if outcome.error is not None:
-            self._ended = True  # nothing behind an error is ever delivered
 
     # -- the consumer's side
 
@@ -222,43 +225,36 @@ class Segment(Stage):
         return None
 
     def _exhausted(self) -> bool:
-        return self._closed or (self._ended and not self._busy and not self._results)
+        return self._closed or self._fatal is not None or (self._ended and not self._busy and not self._results)
 
-    def next(self, want: int) -> Block | None:
+    def make(self, want: int) -> Stretch | None:
         self.start()
         helper = on_worker()
-        while not self._failed:
+        while True:
             with self._lock:
                 while (ticket := self._head()) is None and not self._exhausted():
                     if helper and self.runnable():
                         break
                     self._changed.wait()
-                outcome = None if ticket is None else self._deliver(ticket)
-                exhausted = outcome is None and self._exhausted()
-            if outcome is None:
-                if exhausted:
-                    self._scope.remove(self)
-                    return None
-                self.step()
-                continue
-            self._scheduler.wake()  # there is room again
-            if outcome.error is not None:
-                self._error, self._failed = outcome.error, True
-            if outcome.block is not None:
-                return outcome.block
-        error, self._error = self._error, None
-        if error is None:
-            return None
-        try:
-            raise error
-        finally:
-            del error
+                made = None if ticket is None else self._deliver(ticket)
+                exhausted = made is None and self._exhausted()
+            if made is not None:
+                self._scheduler.wake()  # there is room again
+                return made
+            if exhausted:
+                self._scope.remove(self)
+                fatal, self._fatal = self._fatal, None
+                if fatal is not None:
+                    self.abort()
+                    raise fatal
+                return None
+            self.step()
 
-    def _deliver(self, ticket: int) -> Outcome:
-        outcome = self._results.pop(ticket)
-        if outcome.block is not None:
-            self._bytes -= outcome.block.nbytes
-            self._elements -= outcome.block.size
+    def _deliver(self, ticket: int) -> Stretch:
+        made = self._results.pop(ticket)
+        if made.block is not None:
+            self._bytes -= made.block.nbytes
+            self._elements -= made.block.size
         if not self._ordered:
             first, count = self._spans[ticket]
             self._log.add(first, count)
@@ -268,11 +264,11 @@ class Segment(Stage):
             self._base += self._spans.pop(self._next, (0, 0))[1]
             self._before = self._after.pop(self._next, self._before)
             self._next += 1
-        return outcome
+        return made
 
     # -- both
 
-    def state(self) -> State:
+    def place(self) -> State:
         with self._lock:
             if self._ordered:
                 return [self._before, [], []]
@@ -280,8 +276,8 @@ class Segment(Stage):
             done = [[first - self._base, count] for first, count in spans]
             return [self._before, done, self._log.view(self._base)]
 
-    def restore(self, state: State) -> None:
-        below, done, first = state
+    def go_to(self, place: State) -> None:
+        below, done, first = place
         self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first])
         self._replayed = self._work.pinned()
         self._before = self._work.state()

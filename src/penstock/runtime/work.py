@@ -18,7 +18,8 @@ from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.batch import stack_block, stack_column
-from penstock.physical.transform import Outcome, Transform, run_all
+from penstock.physical.stretch import Stretch, failure
+from penstock.physical.transform import Transform, run_all
 from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.pace import Pace
 from penstock.runtime.segment import Task, Work
@@ -41,25 +42,32 @@ class BlockWork(Work):
 
     def pull(self) -> Task | None:
         started = time.perf_counter()
-        block = self.upstream.next(self._pace.want)
-        if block is None:
-            return None
         first = self._count
-        self._count += block.size
-        if not self._transforms:
-            self._pace.observe(block.size, time.perf_counter() - started, block.nbytes)
+        payload: Block | Exception | None
+        try:
+            payload = self.upstream.next(self._pace.want)
+        except Exception as error:
+            payload = error
+        if payload is None:
+            return None
+        size = payload.size if isinstance(payload, Block) else 1
+        self._count += size
+        if not self._transforms and isinstance(payload, Block):
+            self._pace.observe(size, time.perf_counter() - started, payload.nbytes)
         self._ticket += 1
-        return Task(self._ticket - 1, block, self.upstream.state(), (first, block.size))
+        return Task(self._ticket - 1, payload, self.upstream.state(), (first, size))
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task) -> Stretch:
+        if isinstance(task.payload, Exception):
+            return failure(task.payload)
         block: Block = task.payload
         if not self._transforms:
-            return Outcome(block)
+            return Stretch(block)
         started = time.perf_counter()
-        outcome = run_all(self._transforms, block, task.span[0])
-        nbytes = block.nbytes if outcome.block is None else max(block.nbytes, outcome.block.nbytes)
+        made = run_all(self._transforms, block, task.span[0])
+        nbytes = block.nbytes if made.block is None else max(block.nbytes, made.block.nbytes)
         self._pace.observe(block.size, time.perf_counter() - started, nbytes)
-        return outcome
+        return made
 
     def state(self) -> State:
         return self.upstream.state()
@@ -89,39 +97,38 @@ class BatchWork(Work):
             return None
         filling = self._filling or Filling(self._spec, self._count)
         want = min(self._pace.want, self._spec.size - filling.planned)
+        first = self._count
         try:
             more = self._cursor.fill(want)
-            block = self._cursor.take_available(want) if more else None
-        except Exception as error:  # in its place: behind the rows that came before it
-            self._ended = True
-            return self._task(filling.close(error), None, (self._count, 0))
-        if block is None:
+            piece = filling.plan(self._cursor.take_available(want), first) if more else None
+        except Exception as error:
+            piece = filling.plan_failure(error)
+        if piece is None:
             self._ended = True
             if not filling.planned:
                 return None
-            return self._task(filling.close(None), self._cursor.state(), (self._count, 0))
-        first = self._count
-        self._count += block.size
-        piece = filling.plan(block, first)
+            return self._task(filling.close(), self._cursor.state(), (first, 0))
+        span = (first, 1 if piece.block is None else piece.block.size)
+        self._count += span[1]
         if filling.planned < self._spec.size:
             self._filling = filling
-            return self._task(piece, None, (first, block.size))
+            return self._task(piece, None, span)
         filling.closed = True
         self._filling = None
-        task = self._task(piece, self._cursor.state(), (first, block.size))
+        task = self._task(piece, self._cursor.state(), span)
         self._ticket += 1
         return task
 
     def _task(self, piece: Piece, after: State, span: tuple[int, int]) -> Task:
         return Task(self._ticket, piece, after, span)
 
-    def run(self, task: Task) -> Outcome | None:
+    def run(self, task: Task) -> Stretch | None:
         piece: Piece = task.payload
         if piece.block is not None:
             started = time.perf_counter()
-            outcome = run_all(self._transforms, piece.block, piece.first, piece.allocate)
+            made = run_all(self._transforms, piece.block, piece.first, piece.allocate)
             self._pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
-            piece.put(outcome)
+            piece.put(made)
         return piece.filling.finish_piece()
 
     def state(self) -> State:
@@ -159,12 +166,12 @@ class Piece:
 
         return place
 
-    def put(self, outcome: Outcome) -> None:
-        if outcome.error is not None:
-            rows = 0 if outcome.block is None else outcome.block.size
-            self.filling.fail(self.row + rows, outcome.error)
-        elif outcome.block is not None:
-            self.filling.put(self.row, outcome.block)
+    def put(self, made: Stretch) -> None:
+        if made.failures:
+            place, error = made.failures[0]
+            self.filling.fail(self.row + place, error)
+        elif made.block is not None:
+            self.filling.put(self.row, made.block)
 
 
 class Filling:
@@ -176,7 +183,7 @@ class Filling:
         self._lock = threading.Lock()
         self._arrays: dict[int, np.ndarray] = {}
         self._pieces: list[tuple[int, Block]] = []
-        self._errors: list[tuple[int, BaseException]] = []
+        self._errors: list[tuple[int, Exception]] = []
         self._pending = 0
         self.planned = 0
         self.closed = False
@@ -187,16 +194,21 @@ class Filling:
         self._pending += 1
         return piece
 
-    def close(self, error: BaseException | None) -> Piece:
-        """No further rows: the input has ended, or failed."""
+    def plan_failure(self, error: Exception) -> Piece:
+        """A row that failed upstream."""
+        annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
+        self.fail(self.planned, error)
+        self.planned += 1
         self._pending += 1
-        self.closed = True
-        if error is not None:
-            annotate(error, Context(stage=self._spec.label, where=self._spec.where))
-            self._errors.append((self.planned, error))
         return Piece(self, None, self._first, self.planned)
 
-    def fail(self, row: int, error: BaseException) -> None:
+    def close(self) -> Piece:
+        """No further rows: the input has ended."""
+        self._pending += 1
+        self.closed = True
+        return Piece(self, None, self._first, self.planned)
+
+    def fail(self, row: int, error: Exception) -> None:
         with self._lock:
             self._errors.append((row, error))
 
@@ -239,21 +251,23 @@ class Filling:
             place[...] = values
         return DenseColumn(place)
 
-    def finish_piece(self) -> Outcome | None:
-        """The batch, when this was the last piece."""
+    def finish_piece(self) -> Stretch | None:
+        """The batch, when this was the last piece. One in which a row failed is a failure."""
         with self._lock:
             self._pending -= 1
             if self._pending or not self.closed:
                 return None
+        if self.planned < self._spec.size and self._spec.drop_remainder:
+            return Stretch(None)
         if self._errors:
-            return Outcome(None, min(self._errors, key=lambda found: found[0])[1])
-        if not self._pieces or (self.planned < self._spec.size and self._spec.drop_remainder):
-            return Outcome(None)
+            return failure(min(self._errors, key=lambda found: found[0])[1])
+        if not self._pieces:
+            return Stretch(None)
         try:
-            return Outcome(self._assembled())
+            return Stretch(self._assembled())
         except PenstockError as error:
             annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
-            return Outcome(None, error)
+            return failure(error)
 
     def _assembled(self) -> Block:
         blocks = [block for _, block in sorted(self._pieces, key=lambda piece: piece[0])]

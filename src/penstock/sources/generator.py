@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from penstock.block.leaf import as_leaf
 from penstock.block.same_kind import SameKind
 from penstock.block.spec import dtype_name, spec_of
 from penstock.block.structure import Structure, flatten
-from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, as_failure
 from penstock.sources.source import Reader, Source
 
 _PATIENCE = 0.002  # seconds: a slow generator hands over what it has
@@ -48,10 +50,11 @@ class _GeneratorReader(Reader):
     def __init__(self, source: GeneratorSource, skip: int) -> None:
         self._source = source
         self._skip = skip
-        self._count = skip
+        self._given = skip  # positions handed on
+        self._count = skip  # positions taken from the generator
         self._iterator: Iterator[Any] | None = None
         self._done = False
-        self._error: BaseException | None = None
+        self._made: deque[Block | Exception] = deque()  # still to be given
         self._same_kind = SameKind("What the generator yields")
         self._specs: list[Any] = []
         self._structure: Structure | None = None
@@ -59,54 +62,76 @@ class _GeneratorReader(Reader):
             self._specs, self._structure = flatten(source.signature)
 
     def read(self, max_elements: int) -> Block | None:
-        if self._error is not None:
-            error, self._error, self._done = self._error, None, True
-            raise error
-        if self._done:
+        while not self._made and not self._done:
+            self._make(max_elements)
+        if not self._made:
             return None
-        before = self._count
+        piece = self._made.popleft()
+        if isinstance(piece, Block):
+            self._given += piece.size
+            return piece
+        self._given += 1
+        raise piece
+
+    def _make(self, most: int) -> None:
+        """Elements up to the first failure, and that failure."""
         builder = Builder(self._structure)
         deadline = time.perf_counter() + _PATIENCE
+        error: Exception | None = None
+        first = self._count
         try:
             iterator = self._start()
-            while len(builder) < max_elements:
-                self._add(builder, iterator)
-                self._count += 1
-                if time.perf_counter() > deadline:
-                    break
-        except StopIteration:
+        except Exception as raised:
             self._done = True
-        except BaseException as error:
-            if not len(builder):
+            self._made.append(as_failure(raised, Context()))
+            return
+        while error is None and len(builder) < most:
+            try:
+                element = next(iterator)
+            except StopIteration:
                 self._done = True
-                raise
-            self._error = error  # first what came before it
-        if not len(builder):
-            return None
+                break
+            except Exception as raised:  # behind which a generator has no more to give
+                self._done = True
+                error = raised
+                break
+            try:
+                builder.add(self._checked(element) if self._specs else element)
+            except Exception as raised:
+                error = raised
+                if isinstance(raised, PenstockError):
+                    raised.context = Context(element=self._count).filled_from(raised.context)
+            del element
+            self._count += 1
+            if time.perf_counter() > deadline:
+                break
+        if len(builder):
+            self._build(builder, first)
+        if error is not None:
+            self._made.append(error)
+
+    def _build(self, builder: Builder, first: int) -> None:
+        """Add the elements of one kind, parted by the failures of those of another."""
         block, mixed = self._same_kind.build(builder, None)
-        if mixed is not None:
-            self._count = before + (0 if block is None else block.size)
-            mixed.context = Context(element=self._count)
-            self._error = mixed
-        if block is None:
-            return self.read(max_elements)  # raises it
-        if self._structure is None:
+        at = row = 0
+        for position, error in [*mixed, (len(builder), None)]:
+            if block is not None and position > at:
+                self._made.append(block.slice(row, row + position - at))
+                row += position - at
+            if error is not None:
+                error.context = Context(element=first + position)
+                self._made.append(error)
+            at = position + 1
+        if self._structure is None and block is not None:
             self._structure = block.structure
-        return block
 
     def _start(self) -> Iterator[Any]:
         """The user's iterator, moved behind what an earlier run had read: a generator has no other way to resume."""
         if self._iterator is None:
             self._iterator = iter(self._source.function(*self._source.args))
-            for _ in range(self._skip):
-                next(self._iterator)
+            for _ in islice(self._iterator, self._skip):
+                pass
         return self._iterator
-
-    def _add(self, builder: Builder, iterator: Iterator[Any]) -> None:
-        if self._specs:
-            builder.add(self._checked(next(iterator)))
-        else:
-            builder.add(next(iterator))
 
     def _checked(self, element: Any) -> Any:
         structure: Structure | None = self._structure
@@ -123,10 +148,11 @@ class _GeneratorReader(Reader):
         return structure.build(leaves)
 
     def position(self) -> int:
-        return self._count
+        return self._given
 
     def close(self) -> None:
         iterator, self._iterator, self._done = self._iterator, None, True
+        self._made.clear()
         close = getattr(iterator, "close", None)
         if close is not None:
             close()

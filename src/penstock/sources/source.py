@@ -15,7 +15,11 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, max_elements: int) -> Block | None:
-        """The next 1 to `max_elements` elements, or None at the end; fewer where waiting for more would take long."""
+        """The next 1 to `max_elements` elements, or None at the end; fewer where waiting for more would take long.
+
+        An Exception takes the place of one element, behind all that were given; asked again, the reader goes on behind
+        it (with the next record, or the next file), or says that the end has come.
+        """
 
     @abstractmethod
     def position(self) -> Position:

@@ -1,4 +1,4 @@
-"""assert_resumes_everywhere: a checkpoint at every step, continued in a new iterator."""
+"""assert_resumes_exactly: a checkpoint at every step, continued in a new iterator."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from penstock.runtime.run import EXECUTORS
+from penstock.runtime.run import EXECUTORS, Iterator
 from penstock.testing.compare import assert_same_elements, token
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
 
-def assert_resumes_everywhere(
+def assert_resumes_exactly(
     dataset: Dataset,
     *,
     epoch: int = 0,
@@ -33,8 +33,8 @@ def assert_resumes_everywhere(
     once. The cost is four passes for every element and pair of executors.
 
     >>> import penstock as ps
-    >>> assert_resumes_everywhere(ps.Dataset.range(5).shuffle(3).batch(2))
-    >>> assert_resumes_everywhere(ps.Dataset.range(3).repeat(), limit=7)
+    >>> assert_resumes_exactly(ps.Dataset.range(5).shuffle(3).batch(2))
+    >>> assert_resumes_exactly(ps.Dataset.range(3).repeat(), limit=7)
     """
     with dataset.iterator(epoch=epoch, executor="inline") as elements:
         wanted = list(islice(elements, limit))
@@ -42,12 +42,26 @@ def assert_resumes_everywhere(
         with dataset.iterator(epoch=epoch, executor=saver) as elements:
             given: list[Any] = []
             while True:
-                states = _copies(elements.state())
+                states = _copies(elements.state_dict())
                 for restorer in executors if across else (saver,):
                     _continues(dataset, states, restorer, saver, given, wanted, ordered=ordered)
                 if len(given) == len(wanted):
                     break
                 given.append(next(elements))
+
+
+def resumed(dataset: Dataset, state: Any, executor: str = "thread") -> Iterator:
+    """An iterator that goes on from a state.
+
+    >>> import penstock as ps
+    >>> first = iter(ps.Dataset.range(3))
+    >>> _ = next(first)
+    >>> [int(x) for x in resumed(ps.Dataset.range(3), first.state_dict())]
+    [1, 2]
+    """
+    found = dataset.iterator(executor=executor)
+    found.load_state_dict(state)
+    return found
 
 
 def _copies(state: Any) -> list[Any]:
@@ -67,10 +81,10 @@ def _continues(
 ) -> None:
     left = len(wanted) - len(given)
     for way, state in zip(("JSON", "pickle"), states, strict=True):
-        with dataset.iterator(state=state, executor=restorer) as elements:
-            again = json.loads(json.dumps(elements.state()))
+        with resumed(dataset, state, restorer) as elements:
+            again = json.loads(json.dumps(elements.state_dict()))
             rest = list(islice(elements, left if ordered else None))
-        with dataset.iterator(state=again, executor=restorer) as elements:
+        with resumed(dataset, again, restorer) as elements:
             rest_again = list(islice(elements, left if ordered else None))
         for name, found in (("the rest", rest), ("the rest after saving again", rest_again)):
             try:

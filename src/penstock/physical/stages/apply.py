@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.block.block import Block
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Transform, run_all
 
 
-class Apply(Stage):
-    """Maps and filters in the pulling thread. Each input Block becomes at most one output Block."""
+class Apply(StretchStage):
+    """Maps and filters in the pulling thread."""
 
     def __init__(self, upstream: Stage, transforms: Sequence[Transform]) -> None:
         last = transforms[-1]
@@ -18,24 +18,22 @@ class Apply(Stage):
         self._upstream = upstream
         self._transforms = transforms
         self._count = 0
-        self._error: BaseException | None = None
 
-    def next(self, want: int) -> Block | None:
-        while self._error is None:
+    def make(self, want: int) -> Stretch | None:
+        first = self._count
+        try:
             block = self._upstream.next(want)
-            if block is None:
-                return None
-            outcome = run_all(self._transforms, block, self._count)
-            self._count += block.size
-            self._error = outcome.error
-            if outcome.block is not None:
-                return outcome.block
-        error, self._error = self._error, None
-        raise error
+        except Exception:
+            self._count += 1
+            raise
+        if block is None:
+            return None
+        self._count += block.size
+        return run_all(self._transforms, block, first)
 
-    def state(self) -> State:
+    def place(self) -> State:
         return [self._upstream.state(), self._count]
 
-    def restore(self, state: State) -> None:
-        below, self._count = state
+    def go_to(self, place: State) -> None:
+        below, self._count = place
         self._upstream.restore(below)

@@ -64,20 +64,26 @@ class Batch(Stage):
         self._count = 0
 
     def next(self, want: int) -> Block | None:
-        found = self._whole(want)
-        if found is None:
-            found = self._next_one(want)
-        if found is not None:
+        first: Exception | None = None
+        try:
+            more = self._cursor.fill(want * self._size)
+        except Exception as error:
+            more, first = True, error
+        if not more:
+            return None
+        whole = min(want, self._cursor.available() // self._size)
+        found = self._whole(whole) if whole and first is None else self._next_one(want, first)
+        if isinstance(found, Block):
             self._count += found.size
-        return found
+            return found
+        if found is None:
+            return None
+        annotate(found, Context(stage=self.label, where=self.where, element=self._count))
+        self._count += 1
+        raise found
 
-    def _whole(self, want: int) -> Block | None:
+    def _whole(self, count: int) -> Block:
         """Several batches at once, where the elements are at hand in one Block of dense columns."""
-        if not self._cursor.fill(want * self._size):
-            return None
-        count = min(want, self._cursor.available() // self._size)
-        if count < 1:
-            return None
         if any(isinstance(column, ListColumn) for column in self._cursor.peek().columns):
             return self._stack(self._cursor.take_available(self._size))  # one that fails takes no other with it
         block = self._cursor.take_available(count * self._size)
@@ -85,17 +91,14 @@ class Batch(Stage):
         origin = None if block.origin is None else block.origin.batched(self._size)
         return Block(block.structure, known, count, origin)
 
-    def _next_one(self, want: int) -> Block | None:
-        group = self._cursor.take(self._size, want * self._size)
-        if group is None:
+    def _next_one(self, want: int, first: Exception | None) -> Block | Exception | None:
+        """The next batch from several Blocks; one with a failure in it (perhaps its `first` position) is a failure."""
+        group = self._cursor.take(self._size - (first is not None), want * self._size)
+        size = (first is not None) + (0 if group is None else group.size)
+        if size < self._size and self._drop_remainder:
             return None
-        if group.error is not None:
-            annotate(group.error, Context(stage=self.label, where=self.where, element=self._count))
-            self._count += 1
-            raise group.error
-        if group.size < self._size and self._drop_remainder:
-            return None
-        assert group.block is not None
+        if first is not None or group is None or group.block is None or group.failures:
+            return first or (None if group is None else group.error)
         return self._stack(group.block)
 
     def _stack(self, block: Block) -> Block:
@@ -103,6 +106,7 @@ class Batch(Stage):
             return stack_block(block)
         except PenstockError as error:
             annotate(error, Context(stage=self.label, where=self.where, element=self._count))
+            self._count += 1
             raise
 
     def state(self) -> State:
@@ -121,33 +125,44 @@ class Unbatch(Stage):
 
     def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        self._cursor = Cursor(upstream)
 
     def next(self, want: int) -> Block | None:
-        while True:
-            block = self._upstream.next(max(want // 64, 1))
-            if block is None:
-                return None
+        while self._cursor.fill(max(want // 64, 1)):
+            block = self._cursor.peek()
             try:
                 lengths = _first_extents(block)
-                if not sum(lengths):
-                    continue
-                kept = block if all(lengths) else block.take(np.flatnonzero(lengths))
-                lengths = [n for n in lengths if n]
-                columns = [column.unbatched(lengths) for column in kept.columns]
             except PenstockError as error:
-                annotate(error, Context(stage=self.label, where=self.where))
-                raise
-            origin = kept.origin.unbatched() if kept.origin is not None and len(set(lengths)) == 1 else None
-            if origin is not None and len(origin) != sum(lengths):
-                origin = None
-            return Block(kept.structure, columns, sum(lengths), origin)
+                block = block.slice(0, 1)
+                try:
+                    lengths = _first_extents(block)  # the first alone may be sound
+                except PenstockError:
+                    self._cursor.take_available(1)
+                    annotate(error, Context(stage=self.label, where=self.where))
+                    raise error from None
+            self._cursor.take_available(block.size)
+            if sum(lengths):
+                return _unbatched(block, lengths)
+        return None
 
     def state(self) -> State:
-        return self._upstream.state()
+        return self._cursor.state()
 
     def restore(self, state: State) -> None:
-        self._upstream.restore(state)
+        self._cursor.restore(state)
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+def _unbatched(block: Block, lengths: Sequence[int]) -> Block:
+    kept = block if all(lengths) else block.take(np.flatnonzero(lengths))
+    lengths = [n for n in lengths if n]
+    columns = [column.unbatched(lengths) for column in kept.columns]
+    origin = kept.origin.unbatched() if kept.origin is not None and len(set(lengths)) == 1 else None
+    if origin is not None and len(origin) != sum(lengths):
+        origin = None
+    return Block(kept.structure, columns, sum(lengths), origin)
 
 
 def _first_extents(block: Block) -> Sequence[int]:

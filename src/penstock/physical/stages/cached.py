@@ -16,26 +16,36 @@ class Cached(Stage):
         self._store = store
         self._kept: tuple[Block, ...] | None = store.blocks()
         self._recording: list[Block] | None = [] if self._kept is None else None
-        self._count = 0  # elements handed on
+        self._count = 0  # positions handed on, or passed over
         self._at = 0  # Block of the store, and element in it, that comes next
         self._offset = 0
         self._skip = 0
 
     def next(self, want: int) -> Block | None:
-        block = self._read(want) if self._kept is None else self._serve(want)
-        while block is not None and self._skip:
+        while True:
+            try:
+                block = self._read(want) if self._kept is None else self._serve(want)
+            except Exception:
+                if not self._skip:
+                    self._count += 1
+                    raise
+                self._skip -= 1
+                self._count += 1
+                continue
+            if block is None:
+                return None
+            self._count += block.size
             dropped = min(self._skip, block.size)
             self._skip -= dropped
             if dropped < block.size:
-                block = block.slice(dropped, block.size)
-            else:
-                block = self._read(want) if self._kept is None else self._serve(want)
-        if block is not None:
-            self._count += block.size
-        return block
+                return block.slice(dropped, block.size)
 
     def _read(self, want: int) -> Block | None:
-        block = self._upstream.next(want)
+        try:
+            block = self._upstream.next(want)
+        except Exception:
+            self._recording = None  # a pass with a failure is not whole; the next one tries again
+            raise
         if self._recording is not None:
             if block is None:
                 self._store.commit(self._recording)

@@ -13,7 +13,7 @@ from penstock.physical.stage import Cursor, Stage, State
 
 
 class Zip(Stage):
-    """One element of each input in a nest; ends with the shortest."""
+    """One element of each input in a nest; ends with the shortest. Where one fails, the nest is the failure."""
 
     def __init__(self, inputs: tuple[Stage, ...], structure: Structure, label: str, where: str | None) -> None:
         super().__init__(label, inputs, where)
@@ -21,8 +21,20 @@ class Zip(Stage):
         self._structure = structure
 
     def next(self, want: int) -> Block | None:
-        if not all(cursor.fill(want) for cursor in self._cursors):
-            return None
+        error: Exception | None = None
+        failed = []
+        for cursor in self._cursors:
+            try:
+                if not cursor.fill(want):
+                    return None
+            except Exception as raised:
+                error = error or raised
+                failed.append(cursor)
+        if error is not None:
+            for cursor in self._cursors:  # the others go on by one as well
+                if cursor not in failed:
+                    cursor.take_available(1)
+            raise error
         count = min(cursor.available() for cursor in self._cursors)
         blocks = [cursor.take_available(count) for cursor in self._cursors]
         columns: list[Column] = [column for block in blocks for column in block.columns]
@@ -51,7 +63,11 @@ class Enumerate(Stage):
         self._number = start
 
     def next(self, want: int) -> Block | None:
-        block = self._upstream.next(want)
+        try:
+            block = self._upstream.next(want)
+        except Exception:
+            self._number += 1
+            raise
         if block is None:
             return None
         numbers = np.arange(self._number, self._number + block.size, dtype=np.int64)
@@ -73,8 +89,8 @@ _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 class Sequence(Stage):
     """Streams one behind the other, each built when its turn comes: concatenate, and repeat over epochs.
 
-    `build(i)` gives stream number i; `count` is their number, negative for without end. A stream without elements
-    ends an endless repetition, which would otherwise turn for ever without giving anything.
+    `build(i)` gives stream number i; `count` is their number, negative for without end. An endless repetition goes on
+    after a stream without elements, unless nothing has ever come: then it would turn for ever.
     """
 
     def __init__(self, build: Callable[[int], Stage], count: int, label: str, where: str | None) -> None:
@@ -82,19 +98,22 @@ class Sequence(Stage):
         self._build = build
         self._count = count
         self._index = 0
-        self._gave = False  # whether the current stream has given an element
+        self._gave = False  # whether any stream has given an element
         self._stage: Stage | None = None
         self._state: State = None
 
     def next(self, want: int) -> Block | None:
         while self._count < 0 or self._index < self._count:
-            block = self._current().next(want)
+            try:
+                block = self._current().next(want)
+            except Exception:
+                self._gave = True
+                raise
             if block is not None:
                 self._gave = True
                 return block
-            empty = not self._gave
             self._advance()
-            if empty and self._count < 0:
+            if not self._gave and self._count < 0:
                 self._count = 0
         return None
 
@@ -109,7 +128,7 @@ class Sequence(Stage):
     def _advance(self) -> None:
         if self._stage is not None:
             self._stage.close()
-        self._stage, self._gave = None, False
+        self._stage = None
         self._index += 1
 
     def state(self) -> State:

@@ -17,7 +17,14 @@ class Take(Stage):
         self._left = count
 
     def next(self, want: int) -> Block | None:
-        if self._left <= 0 or not self._cursor.fill(min(want, self._left)):
+        if self._left <= 0:
+            return None
+        try:
+            more = self._cursor.fill(min(want, self._left))
+        except Exception:
+            self._left -= 1
+            raise
+        if not more:
             return None
         block = self._cursor.take_available(self._left)
         self._left -= block.size
@@ -46,7 +53,13 @@ class Skip(Stage):
         if self._left < 0:
             return None
         while True:
-            block = self._upstream.next(max(want, min(self._left, 1 << 12)))
+            try:
+                block = self._upstream.next(max(want, min(self._left, 1 << 12)))
+            except Exception:
+                if not self._left:
+                    raise
+                self._left -= 1
+                continue
             if block is None:
                 return None
             if self._left < block.size:
@@ -73,7 +86,14 @@ class Shard(Stage):
 
     def next(self, want: int) -> Block | None:
         while True:
-            block = self._upstream.next(want * self._stride)
+            try:
+                block = self._upstream.next(want * self._stride)
+            except Exception:
+                ours = self._ahead == 0
+                self._ahead = self._stride - 1 if ours else self._ahead - 1
+                if ours:
+                    raise
+                continue
             if block is None:
                 return None
             rows = np.arange(self._ahead, block.size, self._stride)

@@ -10,32 +10,45 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks
-from penstock.errors import Context, annotate
+from penstock.errors import Context, as_failure
 from penstock.physical.stage import Cursor, Stage, State
 
 
 @dataclass(slots=True)
 class _Input:
-    """An open inner data set, and how to open it again."""
+    """An open inner data set, and how to open it again; or the failure to open one."""
 
     before: State  # of the outer stream, where the element that made it comes first
     number: int  # of that element
-    cursor: Cursor
-    error: Exception | None = None  # met while reading ahead of its turn
+    cursor: Cursor | None
+    error: Exception | None = None  # met ahead of its turn
+    place: State = None  # of the cursor, in front of that error
 
     def fill_early(self, want: int) -> int:
         """Have elements at hand before its turn, if it has any; an error waits for its turn."""
+        if self.cursor is None:
+            return 0
         if self.error is None and not self.cursor.available():
+            self.place = self.cursor.state()
             try:
                 self.cursor.fill(want)
             except Exception as error:
                 self.error = error
-        return self.cursor.available()
+        return 0 if self.error is not None else self.cursor.available()
 
     def fill(self, want: int) -> bool:
-        if self.error is not None:
-            raise self.error
-        return self.cursor.fill(want)
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return self.cursor is not None and self.cursor.fill(want)
+
+    def state(self) -> State:
+        assert self.cursor is not None
+        return self.cursor.state() if self.error is None else self.place
+
+    def close(self) -> None:
+        if self.cursor is not None:
+            self.cursor.close()
 
 
 class Interleave(Stage):
@@ -78,13 +91,27 @@ class Interleave(Stage):
                 if not self._occupy(self._turn):
                     self._pass_turn()
                 continue
-            if not slot.fill(share):
-                slot.cursor.close()
+            try:
+                more = slot.fill(share)
+            except Exception:
+                self._failed(slot)
+                raise
+            if not more:
+                slot.close()
                 del self._slots[self._turn]
                 self._pass_turn()
                 continue
             return self._rounds(want, share) or self._rest_of_turn(slot, want)
         return None
+
+    def _failed(self, slot: _Input) -> None:
+        """A failure counts as one of the turn's elements; one in opening an input leaves its slot to the next."""
+        if slot.cursor is None:
+            del self._slots[self._turn]
+            return
+        self._given_in_turn += 1
+        if self._given_in_turn == self._block_length:
+            self._pass_turn()
 
     def _pass_turn(self) -> None:
         self._turn = (self._turn + 1) % self._cycle_length
@@ -102,12 +129,14 @@ class Interleave(Stage):
         rounds = min(limit, *(self._slots[slot].fill_early(share) // length for slot in order))
         if rounds < 1:
             return None
-        blocks = [self._slots[slot].cursor.take_available(rounds * length) for slot in order]
+        cursors = [self._slots[slot].cursor for slot in order]
+        blocks = [cursor.take_available(rounds * length) for cursor in cursors if cursor is not None]
         joined = concat_blocks(blocks)
         index = np.arange(joined.size).reshape(len(order), rounds, length).transpose(1, 0, 2).reshape(-1)
         return joined.take(index)
 
     def _rest_of_turn(self, slot: _Input, want: int) -> Block:
+        assert slot.cursor is not None
         block = slot.cursor.take_available(min(want, self._block_length - self._given_in_turn))
         self._given_in_turn += block.size
         if self._given_in_turn == self._block_length:
@@ -128,28 +157,31 @@ class Interleave(Stage):
         return True
 
     def _open_next(self) -> _Input | None:
-        before = self._outer.state()
-        if not self._outer.fill(1):
-            return None
-        block = self._outer.take_available(1)
-        found = _Input(before, self._number, self._opened(block, self._number))
-        self._number += 1
-        return found
-
-    def _opened(self, block: Block, number: int) -> Cursor:
+        before, number = self._outer.state(), self._number
         try:
-            return Cursor(self._open_input(block.elements()[0], number))
+            if not self._outer.fill(1):
+                return None
+        except Exception as error:
+            self._number += 1
+            return _Input(before, number, None, error)
+        self._number += 1
+        block = self._outer.take_available(1)
+        try:
+            return _Input(before, number, self._opened(block, number))
         except Exception as error:
             file, offset = (None, None) if block.origin is None else block.origin.at(0)
-            annotate(error, Context(self.label, self.where, number, file, offset))
-            raise
+            failed = as_failure(error, Context(self.label, self.where, number, file, offset))
+            return _Input(before, number, None, failed)
+
+    def _opened(self, block: Block, number: int) -> Cursor:
+        return Cursor(self._open_input(block.elements()[0], number))
 
     def state(self) -> State:
         if self._waiting:
             outer, number = self._waiting[0].before, self._waiting[0].number
         else:
             outer, number = self._outer.state(), self._number
-        slots = [[turn, slot.before, slot.number, slot.cursor.state()] for turn, slot in self._slots.items()]
+        slots = [[turn, slot.before, slot.number, slot.state()] for turn, slot in self._slots.items()]
         return [outer, number, self._turn, self._given_in_turn, slots]
 
     def restore(self, state: State) -> None:
@@ -170,5 +202,5 @@ class Interleave(Stage):
 
     def close(self) -> None:
         for slot in (*self._slots.values(), *self._waiting):
-            slot.cursor.close()
+            slot.close()
         self._outer.close()

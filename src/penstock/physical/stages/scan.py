@@ -16,11 +16,16 @@ class Scan(Stage):
         self._source = source
         self._reader: Reader | None = None
         self._position: State = None
+        self._unreadable = False  # opening it failed: nothing comes behind that failure
 
     def next(self, want: int) -> Block | None:
+        if self._unreadable:
+            return None
         try:
             if self._reader is None:
+                self._unreadable = True
                 self._reader = self._source.open(self._position)
+                self._unreadable = False
             return self._reader.read(want)
         except Exception as error:
             annotate(error, Context(stage=self.label, where=self.where))

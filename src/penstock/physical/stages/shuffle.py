@@ -13,17 +13,19 @@ from penstock.block.rows import Rows
 from penstock.compiled import Compiled
 from penstock.keys import draws
 from penstock.physical.kernels import reference
-from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stage import Cursor, Stage, State, StretchStage
+from penstock.physical.stretch import Stretch, failure
 
 _NATIVE = Compiled("penstock.physical.kernels.native")
 _WORTH_COMPILING = 1 << 16  # elements from which loading numba (0.3 s once per process) pays
 
 
-class Shuffle(Stage):
+class Shuffle(StretchStage):
     """tf.data's reservoir: output number n is a uniform pick of `buffer_size` slots, refilled by the next input.
 
     The state holds no elements, only counts and the upstream state from which the buffer's elements come again; which
     those are is found by passing their numbers through the same picks. Draw number n depends on the key and n only.
+    A failure takes a slot like any element, and comes out when that slot is picked.
     """
 
     def __init__(self, upstream: Stage, buffer_size: int, key: int, label: str, where: str | None) -> None:
@@ -32,6 +34,7 @@ class Shuffle(Stage):
         self._size = buffer_size
         self._key = key
         self._rows: Rows | None = None
+        self._failed: dict[int, Exception] = {}  # slots that hold a failure
         self._numbers = np.empty(0, np.int64)  # number of the input element in each filled slot
         self._pulled = 0  # input elements taken
         self._past: deque[tuple[int, State]] = deque()  # (number of the next element, upstream state) before each pull
@@ -40,25 +43,29 @@ class Shuffle(Stage):
         self._drained = 0
         self._tidy_at = 64
 
-    def next(self, want: int) -> Block | None:
+    def make(self, want: int) -> Stretch | None:
         if self._drain is None:
             self._fill()
         if self._drain is None:
-            block = self._pull(want)
-            if block is not None:
-                return self._exchange(block)
+            pulled = self._pull(want)
+            if pulled is not None:
+                return self._exchange(pulled)
             self._begin_drain()
         return self._empty(want)
 
-    def _pull(self, count: int) -> Block | None:
+    def _pull(self, count: int) -> Stretch | None:
+        """Some elements from one Block, or a failure."""
         self._past.append((self._pulled, self._cursor.state()))
         if len(self._past) > self._tidy_at:
             self._tidy()
-        if not self._cursor.fill(count):
-            return None
-        block = self._cursor.take_available(count)
-        self._pulled += block.size
-        return block
+        try:
+            if not self._cursor.fill(count):
+                return None
+            found = Stretch(self._cursor.take_available(count))
+        except Exception as error:
+            found = failure(error)
+        self._pulled += found.size
+        return found
 
     def _tidy(self) -> None:
         """Forget upstream states that no element in the buffer needs to come again."""
@@ -71,53 +78,80 @@ class Shuffle(Stage):
         while len(self._numbers) < self._size:
             missing = self._size - len(self._numbers)
             start = self._pulled
-            block = self._pull(min(missing, 4096))
-            if block is None:
+            pulled = self._pull(min(missing, 4096))
+            if pulled is None:
                 self._begin_drain()
                 return
-            if self._rows is None:
-                self._rows = Rows(self._size)
             at = len(self._numbers)
-            self._rows.put(np.arange(at, at + block.size), block)
-            self._numbers = np.concatenate([self._numbers, np.arange(start, start + block.size)])
+            self._put(np.arange(at, at + pulled.size), pulled)
+            self._numbers = np.concatenate([self._numbers, np.arange(start, start + pulled.size)])
 
-    def _exchange(self, block: Block) -> Block:
-        assert self._rows is not None
-        picks = draws(self._key, self._given, block.size, self._size)
+    def _put(self, slots: np.ndarray, stretch: Stretch, rows: np.ndarray | None = None) -> None:
+        """Write positions `rows` (all by default) of a stretch that is either elements or a failure into slots."""
+        for slot in slots.tolist() if self._failed else ():
+            self._failed.pop(slot, None)
+        if stretch.block is None:
+            self._failed.update((slot, stretch.failures[0][1]) for slot in slots.tolist())
+            return
+        if self._rows is None:
+            self._rows = Rows(self._size)
+        self._rows.put(slots, stretch.block, rows)
+
+    def _exchange(self, pulled: Stretch) -> Stretch:
+        picks = draws(self._key, self._given, pulled.size, self._size)
         source, slots, rows = self._kernels().reservoir(picks, self._size)
-        out = self._rows.gather(source, block)
-        self._rows.put(slots, block, rows)
-        self._numbers[slots] = self._pulled - block.size + rows
-        self._given += block.size
+        out = self._gather(source, pulled)
+        self._put(slots, pulled, rows)
+        self._numbers[slots] = self._pulled - pulled.size + rows
+        self._given += pulled.size
         return out
+
+    def _gather(self, source: np.ndarray, pulled: Stretch | None = None) -> Stretch:
+        """What is at `source`: a slot, or from `size` on a position of the stretch."""
+        if pulled is not None and pulled.block is None:
+            at = int(source[0])
+            if at >= self._size:
+                return pulled
+            pulled = None
+        block = None if pulled is None else pulled.block
+        failures: list[tuple[int, Exception]] = []
+        if self._failed:
+            places = np.flatnonzero(np.isin(source, np.fromiter(self._failed, np.int64)))
+            failures = [(at, self._failed[int(source[at])]) for at in places.tolist()]
+            source = np.delete(source, places)
+        if not len(source):
+            return Stretch(None, tuple(failures))
+        if self._rows is None:  # nothing but failures so far
+            assert block is not None
+            return Stretch(block.take(source - self._size), tuple(failures))
+        return Stretch(self._rows.gather(source, block), tuple(failures))
 
     def _begin_drain(self) -> None:
         left = len(self._numbers)
         picks = draws(self._key, self._given, left, np.arange(left, 0, -1))
         self._drain = self._kernels().drain(picks)
 
-    def _empty(self, want: int) -> Block | None:
+    def _empty(self, want: int) -> Stretch | None:
         assert self._drain is not None
         slots = self._drain[self._drained : self._drained + want]
         if not len(slots):
             self._rows = None
             return None
-        assert self._rows is not None
         self._drained += len(slots)
-        return self._rows.gather(slots)
+        return self._gather(slots)
 
     def _kernels(self) -> ModuleType:
         native = _NATIVE.ready() if "numba" in sys.modules or self._given > _WORTH_COMPILING else None
         return reference if native is None else native
 
-    def state(self) -> State:
+    def place(self) -> State:
         if not self._past:
             return [self._cursor.state(), 0, 0, 0, 0]
         number, below = self._past[0]
         return [below, number, self._pulled, self._given, self._drained]
 
-    def restore(self, state: State) -> None:
-        below, number, pulled, self._given, drained = state
+    def go_to(self, place: State) -> None:
+        below, number, pulled, self._given, drained = place
         self._cursor.restore(below)
         if not pulled:
             return
@@ -141,17 +175,19 @@ class Shuffle(Stage):
         """Read the slots' elements again, from element `number` on; the ones that had left are passed over."""
         order = np.argsort(self._numbers, kind="stable")
         ordered = self._numbers[order]
-        self._rows = Rows(self._size)
         while number < pulled:
-            if not self._cursor.fill(pulled - number):
+            stretch = self._cursor.take(min(pulled - number, 4096))
+            if stretch is None:
                 break
-            block = self._cursor.take_available(pulled - number)
-            low, high = np.searchsorted(ordered, [number, number + block.size])
-            if high > low:
-                self._rows.put(order[low:high], block, ordered[low:high] - number)
-            number += block.size
+            for piece in stretch.pieces():
+                found = Stretch(piece) if isinstance(piece, Block) else failure(piece)
+                low, high = np.searchsorted(ordered, [number, number + found.size])
+                if high > low:
+                    self._put(order[low:high], found, ordered[low:high] - number)
+                number += found.size
         self._pulled = pulled
 
     def close(self) -> None:
         self._rows = None
+        self._failed.clear()
         self._cursor.close()
