@@ -172,3 +172,66 @@ def test_shutting_down_ends_everything():
     scheduler.shut_down()
     assert segment.aborted
     joined(scheduler, threads)
+
+
+class Crowd:
+    """A segment of which every step waits until `at_once` workers are inside."""
+
+    depth = 0
+
+    def __init__(self, count, at_once):
+        self.left = count
+        self.inside = self.most = 0
+        self.lock = threading.Lock()
+        self.full = threading.Event()
+        self.done = threading.Event()
+        self.at_once = at_once
+
+    def runnable(self):
+        return self.left > 0
+
+    def step(self):
+        with self.lock:
+            if self.left <= 0:
+                return False
+            self.left -= 1
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            if self.inside >= self.at_once:
+                self.full.set()
+        assert self.full.wait(SECONDS)
+        with self.lock:
+            self.inside -= 1
+            if not self.left and not self.inside:
+                self.done.set()
+        return True
+
+    def abort(self):
+        self.left = 0
+
+
+def test_no_more_workers_come_in_than_a_run_allows():
+    scheduler = Scheduler(4)
+    narrow, wide = Scope(scheduler, limit=2), Scope(scheduler)
+    few, many = Crowd(40, 2), Crowd(40, 2)
+    narrow.add(few, 4)
+    wide.add(many, 4)
+    assert few.done.wait(SECONDS)
+    assert many.done.wait(SECONDS)
+    assert few.most == 2
+    threads = list(scheduler._threads)
+    narrow.close(nothing)
+    wide.close(nothing)
+    joined(scheduler, threads)
+
+
+def test_a_fixed_pool_does_not_grow():
+    scheduler = Scheduler(2, fixed=True)
+    scope = Scope(scheduler)
+    crowd = Crowd(20, 2)
+    scope.add(crowd, 8)
+    assert crowd.done.wait(SECONDS)
+    assert crowd.most == scheduler.threads() == 2
+    threads = list(scheduler._threads)
+    scope.close(nothing)
+    joined(scheduler, threads)

@@ -9,6 +9,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.origin import Origin
+from penstock.block.structure import Structure
 from penstock.errors import InvalidTypeError
 
 
@@ -21,7 +22,7 @@ class SameKind:
     def __init__(self, what: str) -> None:
         self._what = what
         self._lock = threading.Lock()
-        self._expected: str | None = None
+        self._expected: tuple[Structure, list[str]] | None = None
 
     def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
         """The elements of one kind, and (row, error) for each of another."""
@@ -50,17 +51,24 @@ class SameKind:
         return builder.chosen(kept).build(None if origin is None else origin.take(np.array(kept))), failures
 
     def _check(self, block: Block) -> None:
-        found = block.structure.describe([_kind(column) for column in block.columns])
-        expected = self._expected
-        if expected is None:
+        kinds = [_kind(column) for column in block.columns]
+        if self._expected is None:
             with self._lock:
                 if self._expected is None:
-                    self._expected = found
-                expected = self._expected
-        if found != expected:
-            message = f"{self._what} changed: before it was {expected}, now it is {found}."
+                    self._expected = block.structure, kinds
+        structure, expected = self._expected
+        if not _agree(block.structure, kinds, structure, expected):
+            before, now = structure.describe(expected), block.structure.describe(kinds)
+            message = f"{self._what} changed: before it was {before}, now it is {now}."
             hint = "Every element has the same nest, dtypes and ranks; np.float32(value) converts."
             raise InvalidTypeError(message, hint=hint)
+
+
+def _agree(found: Structure, kinds: list[str], structure: Structure, expected: list[str]) -> bool:
+    """Whether two nests and the kinds in them are equal, whatever the order of dict keys."""
+    if found == structure:
+        return kinds == expected
+    return found.same_as(structure) and structure.flatten(found.build(kinds)) == expected
 
 
 def _kind(column: Column) -> str:

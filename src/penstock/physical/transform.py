@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.column import DenseColumn
 from penstock.block.same_kind import SameKind
-from penstock.errors import Context, InvalidTypeError, as_failure
+from penstock.block.structure import Structure
+from penstock.errors import Context, as_failure
+from penstock.physical.predicate import truth, verdicts
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.graph import Allocate
@@ -32,6 +33,12 @@ class Transform(ABC):
 
     label: str
     where: str | None
+    one_to_one: ClassVar[bool] = False  # gives one element, or a failure, for each
+    _made_of: tuple[Callable[..., Any], str, str | None, bool]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process go function and labels: what was decided about the function here is decided there anew."""
+        return _again, (type(self), *self._made_of)
 
     @abstractmethod
     def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
@@ -43,6 +50,17 @@ class Transform(ABC):
     def context(self, block: Block, row: int, first: int, inner: int = 0) -> Context:
         file, offset = (None, None) if block.origin is None else block.origin.at(row, inner)
         return Context(self.label, self.where, first + row if first >= 0 else None, file, offset)
+
+
+def _again(
+    kind: Any,
+    function: Callable[..., Any],
+    label: str,
+    where: str | None,
+    vectorise: bool,  # noqa: FBT001
+) -> Transform:
+    made: Transform = kind(function, label, where, vectorise=vectorise)
+    return made
 
 
 def run_all(
@@ -74,12 +92,16 @@ def _place(failed: tuple[int, Exception]) -> int:
 class MapTransform(Transform):
     """`function(element)` for every element, a Block at a time where that is known to be equal."""
 
+    one_to_one = True
+
     def __init__(self, function: Callable[..., Any], label: str, where: str | None, *, vectorise: bool) -> None:
+        self._made_of = function, label, where, vectorise
         self.label = label
         self.where = where
         self.function = function
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._same_kind = SameKind("The function's result")
+        self._structure: Structure | None = None  # of the results so far
 
     def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if self.vectoriser is not None:
@@ -91,15 +113,13 @@ class MapTransform(Transform):
     def _per_element(self, block: Block, first: int) -> Outcome:
         function = self.function
         unpacks = block.structure.unpacks
-        builder = Builder()
+        builder = Builder(self._structure)
         failures: list[tuple[int, Exception]] = []
-        row = -1
         for row, element in enumerate(block.elements()):
             try:
                 builder.add(function(*element) if unpacks else function(element))
             except Exception as raised:
                 failures.append((row, as_failure(raised, self.context(block, row, first))))
-        del element
         rows: np.ndarray | None = None
         origin = block.origin
         if failures:
@@ -108,6 +128,8 @@ class MapTransform(Transform):
         if not len(builder):
             return Outcome(None, rows, failures)
         built, mixed = self._same_kind.build(builder, origin)
+        if self._structure is None and built is not None:
+            self._structure = built.structure
         if mixed:
             rows = np.arange(block.size) if rows is None else rows
             for at, error in mixed:
@@ -122,6 +144,7 @@ class FilterTransform(Transform):
     """The elements for which `predicate(element)` is true."""
 
     def __init__(self, predicate: Callable[..., Any], label: str, where: str | None, *, vectorise: bool) -> None:
+        self._made_of = predicate, label, where, vectorise
         self.label = label
         self.where = where
         self.function = predicate
@@ -129,24 +152,13 @@ class FilterTransform(Transform):
 
     def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         failures: Sequence[tuple[int, Exception]] = ()
-        mask = self._vectorised(block)
+        mask = None if self.vectoriser is None else verdicts(self.vectoriser, block)
         if mask is None:
             mask, failures = self._per_element(block, first)
         kept = np.flatnonzero(mask)
         if len(kept) == block.size:
             return Outcome(block)
         return Outcome(block.take(kept) if len(kept) else None, kept, failures)
-
-    def _vectorised(self, block: Block) -> np.ndarray | None:
-        if self.vectoriser is None:
-            return None
-        found = self.vectoriser.run(block, None)
-        if found is None or not found.structure.is_leaf:
-            return None
-        column = found.columns[0]
-        if isinstance(column, DenseColumn) and column.array.dtype == bool and column.array.ndim == 1:
-            return column.array
-        return None
 
     def _per_element(self, block: Block, first: int) -> tuple[np.ndarray, Sequence[tuple[int, Exception]]]:
         predicate = self.function
@@ -155,15 +167,7 @@ class FilterTransform(Transform):
         failures: list[tuple[int, Exception]] = []
         for row, element in enumerate(block.elements()):
             try:
-                verdict = predicate(*element) if unpacks else predicate(element)
-                mask[row] = verdict if isinstance(verdict, (bool, np.bool_)) else _truth(verdict)
+                mask[row] = truth(predicate(*element) if unpacks else predicate(element))
             except Exception as raised:
                 failures.append((row, as_failure(raised, self.context(block, row, first))))
         return mask, failures
-
-
-def _truth(verdict: Any) -> bool:
-    if isinstance(verdict, np.ndarray) and verdict.shape == () and verdict.dtype == bool:
-        return bool(verdict)
-    message = f"A predicate returns one bool, got {verdict!r:.60} ({type(verdict).__name__})."
-    raise InvalidTypeError(message, hint="Compare, for example `x % 2 == 0`; for arrays use .any() or .all().")

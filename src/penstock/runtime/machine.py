@@ -7,6 +7,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from penstock.options import Options
+
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -44,3 +46,18 @@ def granted_memory(root: Path = _CGROUP) -> int:
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 << 30
     limits = [_read(root / "memory.max"), _read(root / "memory/memory.limit_in_bytes")]
     return min([installed, *(int(limit) for limit in limits if limit is not None and limit.isdigit())])
+
+
+def autotuned_workers(options: Options, cpus: int) -> int:
+    """Workers that AUTOTUNE means on a machine that grants `cpus` cores."""
+    autotune = options.autotune
+    if not autotune.enabled:
+        return 1
+    workers = autotune.cpu_budget or options.threading.private_threadpool_size or cpus
+    return at_most(options, max(workers, autotune.min_parallelism or 1))
+
+
+def at_most(options: Options, workers: int) -> int:
+    """As many workers as wanted, or as the options allow."""
+    bounds = (options.autotune.cpu_budget, options.threading.private_threadpool_size)
+    return min([workers, *(bound for bound in bounds if bound)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import time
 import weakref
 from collections.abc import Callable, Generator
@@ -18,16 +19,20 @@ from penstock.physical.executor import Executor
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State
 from penstock.plan.fingerprint import fingerprint, steps
-from penstock.plan.node import Node
-from penstock.rewrite.driver import optimise
+from penstock.plan.node import Node, check_int
+from penstock.rewrite.driver import optimise, optimise_inner
 from penstock.runtime.executors.inline import InlineExecutor
+from penstock.runtime.executors.processes import ProcessExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
 from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.pace import Pace
-from penstock.runtime.scheduler import Scope, scheduler
+from penstock.runtime.scheduler import Scope, scheduler_for
+from penstock.runtime.segment import Aborted
+from penstock.runtime.side_file import brought_back, set_aside
+from penstock.runtime.warm_start import warm_start
 
-EXECUTORS = ("thread", "inline")
+EXECUTORS = ("thread", "inline", "process")
 _STATE_VERSION = 2
 
 
@@ -35,13 +40,15 @@ class Run:
     """The stages of one pass and the scope that owns their workers."""
 
     def __init__(self, plan: Node, options: Options, epoch: int, settings: Settings) -> None:
-        self.scope = Scope(scheduler())
+        pool = scheduler_for(options)
+        self.scope = Scope(pool, options.autotune.cpu_budget)
         made: Executor
         if settings.executor == "inline":
             made = InlineExecutor()
         else:
-            made = ThreadExecutor(scheduler(), self.scope, settings.instrument)
-        lowering = Lowering(options, made, epoch, optimise=optimise, dataset=settings.dataset)
+            kind = ProcessExecutor if settings.executor == "process" else ThreadExecutor
+            made = kind(pool, self.scope, settings.instrument, options)
+        lowering = Lowering(options, made, epoch, optimise=optimise_inner, dataset=settings.dataset)
         self.root = lower(plan, lowering)
         self._pulls = _pulls(self.root)
         next(self._pulls)
@@ -144,6 +151,8 @@ class Iterator:
         self._closed_at: tuple[State, int] | None = None
         if state is not None:
             self._run.root.restore(state)
+        if self._options.experimental_warm_start:
+            warm_start(self._run.root)
         self._before: State = self._run.root.state()
 
     def __iter__(self) -> Iterator:
@@ -161,6 +170,9 @@ class Iterator:
             raise as_failure(raised, Context()) from raised
         except Exception:
             raise  # one failure: the pass goes on
+        except Aborted:
+            self.close()
+            raise StopIteration from None
         except BaseException:
             self.close()
             raise
@@ -198,14 +210,16 @@ class Iterator:
             self._skip -= dropped
         return None
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, side_file: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """What is needed to go on behind the last element given (or failed), in this process or another.
 
         Numbers, strings, lists and dicts (JSON and pickle both keep it), without any element in it: positions and keys.
         It belongs to this plan; `load_state_dict` of an iterator over another one refuses it and says what differs.
+        What a function of yours carries along (`scan`) is part of it; with `side_file`, values beyond 4 KiB are written
+        there and named in the state.
         """
         below, skip = self._closed_at or self._place()
-        return {
+        state = {
             "version": _STATE_VERSION,
             "plan": self._fingerprint,
             "steps": steps(self._written),
@@ -213,6 +227,9 @@ class Iterator:
             "stages": resolved(below),
             "skip": skip,
         }
+        if side_file is not None:
+            state["stages"], state["side_file"] = set_aside(state["stages"], side_file)
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict()` was taken; what this iterator was at is forgotten.
@@ -225,6 +242,32 @@ class Iterator:
         self._finalizer()
         self._start(epoch, below, skip)
         self._continued(epoch)
+
+    def skip_steps(self, count: int) -> None:
+        """Leave out the next `count` elements (batches), as after a spike of the loss; then go on as if they had come.
+
+        Where elements have numbers (see `Dataset.at`) no function is called for those left out, and it takes no time.
+        Elsewhere they are made and dropped. States saved behind it are as exact as any. Work done ahead is given up.
+
+        >>> import penstock as ps
+        >>> iterator = iter(ps.Dataset.range(10**9).map(lambda x: x * 2).batch(2))
+        >>> iterator.skip_steps(100_000_000)
+        >>> next(iterator)
+        array([400000000, 400000002])
+        """
+        hint = "The number of elements to leave out; batches, where there are batches."
+        number = check_int("count", count, least=0, hint=hint)
+        if self._run is None:
+            return
+        below, skip = self._place()
+        below = resolved(below)
+        self._finalizer()
+        self._start(self._epoch, below, skip + number)
+        root = self._run.root
+        if root.can_skip():
+            root.skip(self._skip)
+            self._skip = 0
+            self._before = root.state()
 
     def _place(self) -> tuple[State, int]:
         """A state of the stages, and the positions to pass over from there."""
@@ -262,7 +305,8 @@ class Iterator:
             message = f"This state belongs to another data set: {difference}."
             hint = "Build the data set by the same calls as in the run that saved the state."
             raise FailedPreconditionError(message, hint=hint)
-        return found
+        epoch, stages, skip = found
+        return epoch, brought_back(stages, state["side_file"]) if "side_file" in state else stages, skip
 
 
 def _difference(saved: list[list[str]], now: list[list[str]]) -> str:

@@ -7,8 +7,11 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Protocol
+from weakref import WeakSet
 
+from penstock.options import Options
 from penstock.runtime.machine import granted_cpus
 
 _EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside a user's function
@@ -35,11 +38,12 @@ class Scope:
     Contract: (1) `add` makes a segment known to the workers; (2) `abort` never blocks and may be called from anywhere,
     also by the garbage collector inside a worker; (3) `close` aborts, waits until the last worker has left, and then
     lets go of what the stages hold. Called on a worker, which may be inside itself, it does not wait: the last one to
-    leave does the rest.
+    leave does the rest. (4) No more than `limit` workers are inside at once, where it is given.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, limit: int | None = None) -> None:
         self._scheduler = scheduler
+        self._limit = limit
         self.segments: list[Runnable] = []
         self.workers = 0  # wanted by the segments added so far
         self.active = 0  # workers inside, counted under the scheduler's lock
@@ -54,13 +58,17 @@ class Scope:
             if self.closed:
                 segment.abort()
                 return
-        self._scheduler.serve(self)
+            self._scheduler.serve(self)  # inside the lock: a scope that is closed meanwhile must not come back
 
     def remove(self, segment: Runnable) -> None:
         """Forget a segment that has ended (an interleave's input)."""
         with self._scheduler.lock:
             if segment in self.segments:
                 self.segments.remove(segment)
+
+    def full(self) -> bool:
+        """Whether no other worker may come in now; asked under the scheduler's lock."""
+        return self._limit is not None and self.active >= self._limit
 
     def abort(self) -> None:
         with self._scheduler.lock:
@@ -89,10 +97,14 @@ def on_worker() -> bool:
 
 
 class Scheduler:
-    """The pool. Threads are started when the first run needs them and end with the last run."""
+    """The pool. Threads are started when the first run needs them and end with the last run.
 
-    def __init__(self, cpus: int) -> None:
+    There are `cpus` of them, or as many as a run wants at once; a `fixed` pool does not grow.
+    """
+
+    def __init__(self, cpus: int, *, fixed: bool = False) -> None:
         self._cpus = cpus
+        self._fixed = fixed
         # Reentrant: a garbage collection inside our critical section may close an abandoned run. Entered by itself and
         # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
         self.lock = threading.RLock()
@@ -132,6 +144,8 @@ class Scheduler:
         return len(self._threads)
 
     def _wanted(self) -> int:
+        if self._fixed:
+            return self._cpus if self._scopes else 0
         return max((max(self._cpus, scope.workers) for scope in self._scopes), default=0)
 
     def _work(self) -> None:
@@ -155,6 +169,8 @@ class Scheduler:
             finally:
                 del segment, found
                 with self.lock:
+                    if scope.full():
+                        self.condition.notify()  # others have passed it by, and this one may go elsewhere
                     scope.active -= 1
                     then = None
                     if scope.closed and not scope.active:
@@ -170,6 +186,8 @@ class Scheduler:
         count = len(self._scopes)
         for i in range(count):
             scope = self._scopes[(self._turn + i) % count]
+            if scope.full():
+                continue
             for segment in scope.segments:
                 if segment.runnable():
                     self._turn += 1
@@ -188,15 +206,38 @@ class Scheduler:
             thread.join(max(deadline - time.monotonic(), 0))
 
 
-_scheduler: Scheduler | None = None
+_pools: WeakSet[Scheduler] = WeakSet()
+
+
 _lock = threading.Lock()
+_shared: list[Scheduler] = []
 
 
 def scheduler() -> Scheduler:
     """The process's pool."""
-    global _scheduler
     with _lock:
-        if _scheduler is None:
-            _scheduler = Scheduler(granted_cpus())
-            atexit.register(_scheduler.shut_down)
-        return _scheduler
+        if not _shared:
+            _shared.append(_made(Scheduler(granted_cpus())))
+        return _shared[0]
+
+
+def scheduler_for(options: Options) -> Scheduler:
+    """The pool that a run with these options works on: the process's, or a new one of the run's own."""
+    size = options.threading.private_threadpool_size
+    return scheduler() if size is None else _made(Scheduler(size or granted_cpus(), fixed=True))
+
+
+def _made(pool: Scheduler) -> Scheduler:
+    _at_exit()
+    _pools.add(pool)
+    return pool
+
+
+@cache
+def _at_exit() -> None:
+    atexit.register(_shut_down)
+
+
+def _shut_down() -> None:
+    for pool in list(_pools):
+        pool.shut_down()

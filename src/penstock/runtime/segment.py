@@ -63,12 +63,28 @@ class Work(ABC):
         Only a segment in free order has such elements; its upstream is a `FreeOrder`.
         """
 
+    def can_skip(self) -> bool:
+        """As `Stage.can_skip`."""
+        return False
+
+    def skip(self, count: int) -> int:
+        """As `Stage.skip`, in results."""
+        message = f"{self.label} cannot skip"
+        raise AssertionError(message)
+
     def pinned(self) -> int:
         """How many of the next upstream elements have to be given in their order, because an earlier run did so."""
         return self.upstream.pinned() if isinstance(self.upstream, FreeOrder) else 0
 
     def close(self) -> None:
         self.upstream.close()
+
+
+class Aborted(BaseException):
+    """A run that was closed while somebody still pulled from it.
+
+    It is no failure of an element, and no end either, behind which an endless repetition would only begin anew.
+    """
 
 
 class Segment(StretchStage):
@@ -110,6 +126,7 @@ class Segment(StretchStage):
         self._mean = 0.0  # bytes of a result
         self._busy = 0
         self._pulling = False
+        self._filling = False  # whether the last ticket needs further tasks: then there is room for them
         self._ended = False
         self._closed = False
         self._started = False
@@ -127,7 +144,7 @@ class Segment(StretchStage):
 
     def _room(self) -> bool:
         waiting = self._tickets - self._next - len(self._delivered)
-        if waiting == 0:
+        if waiting == 0 or self._filling:
             return True
         if 0 <= self._max_elements <= self._elements:
             return False
@@ -177,6 +194,7 @@ class Segment(StretchStage):
         first, count = task.span
         span = self._spans.setdefault(task.ticket, [first, 0])
         span[1] += count
+        self._filling = task.after is None
         if task.after is not None:
             self._after[task.ticket] = task.after
         self._changed.notify_all()
@@ -247,6 +265,8 @@ class Segment(StretchStage):
                 if fatal is not None:
                     self.abort()
                     raise fatal
+                if self._closed:
+                    raise Aborted
                 return None
             self.step()
 
@@ -267,6 +287,15 @@ class Segment(StretchStage):
         return made
 
     # -- both
+
+    def can_skip(self) -> bool:
+        return self._work.can_skip()
+
+    def pass_over(self, count: int) -> int:
+        assert not self._started
+        passed = self._work.skip(count)
+        self._before = self._work.state()
+        return passed
 
     def place(self) -> State:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,23 @@ from penstock.runtime.pace import Pace
 from penstock.runtime.segment import Task, Work
 from penstock.trace.graph import Allocate
 
+RunAll = Callable[[Sequence[Transform], Block, int, Callable[[int], Allocate] | None], Stretch]
+
 
 class BlockWork(Work):
     """Each upstream Block through the transforms; without transforms, reading ahead."""
 
     def __init__(
-        self, upstream: Stage, transforms: Sequence[Transform], pace: Pace, label: str, where: str | None
+        self,
+        upstream: Stage,
+        transforms: Sequence[Transform],
+        pace: Pace,
+        label: str,
+        where: str | None,
+        run: RunAll = run_all,
     ) -> None:
         self.upstream = upstream
+        self._run = run
         self.label = label
         self.where = where
         self._transforms = transforms
@@ -64,10 +73,16 @@ class BlockWork(Work):
         if not self._transforms:
             return Stretch(block)
         started = time.perf_counter()
-        made = run_all(self._transforms, block, task.span[0])
+        made = self._run(self._transforms, block, task.span[0], None)
         nbytes = block.nbytes if made.block is None else max(block.nbytes, made.block.nbytes)
         self._pace.observe(block.size, time.perf_counter() - started, nbytes)
         return made
+
+    def can_skip(self) -> bool:
+        return self.upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)
+
+    def skip(self, count: int) -> int:
+        return self.upstream.skip(count)
 
     def state(self) -> State:
         return self.upstream.state()
@@ -79,8 +94,11 @@ class BlockWork(Work):
 class BatchWork(Work):
     """Batches whose rows several workers write at once, straight into the batch's memory."""
 
-    def __init__(self, upstream: Stage, transforms: Sequence[Transform], batch: BatchTask, pace: Pace) -> None:
+    def __init__(
+        self, upstream: Stage, transforms: Sequence[Transform], batch: BatchTask, pace: Pace, run: RunAll = run_all
+    ) -> None:
         self.upstream = upstream
+        self._run = run
         self.label = " · ".join([*(transform.label for transform in transforms), batch.label])
         self.where = transforms[-1].where if transforms else batch.where
         self._transforms = transforms
@@ -126,10 +144,17 @@ class BatchWork(Work):
         piece: Piece = task.payload
         if piece.block is not None:
             started = time.perf_counter()
-            made = run_all(self._transforms, piece.block, piece.first, piece.allocate)
+            made = self._run(self._transforms, piece.block, piece.first, piece.allocate)
             self._pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
             piece.put(made)
         return piece.filling.finish_piece()
+
+    def can_skip(self) -> bool:
+        return self.upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)
+
+    def skip(self, count: int) -> int:
+        passed = self._cursor.skip(count * self._spec.size)
+        return passed // self._spec.size if self._spec.drop_remainder else -(-passed // self._spec.size)
 
     def state(self) -> State:
         return self._cursor.state()
@@ -294,13 +319,23 @@ class Filling:
 _PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
 
 
-def work_of(upstream: Stage, transforms: Sequence[Transform], batch: BatchTask | None, *, ordered: bool) -> Work:
-    """The work of a segment: the same for all executors, so that they understand each other's states."""
+def work_of(
+    upstream: Stage,
+    transforms: Sequence[Transform],
+    batch: BatchTask | None,
+    *,
+    ordered: bool,
+    run: RunAll = run_all,
+) -> Work:
+    """The work of a segment: the same for all executors, so that they understand each other's states.
+
+    `run` takes Blocks through the transforms, here or elsewhere.
+    """
     source = upstream if ordered else FreeOrder(upstream)
     if batch is not None:
-        return BatchWork(source, transforms, batch, Pace(batch.size, _PIECE_SECONDS))
+        return BatchWork(source, transforms, batch, Pace(batch.size, _PIECE_SECONDS), run)
     label = " · ".join(transform.label for transform in transforms)
-    return BlockWork(source, transforms, Pace(), label, transforms[-1].where)
+    return BlockWork(source, transforms, Pace(), label, transforms[-1].where, run)
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:

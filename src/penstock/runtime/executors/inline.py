@@ -26,6 +26,12 @@ class Direct(StretchStage):
                 return made
         return None
 
+    def can_skip(self) -> bool:
+        return self._work.can_skip()
+
+    def pass_over(self, count: int) -> int:
+        return self._work.skip(count)
+
     def place(self) -> State:
         return [self._work.state(), [], []]
 

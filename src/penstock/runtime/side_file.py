@@ -1,0 +1,74 @@
+"""Side file: where a checkpoint puts what is too large to stand in it.
+
+States are positions and keys. The exception is a value that a user's function hands on (`scan`): it follows from
+everything before it, cannot be made again cheaply, and may be large. Such texts of a state go to a file beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import DataLossError, NotFoundError
+
+_LARGE = 4096  # characters from which a text is set aside
+_MARK = "in_side_file"
+
+
+def set_aside(stages: Any, path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """The state without its large texts, which are written to `path`, and what is needed to find them again."""
+    parts: list[str] = []
+    slim = _slim(stages, parts)
+    content = "".join(parts).encode("ascii")
+    name = Path(path)
+    partial = name.with_name(name.name + ".partial")
+    with partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(name)
+    return slim, {"path": str(name.absolute()), "digest": _digest(content)}
+
+
+def brought_back(stages: Any, side_file: dict[str, Any]) -> Any:
+    """The whole state again. Raises NotFoundError or DataLossError for a file that is gone or another one."""
+    path = side_file["path"]
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError as error:
+        message = "The side file of this state is missing."
+        hint = 'Put it back, or say where it is: state["side_file"]["path"] = ....'
+        raise NotFoundError(message, hint=hint, file=path) from error
+    if _digest(content) != side_file["digest"]:
+        message = "The side file is not the one that was written with this state."
+        raise DataLossError(message, hint="Give every checkpoint a side file of its own.", file=path)
+    return _whole(stages, content.decode("ascii"))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _slim(state: Any, parts: list[str]) -> Any:
+    if isinstance(state, str) and len(state) > _LARGE and state.isascii():
+        start = sum(map(len, parts))
+        parts.append(state)
+        return {_MARK: [start, len(state)]}
+    if isinstance(state, dict):
+        return {name: _slim(part, parts) for name, part in state.items()}
+    if isinstance(state, (list, tuple)):
+        return [_slim(part, parts) for part in state]
+    return state
+
+
+def _whole(state: Any, content: str) -> Any:
+    if isinstance(state, dict):
+        if set(state) == {_MARK}:
+            start, length = state[_MARK]
+            return content[start : start + length]
+        return {name: _whole(part, content) for name, part in state.items()}
+    if isinstance(state, list):
+        return [_whole(part, content) for part in state]
+    return state

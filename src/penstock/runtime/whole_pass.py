@@ -1,0 +1,31 @@
+"""A pass over a plan as Blocks, for what takes all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+
+from penstock.block.block import Block
+from penstock.options import Options
+from penstock.plan.node import Node
+from penstock.rewrite.driver import optimise
+from penstock.runtime.pace import Pace
+from penstock.runtime.run import Run, Settings
+
+
+def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> Generator[Block, None, None]:
+    """The Blocks of a pass, in order; the first failure ends it. Leaving the loop ends the workers."""
+    run = Run(optimise(plan, options), options, epoch, settings)
+    pace = Pace()
+    try:
+        while True:
+            started = time.perf_counter()
+            block = run.pull(pace.want)
+            if isinstance(block, Exception):
+                raise block
+            if block is None:
+                return
+            pace.observe(block.size, time.perf_counter() - started, block.nbytes)
+            yield block
+    finally:
+        run.close()

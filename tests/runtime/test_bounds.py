@@ -1,0 +1,79 @@
+"""How options bound the workers of a run and the bytes that its segments hold."""
+
+import pytest
+
+import penstock as ps
+from penstock.physical.lower import Lowering, lower
+from penstock.rewrite.driver import optimise
+from penstock.runtime.executors.threads import ThreadExecutor
+from penstock.runtime.instrument import Silent
+from penstock.runtime.machine import at_most, autotuned_workers
+from penstock.runtime.scheduler import Scheduler, Scope, scheduler, scheduler_for
+from penstock.runtime.segment import Segment
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({}, 6),
+        ({"autotune": {"enabled": False}}, 1),
+        ({"autotune": {"cpu_budget": 2}}, 2),
+        ({"autotune": {"cpu_budget": 9}}, 9),
+        ({"autotune": {"min_parallelism": 3}}, 6),
+        ({"autotune": {"min_parallelism": 20}}, 20),
+        ({"autotune": {"min_parallelism": 20, "cpu_budget": 8}}, 8),
+        ({"threading": {"private_threadpool_size": 3}}, 3),
+        ({"threading": {"private_threadpool_size": 0}}, 6),
+        ({"threading": {"private_threadpool_size": 3}, "autotune": {"cpu_budget": 8}}, 3),
+    ],
+)
+def test_autotune_means_as_many_workers_as_are_granted(settings, wanted):
+    options = ps.Options(**settings)
+    assert autotuned_workers(options, cpus=6) == wanted
+    assert at_most(options, 1000) == min(
+        [1000, *(n for n in (options.autotune.cpu_budget, options.threading.private_threadpool_size) if n)]
+    )
+
+
+def test_a_pool_of_one_s_own_is_made_only_if_asked_for():
+    assert scheduler_for(ps.Options()) is scheduler()
+    options = ps.Options(threading={"private_threadpool_size": 2})
+    assert scheduler_for(options) is not scheduler()
+    assert scheduler_for(options) is not scheduler_for(options)
+
+
+def segments(dataset, options):
+    """The segments of a data set that nobody runs, and what has to be closed."""
+    pool = Scheduler(1)
+    scope = Scope(pool)
+    executor = ThreadExecutor(pool, scope, Silent(), options)
+    root = lower(optimise(dataset._plan, options), Lowering(options, executor))
+    found, stages = [], [root]
+    while stages:
+        stage = stages.pop()
+        found += [stage] if isinstance(stage, Segment) else []
+        stages += stage.inputs
+    return found, lambda: scope.close(root.close)
+
+
+def noted(x):
+    print(x)
+    return x
+
+
+STAGES = ps.Dataset.range(9).map(noted, 2).shuffle(3).map(noted, 2).shuffle(3).batch(2, num_parallel_calls=2)
+
+
+def test_a_budget_is_divided_by_the_segments_of_a_run():
+    for budget in (3_000, 100):
+        found, close = segments(STAGES, ps.Options(autotune={"ram_budget": budget}))
+        assert len(found) == 3
+        assert {segment._max_bytes for segment in found} == {budget // 3}
+        close()
+
+
+def test_without_a_budget_each_segment_has_a_bound_of_its_own():
+    found, close = segments(STAGES, ps.Options())
+    assert len({segment._max_bytes for segment in found}) == 1
+    assert 1 << 20 < found[0]._max_bytes <= 1 << 26
+    close()
