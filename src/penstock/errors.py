@@ -76,6 +76,10 @@ class InvalidArgumentError(PenstockError, ValueError):
     """A value that cannot be: a batch size of 0, a tensor of the wrong shape, a feature of the wrong length."""
 
 
+class UnknownNameError(InvalidArgumentError, AttributeError):
+    """A setting that does not exist; the hint names the nearest one that does."""
+
+
 class InvalidTypeError(PenstockError, TypeError):
     """A value of the wrong kind: a string for a count, a structure that differs from the one before."""
 
@@ -84,12 +88,27 @@ class DataLossError(PenstockError, ValueError):
     """Stored data is damaged: a truncated record, a checksum that does not match, an image cut short."""
 
 
+class OutOfRangeError(PenstockError, IndexError):
+    """An index behind the last element, or an element asked for where there is none left.
+
+    An IndexError, so that `ds[i]` ends a loop of Python's own the way a list does.
+    """
+
+
 class NotFoundError(PenstockError, FileNotFoundError):
     """A file is missing, or a pattern matches none."""
 
 
+class AlreadyExistsError(PenstockError, FileExistsError):
+    """What was to be written is there already: a saved data set, a snapshot of another pipeline."""
+
+
 class FailedPreconditionError(PenstockError, RuntimeError):
     """The object is not in the state the call needs: a closed iterator, a checkpoint of another plan."""
+
+
+class UnimplementedError(PenstockError, NotImplementedError):
+    """What this kind of data set cannot do at all: random access to a source without an index."""
 
 
 class MissingDependencyError(PenstockError, ImportError):

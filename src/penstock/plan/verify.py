@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.plan.node import Node
 from penstock.plan.ops import FusedMap, Map, MapAndBatch
+from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 
 
 def verify(plan: Node) -> None:
@@ -19,3 +20,5 @@ def verify(plan: Node) -> None:
                 assert len(settings) < 2, f"fused maps run differently: {settings}"
             case MapAndBatch():
                 assert node.steps[0].num_parallel_calls is not None, "a sequential map was fused into a batch"
+            case ShuffleAndRepeat():
+                assert node.repeat.count not in (0, 1), "epochs were fused where there are no two"

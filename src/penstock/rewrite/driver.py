@@ -26,18 +26,27 @@ def optimise(plan: Node, options: Options) -> Node:
     return rewrite(plan, options)[0]
 
 
-def rewrite(plan: Node, options: Options) -> tuple[Node, list[Rewritten]]:
+def optimise_inner(plan: Node, options: Options) -> Node:
+    """The rewritten plan of a data set that is an element of another: no worker is set aside for its end."""
+    return rewrite(plan, options, outermost=False)[0]
+
+
+def rewrite(plan: Node, options: Options, *, outermost: bool = True) -> tuple[Node, list[Rewritten]]:
     """The rewritten plan and the record of how it came about. Equal to the given plan in all it gives."""
     record: list[Rewritten] = []
     for phase in PHASES:
-        plan = _run_phase(phase, plan, options, record)
-        verify(plan)
+        if outermost or not phase.outermost:
+            rewritten = _run_phase(phase, plan, options, record)
+            if rewritten is not plan:
+                verify(rewritten)
+            plan = rewritten
     return plan, record
 
 
 def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritten]) -> Node:
+    walk = _apply if phase.outermost else _pass
     for _ in range(_MOST_ROUNDS):
-        changed = _pass(phase, plan, options, record)
+        changed = walk(phase, plan, options, record)
         if changed is plan:
             return plan
         plan = changed
@@ -51,6 +60,11 @@ def _pass(phase: Phase, node: Node, options: Options, record: list[Rewritten]) -
     inputs = tuple(_pass(phase, below, options, record) for below in node.inputs)
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         node = node.with_inputs(inputs)
+    return _apply(phase, node, options, record)
+
+
+def _apply(phase: Phase, node: Node, options: Options, record: list[Rewritten]) -> Node:
+    """What the first rule with something to say about this node makes of it."""
     for rule in phase.rules:
         if not isinstance(node, rule.kind) or not getattr(options.experimental_optimization, rule.option):
             continue

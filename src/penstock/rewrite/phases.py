@@ -5,23 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.rewrite.rule import Rule
+from penstock.rewrite.rules.cut_before_map import cut_before_map
+from penstock.rewrite.rules.cut_source import cut_source
 from penstock.rewrite.rules.drop_no_ops import drop_no_ops
+from penstock.rewrite.rules.drop_prefetch import drop_prefetch
+from penstock.rewrite.rules.fuse_filters import fuse_filters
 from penstock.rewrite.rules.fuse_map_and_batch import fuse_map_and_batch
 from penstock.rewrite.rules.fuse_maps import fuse_maps
+from penstock.rewrite.rules.fuse_maps_and_filters import fuse_maps_and_filters
+from penstock.rewrite.rules.fuse_shuffle_and_repeat import fuse_shuffle_and_repeat
+from penstock.rewrite.rules.inject_prefetch import inject_prefetch
+from penstock.rewrite.rules.parallelise_maps import parallelise_maps
 from penstock.rewrite.rules.shuffle_before_map import shuffle_before_map
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Rules that are applied together until none has anything to say."""
+    """Rules that are applied together until none has anything to say.
+
+    Those of a phase for the `outermost` plan see it as a whole; the plans of inner data sets pass by.
+    """
 
     name: str
     rules: tuple[Rule, ...]
+    outermost: bool = False
 
 
 PHASES = (
     Phase("drop", (drop_no_ops,)),  # first: a no-op between two steps would hide them from each other
-    Phase("move", (shuffle_before_map,)),  # before fuse: a fused map no longer is a single function
-    Phase("fuse maps", (fuse_maps,)),  # before batch: all maps below a batch can write into it
-    Phase("fuse batch", (fuse_map_and_batch,)),  # last: nothing else knows its node
+    Phase("move", (shuffle_before_map, cut_before_map, cut_source)),  # before fuse: a fused map is no single function
+    Phase("parallel", (parallelise_maps,)),  # before fuse: maps that run alike fuse
+    Phase("fuse maps", (fuse_maps, fuse_filters, fuse_maps_and_filters)),  # before batch: all of them can write into it
+    Phase("fuse", (fuse_map_and_batch, fuse_shuffle_and_repeat)),  # nothing else knows their nodes
+    Phase("ahead", (drop_prefetch,)),  # which steps are ahead of the loop is certain now
+    Phase("end", (inject_prefetch,), outermost=True),  # last: it would stand between a map and its batch
 )

@@ -1,0 +1,41 @@
+"""Options: what holds for a whole data set."""
+
+from __future__ import annotations
+
+from penstock.options.autotune import AutotuneOptions
+from penstock.options.group import Group, Subgroup
+from penstock.options.optimization import OptimizationOptions
+from penstock.options.setting import Alias, Setting
+from penstock.options.threading import ThreadingOptions
+
+
+class Options(Group):
+    """What holds for a whole data set; apply with `ds.with_options(options)`.
+
+    Settings have tf.data's names. They are given by keyword or by attribute; a group takes a dict, too. What is not
+    set, or set to None, is left to the options of data sets that this one is joined with, and to the defaults.
+
+    >>> options = Options(deterministic=False, autotune={"cpu_budget": 2})
+    >>> options.experimental_optimization.map_fusion = False
+    >>> options.autotune.cpu_budget, options.seed
+    (2, 0)
+
+    Raises UnknownNameError for an unknown name, with the nearest one that there is, and for settings of tf.data that
+    mean nothing here, with the reason; InvalidTypeError for a value of another type; FailedPreconditionError for a
+    change of options that a data set uses.
+    """
+
+    deterministic = Setting(bool, True, "Whether parallel steps keep the order, where they do not say so.")
+    seed = Setting(int, 0, "What every shuffle without a seed of its own draws from.")
+    dataset_name = Setting[str | None](str, None, "How explain() and the data set's repr call it.")
+    experimental_warm_start = Setting(
+        bool,
+        False,
+        "Whether workers begin when an iterator is made, and not with its first element.",
+    )
+    autotune = Subgroup(AutotuneOptions)
+    threading = Subgroup(ThreadingOptions)
+    experimental_optimization = Subgroup(OptimizationOptions)
+
+    experimental_deterministic = Alias[bool]("deterministic")
+    experimental_threading = Alias[ThreadingOptions]("threading")

@@ -1,0 +1,83 @@
+"""Setting: one named value of a group of options, with its default, its type and what it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+
+if TYPE_CHECKING:
+    from penstock.options.group import Group
+
+T = TypeVar("T")
+
+
+class Setting(Generic[T]):
+    """A setting. None stands for "not set": reading it then gives the default.
+
+    `kind` is bool, int or str; numpy's bools and integers are welcome, and bools are no integers.
+    """
+
+    name: str
+
+    def __init__(self, kind: type, default: T, text: str, *, least: int | None = None, hint: str | None = None) -> None:
+        self.kind = kind
+        self.default = default
+        self.__doc__ = text
+        self._least = least
+        self._hint = hint
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, group: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, group: Group, owner: type) -> T: ...
+
+    def __get__(self, group: Group | None, owner: type) -> Self | T:
+        return self if group is None else self.value(group)
+
+    def __set__(self, group: Group, value: T | None) -> None:
+        group._give(self, value)
+
+    def value(self, group: Group) -> T:
+        """What holds: what was set, else the default."""
+        found: T = group._given.get(self.name, self.default)
+        return found
+
+    def checked(self, group: Group, value: Any) -> Any:
+        """The value in Python's own type.
+
+        Raises InvalidTypeError, and InvalidArgumentError for a number that is too small.
+        """
+        spelled = f"{type(group).__name__}.{self.name}"
+        if self.kind is bool:
+            fits = type(value).__name__ in ("bool", "bool_")
+        elif self.kind is int:
+            fits = hasattr(value, "__index__") and not isinstance(value, bool)
+        else:
+            fits = isinstance(value, self.kind)
+        if not fits:
+            message = f"{spelled} must be of type {self.kind.__name__}, got {value!r}."
+            raise InvalidTypeError(message, hint=self._hint)
+        found = value.__index__() if self.kind is int else self.kind(value)
+        if self._least is not None and found < self._least:
+            message = f"{spelled} must be at least {self._least}, got {self.name}={found}."
+            raise InvalidArgumentError(message, hint=self._hint)
+        return found
+
+
+class Alias(Generic[T]):
+    """Another name of a setting or group, which tf.data keeps for old programs."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.__doc__ = f"Another name of `{target}`."
+
+    def __get__(self, group: Any, owner: type) -> Any:
+        return self if group is None else getattr(group, self.target)
+
+    def __set__(self, group: Any, value: T) -> None:
+        setattr(group, self.target, value)

@@ -1,0 +1,20 @@
+"""Neighbouring filters become one step:  Filter(q)·Filter(p)·x   →   FusedMap(p, q)·x
+
+Equal because q is asked about what p has kept, in the same order, as before; only the hand-over goes.
+"""
+
+from __future__ import annotations
+
+from penstock.plan.node import Node
+from penstock.plan.ops import Filter
+from penstock.rewrite.fusing import fused, steps_below
+from penstock.rewrite.rule import rule
+
+
+@rule(Filter, option="filter_fusion")
+def fuse_filters(node: Filter) -> Node | None:
+    """Filter(q)·Filter(p)·x becomes FusedMap(p, q)·x: the same steps without a hand-over."""
+    steps = steps_below(node)
+    if not steps or not all(isinstance(step, Filter) for step in steps):
+        return None
+    return fused(steps, node)

@@ -1,0 +1,21 @@
+"""Neighbouring maps and filters become one step:  Filter(p)·Map(f)·x   →   FusedMap(f, p)·x
+
+Equal because the fused step does the same in the same order, Block by Block; only the hand-over goes. A pure filter
+behind a parallel map so runs on the map's workers.
+"""
+
+from __future__ import annotations
+
+from penstock.plan.node import Node
+from penstock.plan.ops import Filter, Map
+from penstock.rewrite.fusing import fused, steps_below
+from penstock.rewrite.rule import rule
+
+
+@rule(Map | Filter, option="map_and_filter_fusion")
+def fuse_maps_and_filters(node: Map | Filter) -> Node | None:
+    """Filter(p)·Map(f)·x becomes FusedMap(f, p)·x, and Map(f)·Filter(p)·x FusedMap(p, f)·x: no hand-over between."""
+    steps = steps_below(node)
+    if not steps or len({type(step) for step in (*steps, node)}) == 1:
+        return None
+    return fused(steps, node)

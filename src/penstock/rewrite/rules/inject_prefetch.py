@@ -1,0 +1,37 @@
+"""A parallel pipeline ends on a worker:  x   →   Prefetch(AUTOTUNE)·x,  for a whole plan x
+
+Equal because a prefetch changes nothing but the time at which elements are made. Without it, steps behind the last
+parallel one run in the loop that takes the batches, and the training step waits for them. A plan without any parallel
+step is left alone: it runs in the caller's thread from end to end, as it was written.
+"""
+
+from __future__ import annotations
+
+from penstock.plan.combine import Concatenate, Zip
+from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.ops import Enumerate, MapAndBatch, Prefetch, Repeat, Shard, Skip, Take
+from penstock.plan.scan import Scan
+from penstock.rewrite.rule import rule
+
+_LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # they pass Blocks on
+
+
+@rule(Node, option="inject_prefetch")
+def inject_prefetch(plan: Node) -> Node | None:
+    """A plan with parallel steps whose last ones are not becomes Prefetch(AUTOTUNE) of it: its end runs on a worker."""
+    if _is_ahead(plan) or not any(_on_workers(node) for node in plan.walk()):
+        return None
+    return Prefetch(input=plan, buffer_size=AUTOTUNE, where=plan.where)
+
+
+def _on_workers(node: Node) -> bool:
+    if isinstance(node, Prefetch):
+        return node.buffer_size != 0
+    return isinstance(node, MapAndBatch) or getattr(node, "num_parallel_calls", None) is not None
+
+
+def _is_ahead(node: Node) -> bool:
+    """Whether nothing but handing on is left to do when an element is asked for."""
+    if _on_workers(node) or isinstance(node, Scan):
+        return True
+    return isinstance(node, _LIGHT) and all(_is_ahead(below) for below in node.inputs)

@@ -1,0 +1,39 @@
+"""Work for all cores:  Map(f)·x   →   Map(f, AUTOTUNE)·x
+
+Equal because f is known to be pure, and a parallel map keeps the order. Only where it pays: f decodes, encodes or
+resizes pictures, for which two cores need 0.56 of the time of one; or it stands directly behind a parallel map, whose
+workers then do both. What takes a few microseconds is done faster than it is handed to a worker: parsing a small
+Example takes 6 µs in the loop's thread and 8 µs on workers, float32 of 64 × 64 pixels 6 µs and 11 µs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from penstock.image import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png, resize
+from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.ops import Map
+from penstock.rewrite.rule import rule
+from penstock.trace.purity import captured, why_impure
+
+_COSTLY = (decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png, resize)
+
+
+@rule(Map, option="map_parallelization")
+def parallelise_maps(mapped: Map) -> Node | None:
+    """Map(f)·x becomes a parallel map, in order, where f is pure and works on pictures, or follows a parallel map."""
+    if mapped.num_parallel_calls is not None or not mapped.vectorise or why_impure(mapped.function) is not None:
+        return None
+    below = mapped.input
+    if isinstance(below, Map) and below.num_parallel_calls is not None:
+        return replace(mapped, num_parallel_calls=below.num_parallel_calls, deterministic=below.deterministic)
+    if _is_costly(mapped.function):
+        return replace(mapped, num_parallel_calls=AUTOTUNE, deterministic=True)
+    return None
+
+
+def _is_costly(function: Callable[..., Any]) -> bool:
+    values = (function, *(value for _, _, value in captured(function).reads))
+    return any(value is operation for value in values for operation in _COSTLY)

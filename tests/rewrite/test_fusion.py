@@ -1,0 +1,118 @@
+"""Steps that become one, and steps that vanish."""
+
+import numpy as np
+import pytest
+from tests.rewrite.plans import BASE, MIXED, also_pure, impure, odd, pure, rewritten, shape
+
+import penstock as ps
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda ds: ds.take(-1),
+        lambda ds: ds.skip(0),
+        lambda ds: ds.repeat(1),
+        lambda ds: ds.prefetch(0),
+        lambda ds: ds.shard(1, 0),
+    ],
+)
+def test_no_ops_vanish(step):
+    assert shape(rewritten(step(BASE), "noop_elimination")) == ["Scan"]
+    assert len(shape(rewritten(step(BASE), "map_fusion"))) == 2
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda ds: ds.take(10),
+        lambda ds: ds.skip(1),
+        lambda ds: ds.repeat(2),
+        lambda ds: ds.repeat(0),
+        lambda ds: ds.prefetch(1),
+        lambda ds: ds.shard(2, 0),
+    ],
+)
+def test_steps_that_do_something_stay(step):
+    assert len(shape(rewritten(step(BASE), "noop_elimination"))) == 2
+
+
+def test_neighbouring_maps_fuse_in_their_order():
+    plan = rewritten(BASE.map(pure).map(also_pure).filter(odd))
+    assert shape(plan) == ["FusedMap", "Scan"]
+    assert [step.label for step in plan.steps] == ["map(pure)", "map(also_pure)", "filter(odd)"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "wanted"),
+    [
+        (["map_fusion"], [1, 1, 1, 2]),
+        (["filter_fusion"], [1, 2, 1, 1]),
+        (["map_fusion", "filter_fusion"], [1, 2, 2]),
+        (["map_and_filter_fusion"], [4, 1]),
+        (["map_fusion", "filter_fusion", "map_and_filter_fusion"], [5]),
+        (["noop_elimination"], [1, 1, 1, 1, 1]),
+    ],
+)
+def test_each_kind_of_fusion_has_its_switch(rules, wanted):
+    """How many maps and filters are in each step, the consumer's side first."""
+    *steps, _ = rewritten(MIXED, *rules).walk()
+    assert [len(getattr(step, "steps", [step])) for step in steps] == wanted
+
+
+FUSIONS = ("map_fusion", "filter_fusion", "map_and_filter_fusion")
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        BASE.map(pure, 2).map(also_pure),
+        BASE.map(pure).map(also_pure, 2),
+        BASE.map(pure, 2).map(also_pure, 4),
+        BASE.map(pure, 2, deterministic=False).map(also_pure, 2),
+        BASE.map(pure, 2).filter(impure),
+        BASE.filter(odd).map(pure, 2),
+    ],
+)
+def test_maps_that_run_differently_stay_apart(dataset):
+    assert len(shape(rewritten(dataset, *FUSIONS))) == 3
+
+
+def test_a_pure_filter_joins_a_parallel_map():
+    assert shape(rewritten(BASE.map(pure, 2).filter(odd))) == ["FusedMap", "Scan"]
+
+
+def test_a_parallel_map_and_its_batch_become_one():
+    plan = rewritten(BASE.map(pure, 4).map(also_pure, 4).batch(3, drop_remainder=True))
+    assert shape(plan) == ["MapAndBatch", "Scan"]
+    assert len(plan.steps) == 2
+    assert plan.batch.drop_remainder
+    assert plan.spec == ps.TensorSpec((3,), np.int64)
+    assert plan.cardinality == 3
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        BASE.map(pure).batch(3),
+        BASE.map(pure, 4).filter(odd).batch(3),
+        BASE.map(pure, 4, deterministic=True).batch(3, deterministic=False),
+        BASE.map(impure, 4).shuffle(3).skip(1).batch(3),
+    ],
+)
+def test_other_batches_stay(dataset):
+    assert "MapAndBatch" not in shape(rewritten(dataset))
+
+
+def test_shuffled_epochs_become_one_step():
+    dataset = BASE.shuffle(4).repeat(3)
+    plan = rewritten(dataset)
+    assert shape(plan) == ["ShuffleAndRepeat", "Scan"]
+    assert plan.shuffle.salt == dataset._plan.input.salt
+    assert (plan.spec, plan.cardinality) == (dataset._plan.spec, 30)
+    assert rewritten(BASE.shuffle(4).repeat()).cardinality == ps.INFINITE_CARDINALITY
+
+
+@pytest.mark.parametrize("dataset", [BASE.shuffle(4).repeat(0), BASE.repeat(2), BASE.shuffle(4).batch(2).repeat(2)])
+def test_other_epochs_stay(dataset):
+    assert "ShuffleAndRepeat" not in shape(rewritten(dataset))
