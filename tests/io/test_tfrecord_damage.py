@@ -1,4 +1,4 @@
-"""Damaged TFRecord files: good records first, then one error that names the file and the byte."""
+"""Damaged TFRecord files: each damage is one error that names the file and the byte, between the records around it."""
 
 import gzip
 import struct
@@ -7,10 +7,20 @@ import zlib
 import crc32c
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.errors import DataLossError
-from penstock.io.tfrecord import RecordReader, build_index, read_at
-from penstock.io.tfrecord.framing import frame, masked, plain_records
+from penstock.io.tfrecord import RecordReader, build_index, kernels, read_at
+from penstock.io.tfrecord.framing import (
+    FINE,
+    SHORT_BODY,
+    SHORT_HEADER,
+    frame,
+    masked,
+    plain_find,
+    plain_records,
+)
 
 RECORDS = [f"record {i}".encode() * (i + 1) for i in range(6)]
 WAYS = ["mapped", "url", "GZIP", "ZLIB"]
@@ -55,21 +65,28 @@ def reader_of(request, tmp_path):
     return open_reader
 
 
-def outcome(reader):
-    """The records before the damage, and the damage."""
-    records = []
+def everything(reader):
+    """What comes one after the other: records, and damages in their places."""
+    found = []
     while True:
         try:
             chunk = reader.read(2, 1 << 20)
         except DataLossError as error:
-            with pytest.raises(DataLossError):  # it stays damaged
-                reader.read(2, 1 << 20)
-            reader.close()
-            return records, error
-        if chunk is None:
-            reader.close()
-            return records, None
-        records += chunk.records()
+            found.append(error)
+            assert len(found) < 1000, "it does not end"
+        else:
+            if chunk is None:
+                assert reader.read(2, 1 << 20) is None
+                reader.close()
+                return found
+            found += chunk.records()
+
+
+def outcome(reader):
+    """The records before the first damage, and the damage."""
+    found = everything(reader)
+    first = next((i for i, item in enumerate(found) if isinstance(item, DataLossError)), None)
+    return (found, None) if first is None else (found[:first], found[first])
 
 
 def changed(at, content=CONTENT):
@@ -101,6 +118,127 @@ def test_damage_after_good_records(reader_of, content, text):
     assert text in error.message
     assert error.context.offset == OFFSETS[3]
     assert "damaged.tfrecord" in error.context.file
+
+
+def damages(found):
+    return [item for item in found if isinstance(item, DataLossError)]
+
+
+@pytest.mark.parametrize(
+    ("content", "kept", "passed"),
+    [
+        (changed(OFFSETS[3] + 12), [0, 1, 2, None, 4, 5], None),  # data
+        (changed(OFFSETS[4] - 1), [0, 1, 2, None, 4, 5], None),  # checksum of the data
+        (changed(OFFSETS[0] + 12), [None, 1, 2, 3, 4, 5], None),
+        (changed(OFFSETS[6] - 1), [0, 1, 2, 3, 4, None], None),
+        (changed(OFFSETS[3] + 1), [0, 1, 2, None, 4, 5], (3, 4)),  # length
+        (changed(OFFSETS[3] + 7), [0, 1, 2, None, 4, 5], (3, 4)),
+        (changed(OFFSETS[3] + 9), [0, 1, 2, None, 4, 5], (3, 4)),  # checksum of the length
+        (changed(OFFSETS[0]), [None, 1, 2, 3, 4, 5], (0, 1)),
+        (changed(OFFSETS[5]), [0, 1, 2, 3, 4, None], (5, 6)),
+        (changed(OFFSETS[4] + 12, changed(OFFSETS[3])), [0, 1, 2, None, 5], (3, 5)),  # nor is the next one whole
+        (changed(OFFSETS[4], changed(OFFSETS[2] + 12)), [0, 1, None, 3, None, 5], (4, 5)),  # two
+    ],
+)
+def test_reading_goes_on_behind_a_damage(reader_of, content, kept, passed):
+    found = everything(reader_of(content))
+    assert [None if isinstance(item, DataLossError) else RECORDS.index(item) for item in found] == kept
+    said = damages(found)[-1].message
+    if passed is not None:
+        assert f"Bytes {OFFSETS[passed[0]]} to {OFFSETS[passed[1]]}" in said
+    else:
+        assert "passed over" not in said
+
+
+def test_bytes_lost_and_bytes_added_are_passed_over(reader_of):
+    for at in range(OFFSETS[3] - 5, OFFSETS[4], 3):
+        for content in (CONTENT[:at] + CONTENT[at + 11 :], CONTENT[:at] + b"eleven more" + CONTENT[at:]):
+            found = everything(reader_of(content))
+            records = [item for item in found if isinstance(item, bytes)]
+            assert records[:2] == RECORDS[:2]
+            assert records[-1] == RECORDS[-1]
+            assert set(records) <= set(RECORDS)
+            assert damages(found)
+
+
+def test_the_search_ends_with_the_file(reader_of):
+    found = everything(reader_of(CONTENT[: OFFSETS[3]] + b"x" * 100))
+    assert found[:3] == RECORDS[:3]
+    (error,) = found[3:]
+    assert f"Bytes {OFFSETS[3]} to {OFFSETS[3] + 100}, the end of the file, are lost" in error.message
+
+
+def test_a_record_cut_short_is_one_damage_and_the_end(reader_of):
+    for size in range(OFFSETS[4] + 1, OFFSETS[5], 6):
+        found = everything(reader_of(CONTENT[:size]))
+        assert found[:4] == RECORDS[:4]
+        (error,) = found[4:]
+        assert error.context.offset == OFFSETS[4]
+
+
+def test_a_record_cut_short_inside_the_file_is_one_damage(reader_of):
+    content = CONTENT[: OFFSETS[5] - 3] + CONTENT[OFFSETS[5] :]  # its checksum takes bytes of the next header
+    found = everything(reader_of(content))
+    assert [item for item in found if isinstance(item, bytes)] == RECORDS[:4]
+    assert len(damages(found)) == 2  # the record, and the one whose header it read into
+
+
+def test_a_length_that_cannot_be_is_passed_over(reader_of):
+    content = CONTENT[: OFFSETS[3]] + header(1 << 40) + CONTENT[OFFSETS[3] :]
+    found = everything(reader_of(content))
+    assert [item for item in found if isinstance(item, bytes)] == RECORDS
+    (error,) = damages(found)
+    assert f"Bytes {OFFSETS[3]} to {OFFSETS[3] + 12} were passed over" in error.message
+
+
+def test_reading_continues_from_the_offset_behind_a_damage(reader_of):
+    content = changed(OFFSETS[3] + 1)
+    with reader_of(content) as reader:
+        while reader.tell() < OFFSETS[3]:
+            reader.read(9, 1 << 20)
+        with pytest.raises(DataLossError):
+            reader.read(9, 1 << 20)
+    assert reader.tell() == OFFSETS[4]
+    assert everything(reader_of(content, offset=OFFSETS[4])) == RECORDS[4:]
+
+
+def test_damaged_compression_met_while_searching_is_a_failure_of_its_own(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    first, second = gzip.compress(changed(OFFSETS[5])), bytearray(gzip.compress(CONTENT))
+    second[0] ^= 0xFF
+    path.write_bytes(first + bytes(second))
+    found = everything(RecordReader(path, compression_type="GZIP"))
+    assert found[:5] == RECORDS[:5]
+    length, compression = found[5:]
+    assert "checksum of its length" in length.message
+    assert "damaged near byte" in compression.message
+
+
+@given(st.data())
+def test_the_search_agrees_with_the_plain_one(data):
+    parts = data.draw(
+        st.lists(
+            st.binary(max_size=30)
+            | st.binary(max_size=20).map(lambda record: framed([record]))
+            | st.integers(0, 40).map(header),
+            max_size=5,
+        )
+    )
+    content = bytearray(b"".join(parts))
+    if content and data.draw(st.booleans()):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 0x10
+    buffer = np.frombuffer(bytes(content), np.uint8)
+    at, seen = 0, set()
+    while True:
+        found = kernels.find_record(buffer, at)
+        assert found == plain_find(buffer, at)
+        at, status = found
+        seen.add(status)
+        if status == SHORT_HEADER:
+            break
+        assert status in (FINE, SHORT_BODY)
+        at += 1
+    assert at > len(buffer) - 12
 
 
 def test_every_cut(reader_of):

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from typing import Any
 
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
-from penstock.errors import InvalidTypeError, user_location
-from penstock.io.tfrecord.options import as_compression
-from penstock.options import Options
-from penstock.plan.node import AUTOTUNE, check_parallel
-from penstock.plan.ops import FlatMap, Interleave
-from penstock.plan.scan import Scan
-from penstock.sources.arrays import strings_source
+from penstock.dataset.files import read_files
 from penstock.sources.records import RecordsSource
 
 
@@ -40,39 +31,7 @@ def TFRecordDataset(
     [b'first', b'second']
 
     Raises NotFoundError for a missing file and DataLossError, with file and byte offset, for a damaged record; both
-    when the pass comes there, behind the records before it.
+    when the pass comes there, in the place of one element. Behind damaged data comes the next record, behind a damaged
+    length the next place where a whole record with right checksums begins; the error names the bytes passed over.
     """
-    check_parallel("num_parallel_reads", num_parallel_reads)
-    as_compression(compression_type)
-    where = user_location()
-
-    def records(name: bytes) -> Dataset:
-        source = RecordsSource((name.decode(),), compression_type, buffer_size)
-        return Dataset._of(Scan(source=source, where=where), Options())
-
-    if isinstance(filenames, Dataset):
-        names, options = filenames._plan, filenames.options()
-    else:
-        files = _paths(filenames)
-        options = Options()
-        if num_parallel_reads is None:
-            return Dataset._of(Scan(source=RecordsSource(files, compression_type, buffer_size)), options)
-        names = Scan(source=strings_source(files, f"{len(files)} files"))
-    if num_parallel_reads is None:
-        return Dataset._of(FlatMap(input=names, function=records), options)
-    plan = Interleave(
-        input=names,
-        function=records,
-        cycle_length=DEFAULT_CYCLE_LENGTH if num_parallel_reads == AUTOTUNE else num_parallel_reads,
-        num_parallel_calls=num_parallel_reads,
-    )
-    return Dataset._of(plan, options)
-
-
-def _paths(filenames: Any) -> tuple[str, ...]:
-    if isinstance(filenames, (str, bytes, os.PathLike)):
-        filenames = [filenames]
-    if not isinstance(filenames, Sequence) and not hasattr(filenames, "__iter__"):
-        message = f"filenames must be a path, a sequence of paths, or a Dataset of names, got {filenames!r:.60}."
-        raise InvalidTypeError(message)
-    return tuple(os.fsdecode(name) for name in filenames)
+    return read_files(filenames, RecordsSource((), compression_type, buffer_size), num_parallel_reads)

@@ -159,12 +159,15 @@ def _full_name(system: Any, path: str) -> str:
 
 def _missing(name: str) -> NotFoundError:
     message = f"There is no file {name!r}."
-    return NotFoundError(message, hint=_where_relative(name, "The path"), file=name)
+    hint = _where_relative(name, "The path")
+    if any(mark in name for mark in "*?["):
+        hint = "Readers take names; Dataset.list_files(pattern) gives the names that match a pattern."
+    return NotFoundError(message, hint=hint, file=name)
 
 
 def _directory(name: str) -> InvalidArgumentError:
     message = f"{name!r} is a directory, and a file was asked for."
-    return InvalidArgumentError(message, hint='Name its files with a pattern such as "directory/*".')
+    return InvalidArgumentError(message, hint='Dataset.list_files("directory/*") names its files.')
 
 
 def _where_relative(name: str, what: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,42 +14,13 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure
 from penstock.errors import InvalidArgumentError
-from penstock.sources.source import Reader, Source
+from penstock.sources.indexed import IndexedSource
 
-
-class _Cursor(Reader):
-    """A pass over anything that can cut rows `start` to `stop` out of itself."""
-
-    def __init__(self, source: _Sliced, at: int) -> None:
-        self._source = source
-        self._at = at
-
-    def read(self, max_elements: int) -> Block | None:
-        start = self._at
-        stop = min(start + max_elements, self._source.cardinality)
-        if start >= stop:
-            return None
-        self._at = stop
-        return self._source.rows(start, stop)
-
-    def position(self) -> int:
-        return self._at
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class _Sliced(Source):
-    @abstractmethod
-    def rows(self, start: int, stop: int) -> Block:
-        """The elements from number `start` up to, not including, number `stop`."""
-
-    def open(self, position: int | None = None) -> Reader:
-        return _Cursor(self, position or 0)
+_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
-class RangeSource(_Sliced):
+class RangeSource(IndexedSource):
     """The integers of a Python range, in a chosen dtype."""
 
     range: range
@@ -69,13 +39,29 @@ class RangeSource(_Sliced):
         return len(self.range)
 
     def rows(self, start: int, stop: int) -> Block:
-        first = self.range.start + start * self.range.step
-        last = self.range.start + stop * self.range.step
-        return Block.single(DenseColumn(np.arange(first, last, self.range.step).astype(self.dtype, copy=False)))
+        part = self.range[start:stop]
+        if not self._fits_int64:
+            return self._block(np.array(list(part), object))
+        return self._block(np.arange(part.start, part.stop, part.step))
+
+    def rows_at(self, indices: np.ndarray) -> Block:
+        if not self._fits_int64:
+            return self._block(np.array([self.range[i] for i in indices.tolist()], object))
+        return self._block(self.range.start + indices * self.range.step)
+
+    @property
+    def _fits_int64(self) -> bool:
+        return (
+            _INT64.min <= min(self.range.start, self.range.stop)
+            and max(self.range.start, self.range.stop) <= _INT64.max
+        )
+
+    def _block(self, numbers: np.ndarray) -> Block:
+        return Block.single(DenseColumn(numbers.astype(self.dtype, copy=False)))
 
 
 @dataclass(frozen=True, eq=False)
-class ArraysSource(_Sliced):
+class ArraysSource(IndexedSource):
     """Slices along axis 0 of the columns a user gave as arrays; nothing is copied but byte strings."""
 
     structure: Structure
@@ -98,6 +84,9 @@ class ArraysSource(_Sliced):
     def rows(self, start: int, stop: int) -> Block:
         return Block(self.structure, [column.slice(start, stop) for column in self.columns], stop - start)
 
+    def rows_at(self, indices: np.ndarray) -> Block:
+        return Block(self.structure, [column.take(indices) for column in self.columns], len(indices))
+
 
 def _read_only(array: np.ndarray) -> np.ndarray:
     """A view that a user's function cannot write through: the array is read again in the next epoch."""
@@ -118,7 +107,7 @@ def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
             raise InvalidArgumentError(message, hint="For one element as it is, use from_tensors.")
         if value.dtype == object:
             flat = value.reshape(-1).tolist()
-            columns.append(BytesColumn.from_values(flat, value.shape[1:]))
+            columns.append(BytesColumn.from_values(flat, value.shape[1:], len(value)))
         else:
             columns.append(DenseColumn(_read_only(value)))
         sizes.append(len(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.block.block import Block
 
@@ -32,6 +32,8 @@ class Reader(ABC):
 
 class Source(ABC):
     """An origin of elements that can be read again and again, from the start or from any position."""
+
+    index_hint: ClassVar[str] = "Write its elements out once with save(); what load() gives can be read by number."
 
     @property
     @abstractmethod

@@ -12,13 +12,14 @@ _NOT_OURS = "Is this a TFRecord file? Its first bytes are no record header."
 
 
 def damaged_record(
-    status: int, file: str, offset: int, head: np.ndarray, left: int, *, at_start: bool
+    status: int, file: str, offset: int, head: np.ndarray, left: int, *, at_start: bool, passed: str = ""
 ) -> DataLossError:
     """The error for what `kernels.scan` found.
 
-    `head` is the record from its header on, as far as it is there; `left` counts the bytes up to the end of the file.
+    `head` is the record from its header on, as far as it is there; `left` counts the bytes up to the end of the file;
+    `passed` says which bytes were passed over to find the next record.
     """
-    if at_start and (hint := _other_format(head[:4].tobytes())):
+    if at_start and (hint := other_format(head)):
         message = "The file does not begin with a TFRecord header."
         return DataLossError(message, hint=hint, file=file, offset=offset)
     if status == SHORT_HEADER:
@@ -26,15 +27,22 @@ def damaged_record(
         return DataLossError(message, hint=_REWRITE, file=file, offset=offset)
     length = int.from_bytes(head[:8].tobytes(), "little")
     if status == SHORT_BODY:
-        message = f"Truncated record: it says {length} bytes of data, and {max(left - 16, 0)} are left."
+        message = f"Truncated record: it says {length} bytes of data, and {max(left - 16, 0)} are left.{passed}"
         return DataLossError(message, hint=_REWRITE, file=file, offset=offset)
     if status == WRONG_LENGTH:
-        message = f"Corrupted record: the checksum of its length ({length}) does not match."
+        message = f"Corrupted record: the checksum of its length ({length}) does not match.{passed}"
         hint = _NOT_OURS if at_start else "Bytes of the file were changed, lost or added before this place."
         return DataLossError(message, hint=hint, file=file, offset=offset)
     message = f"Corrupted record: the checksum of its {length} bytes of data does not match."
     hint = "Bytes of the record were changed after it was written; restore the file from its source."
     return DataLossError(message, hint=hint, file=file, offset=offset)
+
+
+def passed_over(start: int, stop: int, *, found: bool) -> str:
+    """What is said about the bytes between a damage and the next record, or the end of the file."""
+    if found:
+        return f" Bytes {start} to {stop} were passed over: the next whole record begins there."
+    return f" Bytes {start} to {stop}, the end of the file, are lost: no whole record begins among them."
 
 
 def damaged_compression(
@@ -61,6 +69,7 @@ def _kind(head: bytes) -> str:
     return ""
 
 
-def _other_format(head: bytes) -> str | None:
-    kind = _kind(head)
+def other_format(head: np.ndarray) -> str | None:
+    """What to do about a file whose first bytes are those of a compressed one."""
+    kind = _kind(head[:4].tobytes())
     return f'It looks like {kind} data: pass compression_type="{kind}".' if kind else None

@@ -71,6 +71,22 @@ def plain_scan(
     return count, at, FINE
 
 
+def plain_find(buffer: np.ndarray, at: int) -> tuple[int, int]:
+    """What `kernels.find_record` gives, in plain Python: (position, status)."""
+    import crc32c
+
+    view = np.asarray(buffer).data
+    while len(view) - at >= HEADER:
+        if _CRC.unpack_from(view, at + 8)[0] == masked(crc32c.crc32c(view[at : at + 8])):
+            stop = at + HEADER + _LENGTH.unpack_from(view, at)[0]
+            if stop + FOOTER > len(view):
+                return at, SHORT_BODY
+            if _CRC.unpack_from(view, stop)[0] == masked(crc32c.crc32c(view[at + HEADER : stop])):
+                return at, FINE
+        at += 1
+    return at, SHORT_HEADER
+
+
 def plain_records(stream: bytes) -> Iterator[bytes]:
     """Every record of an uncompressed stream, one by one: the reference. Raises ValueError at the first damage.
 

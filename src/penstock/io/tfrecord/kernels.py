@@ -204,6 +204,21 @@ def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths:
     return count, at, FINE
 
 
+@njit(types.UniTuple(types.int64, 2)(_BUFFER, types.int64), nogil=True, cache=True)
+def find_record(buffer: Any, at: Any) -> Any:
+    """Where the next record begins, from `at` on, and its status.
+
+    FINE is a record whose both checksums match, SHORT_BODY one with a good header that the buffer does not hold to its
+    end. SHORT_HEADER stands for none, at the first place where a header would not fit.
+    """
+    while buffer.size - at >= 12:
+        status, _ = _record(buffer, at, EVERYTHING)
+        if status in (FINE, SHORT_BODY):
+            return at, status
+        at += 1
+    return at, SHORT_HEADER
+
+
 @njit(nogil=True, cache=True)
 def gather(buffer: Any, offsets: Any, check: Any, starts: Any, lengths: Any) -> Any:
     """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""

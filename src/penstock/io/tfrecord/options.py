@@ -21,7 +21,7 @@ def as_compression(compression_type: Any) -> str:
         return ""
     if compression_type in WINDOW_BITS:
         return str(compression_type)
-    message = f'compression_type must be None, "GZIP" or "ZLIB", got {compression_type!r}.'
+    message = f'compression_type must be None, "GZIP" or "ZLIB", got compression_type={compression_type!r}.'
     raise InvalidArgumentError(message)
 
 

@@ -9,15 +9,24 @@ import numpy as np
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from penstock.io import storage
 from penstock.io.tfrecord.chunk import RecordChunk
-from penstock.io.tfrecord.damage import damaged_record
-from penstock.io.tfrecord.framing import EVERYTHING, FINE, FOOTER, HEADER, NOTHING, plain_scan
+from penstock.io.tfrecord.damage import damaged_record, other_format, passed_over
+from penstock.io.tfrecord.framing import (
+    EVERYTHING,
+    FINE,
+    FOOTER,
+    HEADER,
+    NOTHING,
+    SHORT_BODY,
+    SHORT_HEADER,
+    WRONG_DATA,
+    WRONG_LENGTH,
+    plain_find,
+    plain_scan,
+)
 from penstock.io.tfrecord.index import KERNELS
-from penstock.io.tfrecord.options import as_compression
-from penstock.io.tfrecord.streams import InflatedStream, PlainStream
+from penstock.io.window import Window
 
-BUFFER_SIZE = 1 << 18
-
-_EMPTY = np.frombuffer(b"", np.uint8)
+_INSIDE = (WRONG_LENGTH, WRONG_DATA)  # damages that no further bytes can mend
 
 
 class RecordReader:
@@ -26,7 +35,8 @@ class RecordReader:
     An uncompressed local file is mapped: chunks point into the map and nothing is copied. Anything else is streamed by
     pieces of `buffer_size` bytes (256 KiB), more where one record needs it; memory grows only with bytes that arrived,
     never by what a length says. Records in front of a damage are delivered, then `read` raises DataLossError with the
-    file and the offset of the record, again and again.
+    file and the offset of the record, once. Asked again it goes on: behind a record whose data is damaged; at the next
+    whole record where the length is, or where the file ends too early for it; nowhere behind damaged compression.
 
     >>> import pathlib, tempfile
     >>> from penstock.io.tfrecord.writer import TFRecordWriter
@@ -53,30 +63,10 @@ class RecordReader:
         verify: bool = True,
         offset: int = 0,
     ) -> None:
-        if offset < 0 or (buffer_size is not None and buffer_size < 0):
-            message = f"offset and buffer_size must not be negative, got {offset} and {buffer_size}."
-            raise InvalidArgumentError(message)
-        self._name = storage.as_path(path)
         self._check = EVERYTHING if verify else NOTHING
-        self._piece = max(buffer_size or BUFFER_SIZE, HEADER + FOOTER)
-        self._buffer = _EMPTY
-        self._base = 0  # where in the uncompressed stream the buffer begins
-        self._at = 0  # next record header in the buffer
         self._closed = False
-        self._stream: PlainStream | InflatedStream | None = None
-        compression = as_compression(compression_type)
-        if compression:
-            self._stream = InflatedStream(storage.open_read(self._name), compression, self._name)
-            try:
-                self._skip_to(offset)
-            except BaseException:
-                self._stream.close()
-                raise
-        elif storage.is_url(self._name):
-            self._open_url(offset)
-        else:
-            self._buffer = storage.map_file(self._name)
-            self._at = self._checked(offset, len(self._buffer))
+        self._next: Exception | None = None  # a failure met while looking for what follows another
+        self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
 
     def read(self, max_records: int, max_bytes: int) -> RecordChunk | None:
         """The next records, or None at the end of the file.
@@ -88,32 +78,39 @@ class RecordReader:
             message = f"max_records must be at least 1, got {max_records}."
             raise InvalidArgumentError(message)
         if self._closed:
-            message = f"The reader of {self._name!r} is closed."
+            message = f"The reader of {self._window.name!r} is closed."
             raise FailedPreconditionError(message)
+        if self._next is not None:
+            error, self._next = self._next, None
+            raise error
+        window = self._window
         while True:
-            room = min(max_records, (len(self._buffer) - self._at) // (HEADER + FOOTER) + 1)
+            room = min(max_records, window.left // (HEADER + FOOTER) + 1)
             starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
             kernels = KERNELS.ready()
             scan = plain_scan if kernels is None else kernels.scan
-            count, self._at, status = scan(self._buffer, self._at, max_bytes, self._check, starts, lengths)
+            count, window.at, status = scan(window.buffer, window.at, max_bytes, self._check, starts, lengths)
             if count:
                 starts = starts[:count]
-                return RecordChunk(self._buffer, starts, lengths[:count], starts + (self._base - HEADER))
-            if not self._extend(self._wanted()):
+                return RecordChunk(window.buffer, starts, lengths[:count], starts + (window.base - HEADER))
+            if status in _INSIDE or not window.extend(self._wanted()):
                 if status == FINE:
                     return None
                 raise self._damage(status)
 
     def tell(self) -> int:
         """Offset of the next record's header in the (uncompressed) file: `offset` of a reader that continues here."""
-        return self._base + self._at
+        return self._window.tell()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes, although the file was not read to its end."""
+        return self._window.broken and self._next is None
 
     def close(self) -> None:
         """Let go of the file. Chunks that were handed out stay valid."""
         self._closed = True
-        self._buffer = _EMPTY
-        if self._stream is not None:
-            self._stream.close()
+        self._window.close()
 
     def __enter__(self) -> RecordReader:
         return self
@@ -124,60 +121,50 @@ class RecordReader:
         self.close()
 
     def _wanted(self) -> int:
-        """How many bytes the record at `_at` needs, as far as its header is there."""
-        header = self._buffer[self._at : self._at + 8].tobytes()
+        """How many bytes the record at the window's place needs, as far as its header is there."""
+        header = self._window.buffer[self._window.at : self._window.at + 8].tobytes()
         return HEADER if len(header) < 8 else HEADER + FOOTER + int.from_bytes(header, "little")
 
-    def _extend(self, wanted: int) -> bool:
-        """Read on until `wanted` bytes stand from `_at` on or the stream ends; whether there are any new ones."""
-        if self._stream is None:
-            return False
-        parts = [self._buffer[self._at :].tobytes()]
-        have = len(parts[0])
-        fresh = False
-        while not fresh or have < wanted:
-            # A record that spans pieces is fetched in growing steps; a piece is kept only once its bytes are there.
-            part = self._stream.read(max(self._piece, min(wanted - have, have)))
-            if not part:
-                break
-            fresh = True
-            have += len(part)
-            parts.append(part)
-        if fresh:
-            self._base += self._at
-            self._at = 0
-            self._buffer = np.frombuffer(b"".join(parts), np.uint8)
-        elif self._stream.failure is not None:
-            raise self._stream.failure
-        return fresh
-
     def _damage(self, status: int) -> DataLossError:
-        rest = self._buffer[self._at :]
-        return damaged_record(status, self._name, self.tell(), rest[:16], len(rest), at_start=self.tell() == 0)
+        """The error for the record at the window's place, which then is that of what can be read behind it."""
+        window = self._window
+        rest, offset = window.buffer[window.at :], window.tell()
+        at_start = offset == 0
+        passed = ""
+        if at_start and other_format(rest):
+            window.at = len(window.buffer)
+        elif status == WRONG_DATA:
+            window.at += self._wanted()
+        elif status == SHORT_HEADER:
+            window.at = len(window.buffer)
+        else:
+            found = self._find_next()
+            passed = passed_over(offset, window.tell(), found=found)
+        return damaged_record(status, window.name, offset, rest[:16], len(rest), at_start=at_start, passed=passed)
 
-    def _open_url(self, offset: int) -> None:
-        if offset:
-            self._checked(offset, storage.size(self._name))
-        file = storage.open_read(self._name)
-        if offset:
-            file.seek(offset)
-        self._stream = PlainStream(file)
-        self._base = offset
+    def _find_next(self) -> bool:
+        """Go to the next place where a whole record begins, its checksums right; to the end if there is none."""
+        window = self._window
+        kernels = KERNELS.ready()
+        find_record = plain_find if kernels is None else kernels.find_record
+        try:
+            while True:
+                window.at, status = find_record(window.buffer, window.at + 1)
+                while status == SHORT_BODY and window.extend(self._wanted()):
+                    window.at, status = find_record(window.buffer, window.at)
+                if status == FINE:
+                    return True
+                if status == SHORT_HEADER and not self._more():
+                    return False
+        except Exception as error:
+            self._next = error
+            return False
 
-    def _skip_to(self, offset: int) -> None:
-        """Decompress up to `offset` and throw it away: a compressed file has no other way to get there."""
-        assert self._stream is not None
-        while self._base < offset:
-            part = self._stream.read(min(self._piece, offset - self._base))
-            if not part:
-                if self._stream.failure is not None:
-                    raise self._stream.failure
-                self._checked(offset, self._base)
-            self._base += len(part)
-
-    def _checked(self, offset: int, size: int) -> int:
-        if offset <= size:
-            return offset
-        message = f"Reading was to continue at byte {offset}, and the file has {size}."
-        hint = "The file is not the one that was read before; start again, or restore it."
-        raise DataLossError(message, hint=hint, file=self._name, offset=offset)
+    def _more(self) -> bool:
+        """Read on from a place where a header does not fit; the next search begins at that place."""
+        window = self._window
+        if window.extend(HEADER):
+            window.at -= 1
+            return True
+        window.at = len(window.buffer)
+        return False

@@ -1,0 +1,106 @@
+"""The nest of an element as JSON, for the metadata of an Arrow schema, and the names of its columns."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec, dtype_name
+from penstock.block.structure import LEAF, Structure
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.errors import DataLossError, InvalidTypeError
+
+_KINDS = {"SparseTensor": SparseTensor, "RaggedTensor": RaggedTensor}
+
+
+def structure_to_json(structure: Structure) -> Any:
+    """What `structure_from_json` takes. Raises InvalidTypeError for dict keys that JSON has not."""
+    children = [structure_to_json(child) for child in structure.children]
+    if structure.kind is None:
+        return None
+    if structure.kind is tuple:
+        return {"tuple": children}
+    if structure.kind is dict:
+        for name in structure.names:
+            if type(name) not in (str, int, bool):
+                message = f"A dict key of an element that is stored is text or an integer, got {name!r:.60}."
+                raise InvalidTypeError(message, hint="Rename it with map().")
+        return {"dict": [list(pair) for pair in zip(structure.names, children, strict=True)]}
+    kind = structure.kind
+    return {"type": f"{kind.__module__}:{kind.__qualname__}", "fields": list(structure.names), "parts": children}
+
+
+def structure_from_json(stored: Any) -> Structure:
+    """The inverse. Named tuples and dataclasses are looked up among the modules that are loaded; none is imported."""
+    if stored is None:
+        return LEAF
+    if "tuple" in stored:
+        return _node(tuple, (), stored["tuple"])
+    if "dict" in stored:
+        return _node(dict, tuple(name for name, _ in stored["dict"]), [child for _, child in stored["dict"]])
+    names = tuple(stored["fields"])
+    return _node(_found_type(stored["type"], names), names, stored["parts"])
+
+
+def _node(kind: type, names: tuple[Any, ...], parts: list[Any]) -> Structure:
+    children = tuple(structure_from_json(part) for part in parts)
+    size, flat = sum(child.size for child in children), all(child.is_leaf for child in children)
+    return Structure(kind, names, children, size, flat)
+
+
+def _found_type(name: str, names: tuple[str, ...]) -> type:
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, type):
+        known = getattr(found, "_fields", None)
+        if is_dataclass(found):
+            known = tuple(field.name for field in fields(found) if field.init)
+        if known is not None and tuple(known) == names:
+            return found
+    message = f"The elements were stored as {name} with the fields {', '.join(names)}, and there is no such class here."
+    raise InvalidTypeError(message, hint=f"Import {module} first, or give the element's spec.")
+
+
+def spec_to_json(spec: LeafSpec) -> Any:
+    if isinstance(spec, TensorSpec):
+        return {"dtype": dtype_name(spec.dtype), "shape": list(spec.shape)}
+    return {"dtype": dtype_name(spec.dtype), "kind": spec.kind.__name__}
+
+
+def spec_from_json(stored: Any) -> LeafSpec:
+    if "kind" not in stored:
+        return TensorSpec(stored["shape"], stored["dtype"])
+    if stored["kind"] not in _KINDS:
+        message = f"A stored leaf is of the unknown kind {stored['kind']!r:.40}."
+        raise DataLossError(message)
+    return ValueSpec(_KINDS[stored["kind"]], TensorSpec((), stored["dtype"]).dtype)
+
+
+def column_names(structure: Structure) -> list[str]:
+    """One name per leaf, from its place in the nest; no two are the same.
+
+    >>> from penstock.block.structure import flatten
+    >>> column_names(flatten(({"image": 1, "label": 2}, 3))[1])
+    ['0.image', '0.label', '1']
+    """
+    found: list[str] = []
+    for name in _names(structure, ""):
+        unique, number = name, 1
+        while unique in found:
+            unique, number = f"{name}_{number}", number + 1
+        found.append(unique)
+    return found
+
+
+def _names(structure: Structure, prefix: str) -> list[str]:
+    if structure.kind is None:
+        return [prefix or "value"]
+    steps = range(len(structure.children)) if structure.kind is tuple else structure.names
+    return [
+        name
+        for step, child in zip(steps, structure.children, strict=True)
+        for name in _names(child, f"{prefix}.{step}" if prefix else str(step))
+    ]

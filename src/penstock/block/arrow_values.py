@@ -1,0 +1,154 @@
+"""Arrow arrays without nulls as numpy arrays, and back: numbers, byte strings and lists. Copies nothing it need not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.column import BytesColumn
+from penstock.block.spec import dtype_name
+from penstock.errors import InvalidTypeError
+
+Array = Any  # a pyarrow.Array: pyarrow is imported when the first one is made
+
+_TEMPORAL = "mM"
+
+
+def is_strings(kind: Any) -> bool:
+    """Whether an Arrow type holds byte strings or text."""
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_string(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def numbers_of(array: Array) -> np.ndarray:
+    """A numeric, boolean or temporal array as numpy's; only bits of booleans are copied."""
+    import pyarrow as pa
+
+    if pa.types.is_time(array.type):
+        whole = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()).to_numpy()
+        return np.asarray(whole.astype(f"timedelta64[{array.type.unit}]"))
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def strings_of(array: Array) -> BytesColumn:
+    """Byte strings or text as positions in Arrow's own buffer."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary())
+    buffers = array.buffers()
+    data = np.frombuffer(b"" if buffers[-1] is None else buffers[-1], np.uint8)
+    if pa.types.is_fixed_size_binary(array.type):
+        width = array.type.byte_width
+        starts = (array.offset + np.arange(len(array), dtype=np.int64)) * width
+        return BytesColumn((data,), starts, np.full(len(array), width, np.int64))
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    places = np.frombuffer(buffers[1], np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
+    return BytesColumn((data,), places[:-1].astype(np.int64), np.diff(places).astype(np.int64))
+
+
+def lists_of(array: Array) -> tuple[np.ndarray, Array]:
+    """(offsets, values) of an array of lists: list i is `values[offsets[i] : offsets[i + 1]]`; offsets start at 0."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(array.type):
+        return np.arange(len(array) + 1, dtype=np.int64) * array.type.list_size, array.flatten()
+    if hasattr(array, "sizes"):  # views of lists, in any order; pyarrow's cast of them is wrong
+        offsets = np.zeros(len(array) + 1, np.int64)
+        np.cumsum(array.sizes.to_numpy(), out=offsets[1:])
+        return offsets, array.flatten()
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    first = int(offsets[0])
+    return offsets - first, array.values.slice(first, int(offsets[-1]) - first)
+
+
+def objects_of(strings: BytesColumn) -> np.ndarray:
+    """An object array of `bytes`, read-only as everything that is not the caller's own."""
+    flat = BytesColumn(strings.buffers, strings.starts.reshape(-1), strings.lengths.reshape(-1))
+    found = np.empty(len(flat), object)
+    found[:] = flat.values()
+    found.flags.writeable = False
+    return found.reshape(strings.starts.shape)
+
+
+# -- to Arrow
+
+
+def stored(array: np.ndarray) -> np.ndarray:
+    """The same numbers in a dtype Arrow has: complex ones as pairs along a new last axis, times as integers."""
+    if array.dtype.kind == "c":
+        array = np.ascontiguousarray(array)
+        real = np.float32 if array.dtype.itemsize == 8 else np.float64
+        return array.view(real).reshape(*array.shape, 2)
+    return array.view(np.int64) if array.dtype.kind in _TEMPORAL else array
+
+
+def restored(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The inverse of `stored`."""
+    if dtype.kind == "c":
+        return np.ascontiguousarray(array).view(dtype).reshape(array.shape[:-1])
+    return array.view(dtype) if dtype.kind in _TEMPORAL else array
+
+
+def stored_type(dtype: Any) -> tuple[Any, tuple[int, ...]]:
+    """(Arrow type, extra dimensions) that hold values of a dtype. Raises InvalidTypeError for what Arrow has not."""
+    import pyarrow as pa
+
+    if dtype is bytes:
+        return pa.large_binary(), ()
+    empty = stored(np.empty(0, dtype))
+    if empty.dtype.kind not in "biuf" or empty.dtype.itemsize > 8 or dtype.itemsize > 16:
+        message = f"Values of dtype {dtype_name(dtype)} cannot be stored."
+        hint = "Convert them first: to bool, an integer, float16 to float64, complex, datetime64 or bytes."
+        raise InvalidTypeError(message, hint=hint)
+    return pa.from_numpy_dtype(empty.dtype), empty.shape[1:]
+
+
+def numbers_array(flat: np.ndarray) -> Array:
+    """A 1-D numpy array as an Arrow array."""
+    import pyarrow as pa
+
+    return pa.array(np.ascontiguousarray(flat))
+
+
+def strings_array(column: BytesColumn) -> Array:
+    """Byte strings as a large_binary array, in C order; copied only where they do not lie one behind the other."""
+    import pyarrow as pa
+
+    data, starts, lengths = column.packed()
+    if not np.array_equal(starts[1:], starts[:-1] + lengths[:-1]):
+        data = np.frombuffer(b"".join(column.views()), np.uint8)
+        starts = np.cumsum(lengths) - lengths
+    places = np.empty(len(starts) + 1, np.int64)
+    places[:-1] = starts
+    places[-1] = starts[-1] + lengths[-1] if len(starts) else 0
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(starts), buffers)
+
+
+def list_array(lengths: Sequence[int] | np.ndarray, values: Array) -> Array:
+    """Lists of the given lengths over `values`, as a large_list array."""
+    import pyarrow as pa
+
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.LargeListArray.from_arrays(pa.array(offsets), values)
+
+
+def fixed_array(count: int, size: int, values: Array) -> Array:
+    """`count` lists of `size` values each."""
+    import pyarrow as pa
+
+    kind = pa.list_(values.type, size)
+    return pa.FixedSizeListArray.from_buffers(kind, count, [None], children=[values])

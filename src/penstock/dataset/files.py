@@ -1,0 +1,84 @@
+"""What the data sets of files share: how files are named, and in which order they are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.dataset.dataset import Dataset
+from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
+from penstock.errors import InvalidTypeError, user_location
+from penstock.io.storage import as_path
+from penstock.io.tfrecord.options import as_compression
+from penstock.options import Options
+from penstock.plan.node import AUTOTUNE, Node, check_int
+from penstock.plan.ops import FlatMap, Interleave
+from penstock.plan.scan import Scan
+from penstock.sources.arrays import strings_source
+from penstock.sources.files import FilesSource
+
+
+def read_files(filenames: Any, source: FilesSource, num_parallel_reads: int | None = None) -> Dataset:
+    """The elements of files: `source`, which has none yet, says what is read and how.
+
+    Without `num_parallel_reads` one file comes after the other; else that many are open at a time and give an element
+    each in turn, AUTOTUNE meaning a fixed 16, so that the order is the same on every machine.
+    """
+    parallel = check_reads(num_parallel_reads)
+    as_compression(source.compression_type)
+    if source.buffer_size is not None:
+        hint = "It counts bytes; leave it out for the default."
+        check_int("buffer_size", source.buffer_size, least=0, hint=hint)
+    if isinstance(filenames, Dataset):
+        names, options = filenames._plan, filenames.options()
+    else:
+        files, options = paths(filenames), Options()
+        if parallel is None:
+            return Dataset._of(Scan(source=replace(source, files=files)), options)
+        names = Scan(source=strings_source(files, f"{len(files)} files"))
+    return Dataset._of(_in_turn(names, FileDatasets(source), parallel), options)
+
+
+def check_reads(num_parallel_reads: Any) -> int | None:
+    """How many files are open at a time; None for one after the other."""
+    if num_parallel_reads is None:
+        return None
+    hint = "Leave it out to read one file after the other; penstock.AUTOTUNE reads 16 at a time."
+    return check_int("num_parallel_reads", num_parallel_reads, least=1, also=(AUTOTUNE,), hint=hint)
+
+
+def _in_turn(names: Node, function: FileDatasets, parallel: int | None) -> Node:
+    if parallel is None:
+        return FlatMap(input=names, function=function)
+    cycle = DEFAULT_CYCLE_LENGTH if parallel == AUTOTUNE else parallel
+    return Interleave(input=names, function=function, cycle_length=cycle, num_parallel_calls=parallel)
+
+
+@dataclass(frozen=True)
+class FileDatasets:
+    """From the name of a file to the data set of its elements."""
+
+    source: FilesSource
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_where", user_location())
+
+    @property
+    def __name__(self) -> str:
+        return self.source.kind
+
+    def __call__(self, name: Any) -> Dataset:
+        (file,) = paths(name)
+        return Dataset._of(Scan(source=replace(self.source, files=(file,)), where=vars(self)["_where"]), Options())
+
+
+def paths(filenames: Any) -> tuple[str, ...]:
+    """The names of files, however a user gives them: one path or several, as text, bytes or os.PathLike."""
+    if isinstance(filenames, (str, bytes, os.PathLike)):
+        filenames = [filenames]
+    if not isinstance(filenames, Sequence) and not hasattr(filenames, "__iter__"):
+        message = f"filenames must be a path, a sequence of paths, or a Dataset of names, got {filenames!r:.60}."
+        raise InvalidTypeError(message)
+    return tuple(as_path(name) for name in filenames)

@@ -1,0 +1,168 @@
+"""experimental.make_csv_dataset: batches of CSV rows as dicts of columns, in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock.block.structure import flatten
+from penstock.dataset.csv import columns_of, delimiter_of, text_of
+from penstock.dataset.csv_inference import column_names as names_in
+from penstock.dataset.csv_inference import inferred_columns
+from penstock.dataset.dataset import Dataset
+from penstock.dataset.files import FileDatasets, check_reads
+from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
+from penstock.errors import InvalidArgumentError
+from penstock.io.csv_format import CsvColumn, CsvFormat
+from penstock.io.storage import glob
+from penstock.io.tfrecord.options import as_compression
+from penstock.plan.node import AUTOTUNE, check_int
+from penstock.sources.csv import CsvSource
+
+
+def make_csv_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    column_names: Sequence[str] | None = None,
+    column_defaults: Sequence[Any] | None = None,
+    label_name: str | None = None,
+    select_columns: Sequence[Any] | None = None,
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    header: bool = True,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: int = 10000,
+    shuffle_seed: int | None = None,
+    prefetch_buffer_size: int | None = None,
+    num_parallel_reads: int | None = 1,
+    sloppy: bool = False,
+    num_rows_for_inference: int | None = 100,
+    compression_type: str | None = None,
+    ignore_errors: bool = False,
+    encoding: str = "utf-8",
+) -> Dataset:
+    r"""Batches of the rows of CSV files: a dict of columns, or with `label_name` the pair of that dict and the label.
+
+    **It repeats for ever unless `num_epochs` is given**, and shuffles unless `shuffle=False`, as in tf.data; unlike
+    there the order follows from the seed. Without `num_epochs` all batches are full, across the end of an epoch too.
+
+    Names come from the header rows, or from `column_names`; types from the first `num_rows_for_inference` rows (None:
+    all): the narrowest of int32, int64, float32, float64 and bytes, with 0 or b"" for empty fields. `column_defaults`
+    says them instead, an item for each selected column as in `record_defaults` of `CsvDataset`. `select_columns` are
+    names or numbers. Files are read one after the other, or `num_parallel_reads` at a time in turn, in any order with
+    `sloppy`. With `ignore_errors` rows that cannot be read are left out. `encoding` is that of the header; text in the
+    columns stays bytes.
+
+    >>> import pathlib, tempfile, penstock as ps
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
+    >>> _ = path.write_text("name,kg\nRex,31.5\nTom,4\n")
+    >>> ds = ps.experimental.make_csv_dataset(path, 2, label_name="kg", num_epochs=1, shuffle=False)
+    >>> next(iter(ds))
+    ({'name': array([b'Rex', b'Tom'], dtype=object)}, array([31.5,  4. ], dtype=float32))
+
+    Raises NotFoundError where no file matches; InvalidArgumentError for files whose headers differ or that have rows
+    too short to infer types from, and for columns that are not there. Rows fail as those of `CsvDataset`.
+    """
+    files = _matching(file_pattern)
+    as_compression(compression_type)
+    layout = CsvFormat(
+        (), delimiter_of(field_delim), CsvFormat.quote_of(use_quote_delim), text_of("na_value", na_value)
+    )
+    _, nothing = flatten(())
+    source = CsvSource(files, compression_type, format=layout, structure=nothing, header=bool(header))
+    if column_names is None and not header:
+        message = "The names of the columns come from column_names= or from the files' first rows, got header=False."
+        raise InvalidArgumentError(message, hint="Pass column_names=[...].")
+    names = names_in(source, encoding) if column_names is None else list(column_names)
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        message = f"Every column has a name of its own, got {twice} more than once."
+        raise InvalidArgumentError(message, hint="Pass column_names= with other names.")
+    select = _selected(select_columns, names)
+    chosen = names if select is None else [names[i] for i in select]
+    if column_defaults is None:
+        rows = num_rows_for_inference
+        columns = inferred_columns(source, names, select, rows, ignore_errors=ignore_errors)
+    else:
+        columns = columns_of("column_defaults", column_defaults)
+    if len(columns) != len(chosen):
+        message = f"column_defaults has {len(columns)} items, and {len(chosen)} columns are read: {chosen}."
+        raise InvalidArgumentError(message, hint="Give one item for each selected column, in the order of the file.")
+    if label_name is not None and label_name not in chosen:
+        message = f"label_name names one of the columns that are read, {chosen}, got label_name={label_name!r}."
+        raise InvalidArgumentError(message)
+    named = tuple(replace(column, name=name) for column, name in zip(columns, chosen, strict=True))
+    source = _as_elements(source, named, select, label_name)
+    ds = Dataset.from_tensor_slices(np.array([name.encode() for name in files], object))
+    if shuffle:
+        ds = ds.shuffle(len(files), shuffle_seed)
+    ds = _in_turn(ds, source, num_parallel_reads, sloppy=sloppy, ignore_errors=ignore_errors)
+    if shuffle:
+        ds = ds.shuffle(shuffle_buffer_size, shuffle_seed)
+    if num_epochs != 1:
+        ds = ds.repeat(num_epochs)
+    ds = ds.batch(batch_size, drop_remainder=num_epochs is None)
+    return ds.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def _matching(file_pattern: Any) -> tuple[str, ...]:
+    patterns = [file_pattern] if isinstance(file_pattern, (str, bytes, os.PathLike)) else list(file_pattern)
+    if not patterns:
+        message = "file_pattern needs at least one path or pattern, got none."
+        raise InvalidArgumentError(message)
+    return tuple(sorted({name for pattern in patterns for name in glob(os.fsdecode(pattern))}))
+
+
+def _selected(columns: Sequence[Any] | None, names: list[str]) -> tuple[int, ...] | None:
+    """The numbers of the selected columns, ascending."""
+    if columns is None:
+        return None
+    found = []
+    for column in columns:
+        if isinstance(column, str):
+            if column not in names:
+                message = f"select_columns names columns of the files, {names}, got {column!r}."
+                raise InvalidArgumentError(message)
+            found.append(names.index(column))
+        else:
+            number = check_int("select_columns", column, least=0, hint="Columns have names, or numbers from 0.")
+            if number >= len(names):
+                message = f"select_columns has column {number}, and the files have {len(names)}: {names}."
+                raise InvalidArgumentError(message, hint="Columns are numbered from 0.")
+            found.append(number)
+    if len(set(found)) < len(found) or not found:
+        message = f"select_columns names columns, each of them once, got {list(columns)}."
+        raise InvalidArgumentError(message)
+    return tuple(sorted(found))
+
+
+def _as_elements(
+    source: CsvSource, columns: tuple[CsvColumn, ...], select: tuple[int, ...] | None, label_name: str | None
+) -> CsvSource:
+    """The source whose rows are dicts of the columns, the label, which comes last, beside them."""
+    features: dict[Any, Any] = {column.name: i for i, column in enumerate(columns)}
+    order, structure = flatten((features, features.pop(label_name)) if label_name is not None else features)
+    layout = replace(source.format, columns=columns, select=select)
+    return replace(source, files=(), format=layout, structure=structure, order=tuple(order))
+
+
+def _in_turn(names: Dataset, source: CsvSource, parallel: Any, *, sloppy: bool, ignore_errors: bool) -> Dataset:
+    count = check_reads(parallel) or 1
+    function = CsvFiles(source) if ignore_errors else FileDatasets(source)
+    if count == 1:
+        return names.flat_map(function)
+    cycle = DEFAULT_CYCLE_LENGTH if count == AUTOTUNE else count
+    return names.interleave(function, cycle, num_parallel_calls=count, deterministic=False if sloppy else None)
+
+
+class CsvFiles(FileDatasets):
+    """From the name of a file to the data set of those of its rows that can be read."""
+
+    def __call__(self, name: Any) -> Dataset:
+        return super().__call__(name).ignore_errors()

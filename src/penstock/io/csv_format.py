@@ -1,0 +1,93 @@
+"""CsvFormat: how CSV text is cut into fields, and which of them become what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from penstock.block.spec import DType, dtype_name
+from penstock.errors import InvalidArgumentError
+from penstock.io.csv_rows import FINE, NO_QUOTE, QUOTE_INSIDE, TEXT_BEHIND
+
+
+@dataclass(frozen=True)
+class CsvColumn:
+    """What becomes of one field of every row. Without a default it is required. `name` is for errors."""
+
+    dtype: DType
+    default: Any = None  # bytes, or a numpy scalar of `dtype`
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """`columns` says what is wanted of a row: all fields, those numbered `select`, or all but those in `exclude`."""
+
+    columns: tuple[CsvColumn, ...]
+    delimiter: int = ord(",")
+    quote: int = ord('"')
+    na_value: bytes = b""
+    select: tuple[int, ...] | None = None
+    exclude: tuple[int, ...] = ()
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """For every wanted column the number of its field in the row."""
+        if self.select is not None:
+            return self.select
+        most = len(self.columns) + len(self.exclude)
+        return tuple(i for i in range(most) if i not in self.exclude)[: len(self.columns)]
+
+    @cached_property
+    def width(self) -> int:
+        """How many fields of a row have to be looked at."""
+        return max(self.places, default=-1) + 1
+
+    def admits(self, counts: np.ndarray) -> np.ndarray:
+        """Whether a row of that many fields can be read."""
+        if self.select is not None:
+            return np.asarray(counts >= self.width)
+        wanted = counts - np.searchsorted(np.array(self.exclude, np.int64), counts)
+        return np.asarray(wanted == len(self.columns))
+
+    def row_error(self, status: int, count: int, file: str, offset: int, stop: int) -> InvalidArgumentError:
+        """What is wrong with a row that cannot be read at all."""
+        if status == FINE:
+            return self._count_error(count, file, offset)
+        hint = 'A field with quotes in it is written "like ""this""". use_quote_delim=False reads quotes as they are.'
+        if status == QUOTE_INSIDE:
+            message = "A field that does not begin with a quote has one inside."
+        elif status == TEXT_BEHIND:
+            message = "Text stands behind the quote that closes a field."
+        else:
+            message = f"A quoted field is never closed: bytes {offset} to {stop}, the end of the file, are lost."
+        return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
+
+    def _count_error(self, count: int, file: str, offset: int) -> InvalidArgumentError:
+        if self.select is not None:
+            wanted = f"at least {self.width} fields, as column {self.width - 1} is read"
+        else:
+            number = len(self.columns) + len(self.exclude)
+            wanted = f"{number} fields, one for each column{' and each of exclude_cols' if self.exclude else ''}"
+        message = f"A row has {wanted}; this one has {count}."
+        hint = "A field that holds the delimiter or a line end is put in quotes; an empty line is a row of one field."
+        return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
+
+    def field_error(self, number: int, field: bytes, file: str, offset: int) -> InvalidArgumentError:
+        """What is wrong with the field of wanted column `number`."""
+        column = self.columns[number]
+        named = f"Column {self.places[number]}" + (f" ({column.name!r})" if column.name else "")
+        if not field or field == self.na_value:
+            message = f"{named} is required, and this row has {f'{field!r}' if field else 'nothing'} in it."
+            hint = "A column that may be empty has a default instead of a dtype, such as np.float32(0)."
+        else:
+            message = f"{named} is {dtype_name(column.dtype)}, and this row has {field!r:.60} in it."
+            hint = "Read it as bytes to convert it in a map; na_value= names a text that means nothing is there."
+        return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
+
+    @staticmethod
+    def quote_of(use_quote_delim: bool) -> int:
+        return ord('"') if use_quote_delim else NO_QUOTE

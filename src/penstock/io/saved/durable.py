@@ -1,0 +1,44 @@
+"""Files that are whole or not there, also after a power cut."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> bool:
+    """Write a file under a temporary name, bring it to the disk, and give it its name.
+
+    With `replace=False` a file that is there already stays, and the result is False.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            part.replace(path)
+        else:
+            try:
+                os.link(part, path)
+            except OSError:  # it is there, or this file system has no links
+                if path.exists():
+                    return False
+                part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

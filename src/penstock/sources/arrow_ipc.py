@@ -1,0 +1,177 @@
+"""The rows of Arrow IPC files, in the file and in the stream format."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.io import storage
+from penstock.sources.arrow_pieces import (
+    RECENT,
+    ArrowPiece,
+    Columns,
+    LostPiece,
+    Piece,
+    damaged,
+    naming,
+)
+from penstock.sources.row_files import RowFile, RowFilesSource, gather
+
+_MAGIC = b"ARROW1"
+_MAPPED = 1 << 10  # bytes that a batch costs whose columns point into a mapped file
+
+
+@dataclass(frozen=True)
+class ArrowSource(RowFilesSource):
+    """Rows of Arrow files as dicts; local ones are mapped, and what is not compressed is not copied."""
+
+    columns: Columns = field(default_factory=Columns)
+
+    kind: ClassVar[str] = "ArrowDataset"
+
+    def open_rows(self, name: str) -> RowFile:
+        return ArrowRows(name, self.columns)
+
+
+class ArrowRows(RowFile):
+    """One Arrow file: record batches, each read when one of its rows is asked for."""
+
+    def __init__(self, name: str, columns: Columns) -> None:
+        import pyarrow as pa
+
+        self._name = name
+        self._columns = columns
+        self._lock = threading.Lock()
+        self._piece: Piece | None = None
+        self._map = None if storage.is_url(name) else storage.map_file(name)
+        content = storage.open_read(name) if self._map is None else pa.BufferReader(self._map)
+        try:
+            with naming(name):
+                self._batches = _batches(content, columns, self._map)
+                self.spec = columns.spec(self._batches.schema)
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(name, error) from error
+        self._starts = np.concatenate([[0], np.cumsum(self._batches.sizes, dtype=np.int64)]).astype(np.int64)
+        self.size = int(self._starts[-1])
+
+    def part(self, start: int, stop: int) -> Block:
+        with self._lock:
+            if self._piece is None or not self._piece.first <= start < self._piece.stop:
+                self._piece = self._load(int(np.searchsorted(self._starts, start, side="right")) - 1)
+            piece = self._piece
+        return piece.rows(start, min(stop, piece.stop))
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_batch)
+
+    def _of_batch(self, number: int, rows: np.ndarray) -> Block:
+        with self._lock:
+            (piece,) = RECENT.get(self, number, lambda: [self._load(number)])
+        return piece.rows_at(rows)
+
+    def _load(self, number: int) -> Piece:
+        first, stop = int(self._starts[number]), int(self._starts[number + 1])
+        try:
+            batch = self._batches.get(number)
+        except Exception as error:
+            return LostPiece(first, stop, damaged(self._name, error))
+        piece = ArrowPiece(batch, first, self._columns, self._name)
+        if self._map is not None and _points_into(batch, self._map):
+            piece.nbytes = _MAPPED
+        return piece
+
+    def close(self) -> None:
+        self._piece = None
+
+
+class _Batches(ABC):
+    """The record batches of a file, how many rows each has, and the schema. A batch that cannot be read has one."""
+
+    schema: Any
+    sizes: list[int]
+
+    @abstractmethod
+    def get(self, number: int) -> Any:
+        """The pyarrow.RecordBatch with this number."""
+
+
+class _FileBatches(_Batches):
+    """Of the file format: read one by one, the wanted columns only."""
+
+    def __init__(self, content: Any, columns: Columns, mapped: np.ndarray | None) -> None:
+        import pyarrow as pa
+
+        self._failed: dict[int, Exception] = {}
+        self._reader = counted = pa.ipc.open_file(content)
+        self.schema = self._reader.schema
+        wanted = columns.schema(self.schema).names
+        if mapped is None or not self._in_place(mapped):  # then only what is wanted is read, or decompressed
+            self._reader = self._open(content, [self.schema.get_field_index(name) for name in wanted])
+            narrow = [i for i, part in enumerate(self.schema) if not pa.types.is_nested(part.type)]
+            counted = self._open(content, narrow[:1] or [0])
+        self.sizes = [self._size(counted, number) for number in range(counted.num_record_batches)]
+
+    def _in_place(self, mapped: np.ndarray) -> bool:
+        """Whether batches point into the mapped file; choosing columns while reading would make copies."""
+        try:
+            return self._reader.num_record_batches == 0 or _points_into(self._reader.get_batch(0), mapped)
+        except Exception:
+            return False
+
+    def _open(self, content: Any, fields: list[int]) -> Any:
+        import pyarrow as pa
+
+        return pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(included_fields=sorted(fields)))
+
+    def _size(self, reader: Any, number: int) -> int:
+        try:
+            return int(reader.get_batch(number).num_rows)
+        except Exception as error:
+            self._failed[number] = error
+            return 1
+
+    def get(self, number: int) -> Any:
+        if number in self._failed:
+            raise self._failed[number]
+        return self._reader.get_batch(number)
+
+
+class _StreamBatches(_Batches):
+    """Of the stream format, which has no index: the batches are found, though not copied, when it is opened."""
+
+    def __init__(self, content: Any, columns: Columns) -> None:
+        import pyarrow as pa
+
+        reader = pa.ipc.open_stream(content)
+        self.schema = reader.schema
+        columns.schema(self.schema)
+        self._found: list[Any] = []
+        self._error: Exception | None = None
+        try:
+            self._found.extend(reader)
+        except (pa.ArrowException, OSError) as error:  # in the place of one element, behind what came before it
+            self._error = error
+        self.sizes = [batch.num_rows for batch in self._found] + [1] * (self._error is not None)
+
+    def get(self, number: int) -> Any:
+        if number == len(self._found) and self._error is not None:
+            raise self._error
+        return self._found[number]
+
+
+def _batches(content: Any, columns: Columns, mapped: np.ndarray | None) -> _Batches:
+    head = content.read(len(_MAGIC))
+    content.seek(0)
+    return _FileBatches(content, columns, mapped) if head == _MAGIC else _StreamBatches(content, columns)
+
+
+def _points_into(batch: Any, content: np.ndarray) -> bool:
+    """Whether a batch holds no memory of its own."""
+    first = content.ctypes.data
+    buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None]
+    return all(first <= buffer.address <= first + len(content) for buffer in buffers)

@@ -1,0 +1,180 @@
+"""Pieces: neighbouring rows of a file that Arrow reads in one go, and the store of those read last."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.block.arrow import from_arrow, spec_from_schema
+from penstock.block.block import Block, concat_blocks
+from penstock.block.origin import Origin
+from penstock.errors import Context, DataLossError, InvalidArgumentError, annotate
+from penstock.sources.row_files import gather
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What of a file is wanted: which columns, in which order, and what stands in the place of nulls."""
+
+    names: tuple[str, ...] | None = None
+    fill_null: Mapping[str, Any] | None = None
+
+    def schema(self, schema: Any) -> Any:
+        """The part of a file's pyarrow.Schema that is wanted. Raises InvalidArgumentError for a missing column."""
+        import pyarrow as pa
+
+        if len(set(schema.names)) < len(schema.names):
+            message = f"Two columns have the same name: {', '.join(schema.names)}."
+            raise InvalidArgumentError(message, hint="An element is a dict: every name stands for one value.")
+        if self.names is None:
+            return schema
+        missing = [name for name in self.names if name not in schema.names]
+        if missing:
+            message = f"There is no column {missing[0]!r}; the columns are {', '.join(schema.names)}."
+            raise InvalidArgumentError(message)
+        return pa.schema([schema.field(name) for name in self.names], metadata=schema.metadata)
+
+    def spec(self, schema: Any) -> Any:
+        return spec_from_schema(self.schema(schema), self.fill_null)
+
+    def of(self, batch: Any) -> Any:
+        return batch if self.names is None else batch.select(list(self.names))
+
+
+class Piece(ABC):
+    """The rows of a file from number `first` up to, not including, number `stop`."""
+
+    first: int
+    stop: int
+    nbytes: int
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Block: ...
+
+    @abstractmethod
+    def rows_at(self, rows: np.ndarray) -> Block: ...
+
+
+class ArrowPiece(Piece):
+    """Rows of a record batch; made into columns at once, or row by row where one of them cannot be."""
+
+    def __init__(self, batch: Any, first: int, columns: Columns, file: str) -> None:
+        self.first = first
+        self.stop = first + batch.num_rows
+        self.nbytes = batch.nbytes
+        self._batch = columns.of(batch)
+        self._columns = columns
+        self._file = file
+        self._block: Block | None = None
+        if batch.num_rows:
+            try:
+                self._block = self._read(first, self.stop)
+            except Exception:
+                self._block = None  # the rows that fail are found, and say why, when they are asked for
+
+    def rows(self, start: int, stop: int) -> Block:
+        if self._block is None:
+            return self._read(start, stop)
+        return self._block.slice(start - self.first, stop - self.first)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        if self._block is None:
+            return concat_blocks([self._read(row, row + 1) for row in rows.tolist()])
+        return self._block.take(rows - self.first)
+
+    def _read(self, start: int, stop: int) -> Block:
+        part = self._batch.slice(start - self.first, stop - start)
+        with naming(self._file):
+            found = from_arrow(part, fill_null=self._columns.fill_null, first_row=start)
+        origin = Origin.of_file(self._file, np.full(found.size, -1))  # rows lie in columns, at no byte of their own
+        return Block(found.structure, found.columns, found.size, origin)
+
+
+class LostPiece(Piece):
+    """Rows that cannot be read."""
+
+    nbytes = 0
+
+    def __init__(self, first: int, stop: int, error: Exception) -> None:
+        self.first = first
+        self.stop = stop
+        self._error = error.with_traceback(None)
+
+    def rows(self, start: int, stop: int) -> Block:
+        raise copy.copy(self._error)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        raise copy.copy(self._error)
+
+
+def gather_pieces(pieces: list[Piece], rows: np.ndarray) -> Block:
+    """Rows out of pieces that follow each other."""
+    firsts = np.array([piece.first for piece in pieces], np.int64)
+    groups = np.searchsorted(firsts, rows, side="right") - 1
+    return gather(groups, rows, lambda number, part: pieces[number].rows_at(part))
+
+
+def damaged(file: str, error: Exception) -> DataLossError:
+    """The error for a file that Arrow cannot read."""
+    found = DataLossError(f"The file cannot be read: {error}", file=file)
+    found.__cause__ = error
+    return found
+
+
+@contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Errors from here say which file they are about."""
+    try:
+        yield
+    except Exception as error:
+        annotate(error, Context(file=file))
+        raise
+
+
+class Recent:
+    """What was read last, up to a number of bytes, for as long as its owners live. Thread-safe."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._bytes = 0
+        self._kept: OrderedDict[tuple[int, int], tuple[list[Piece], int]] = OrderedDict()
+        self._owners: set[int] = set()
+        self._lock = threading.RLock()  # an owner may die inside our own critical section, during garbage collection
+
+    def get(self, owner: Any, number: int, load: Callable[[], list[Piece]]) -> list[Piece]:
+        """Part `number` of what an owner reads."""
+        key = id(owner), number
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][0]
+            if id(owner) not in self._owners:
+                self._owners.add(id(owner))
+                weakref.finalize(owner, self._forget, id(owner))
+        pieces = load()
+        with self._lock:
+            if key not in self._kept:
+                cost = sum(piece.nbytes for piece in pieces)
+                self._kept[key] = pieces, cost
+                self._bytes += cost
+            while self._bytes > self._most and len(self._kept) > 1:
+                self._bytes -= self._kept.popitem(last=False)[1][1]
+        return pieces
+
+    def _forget(self, owner: int) -> None:
+        with self._lock:
+            self._owners.discard(owner)
+            for key in [key for key in self._kept if key[0] == owner]:
+                self._bytes -= self._kept.pop(key)[1]
+
+
+RECENT = Recent(1 << 28)

@@ -1,0 +1,122 @@
+"""The rows of CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import Column
+from penstock.block.origin import Origin
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import Structure
+from penstock.errors import InvalidArgumentError
+from penstock.io.csv_columns import column_of_fields
+from penstock.io.csv_format import CsvFormat
+from penstock.io.csv_reader import CsvChunk, CsvReader
+from penstock.io.csv_rows import FINE, field_bytes
+from penstock.sources.files import FileReader, FilesSource, Place
+from penstock.sources.rows import ReadRows
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvSource(FilesSource):
+    """The wanted columns of every row as a nest of scalars, each row with its file and offset.
+
+    `order` says which column is which leaf of `structure`, where that is not the order of the columns.
+    """
+
+    format: CsvFormat
+    structure: Structure
+    header: bool = False
+    order: tuple[int, ...] | None = None
+
+    kind: ClassVar[str] = "CsvDataset"
+
+    @property
+    def spec(self) -> Any:
+        return self.structure.build([TensorSpec((), self.format.columns[i].dtype) for i in self.leaves])
+
+    @property
+    def leaves(self) -> Sequence[int]:
+        """The number of the column of each leaf."""
+        return range(len(self.format.columns)) if self.order is None else self.order
+
+    def open_file(self, name: str, place: Place) -> FileReader:
+        layout = self.format
+        reader = CsvReader(
+            *(name, layout.delimiter, layout.quote, layout.width),
+            compression_type=self.compression_type,
+            buffer_size=self.buffer_size,
+            offset=place,
+        )
+        if self.header and not place and reader.read(1) is None:
+            message = "The file is empty, and header=True asks for a first row with names."
+            raise InvalidArgumentError(message, hint="Leave the file out, or pass header=False.", file=name)
+        return _CsvFile(self, name, reader)
+
+
+class _CsvFile(FileReader):
+    def __init__(self, source: CsvSource, name: str, reader: CsvReader) -> None:
+        self._source = source
+        self._name = name
+        self._reader = reader
+        self._rows: ReadRows | None = None
+
+    def read(self, max_elements: int) -> Block | None:
+        if self._rows is None or not self._rows.size:
+            chunk = self._reader.read(max_elements)
+            if chunk is None:
+                return None
+            self._rows = self._parsed(chunk)
+        return self._rows.take(max_elements)
+
+    def _parsed(self, chunk: CsvChunk) -> ReadRows:
+        layout = self._source.format
+        good = (chunk.statuses == FINE) & layout.admits(chunk.counts)
+        failures: list[tuple[int, Exception]] = []
+        for row in np.flatnonzero(~good).tolist():
+            begin, end = (int(chunk.offsets[i]) + chunk.base for i in (row, row + 1))
+            status, count = int(chunk.statuses[row]), int(chunk.counts[row])
+            failures.append((row, layout.row_error(status, count, self._name, begin, end)))
+        rows = np.flatnonzero(good)
+        columns: list[Column] = []
+        wrong = np.zeros(len(rows), bool)
+        for number, place in enumerate(layout.places):
+            starts, lengths = chunk.starts[place], chunk.lengths[place]
+            if failures:
+                starts, lengths = starts[rows], lengths[rows]
+            column, bad = column_of_fields(
+                *(chunk.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths)),
+                *(layout.columns[number], layout.na_value),
+            )
+            columns.append(column)
+            for i in np.flatnonzero(bad & ~wrong).tolist():
+                field = field_bytes(chunk.buffer.data, int(starts[i]), int(lengths[i]))
+                offset = int(chunk.offsets[rows[i]]) + chunk.base
+                failures.append((int(rows[i]), layout.field_error(number, field, self._name, offset)))
+            wrong |= bad
+        failures.sort(key=lambda failure: failure[0])
+        offsets = chunk.offsets + chunk.base
+        block = None
+        if len(rows):
+            origin = Origin.of_file(self._name, offsets[rows])
+            leaves = [columns[i] for i in self._source.leaves]
+            block = Block(self._source.structure, leaves, len(rows), origin)
+            if wrong.any():
+                kept = np.flatnonzero(~wrong)
+                block = block.take(kept) if len(kept) else None
+        return ReadRows(block, failures, offsets)
+
+    def place(self) -> Place:
+        return self._rows.place() if self._rows is not None and self._rows.size else self._reader.tell()
+
+    @property
+    def over(self) -> bool:
+        return self._reader.over and not (self._rows is not None and self._rows.size)
+
+    def close(self) -> None:
+        self._reader.close()

@@ -1,0 +1,110 @@
+"""FilesSource and FilesReader: sources that are files, read one after the other."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from penstock.block.block import Block
+from penstock.sources.source import Position, Reader, Source
+
+Place = Any  # where in a file: a byte offset, or a list that begins with one
+
+
+class FileReader(ABC):
+    """The elements of one file. An error from `read` is one element that failed; what is behind it comes next."""
+
+    @abstractmethod
+    def read(self, max_elements: int) -> Block | None:
+        """The next 1 to `max_elements` elements, or None at the end of the file."""
+
+    @abstractmethod
+    def place(self) -> Place:
+        """What `FilesSource.open_file` needs to go on behind what was read."""
+
+    @property
+    @abstractmethod
+    def over(self) -> bool:
+        """Whether the rest of the file cannot be read. Asked after an error."""
+
+    def following(self) -> Place:
+        """The place at which the next file begins."""
+        return 0
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file. Idempotent; Blocks that were handed out stay valid."""
+
+
+@dataclass(frozen=True)
+class FilesSource(Source):
+    """Files read one after the other. A position is (number of the file, place in it)."""
+
+    files: tuple[str, ...]
+    compression_type: str | None = None
+    buffer_size: int | None = None
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def open_file(self, name: str, place: Place) -> FileReader:
+        """A reader of one file from a place on; 0 is the start."""
+
+    @property
+    def label(self) -> str:
+        named = self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"
+        return f"{self.kind}({named})"
+
+    @property
+    def cardinality(self) -> int:
+        return -2 if self.files else 0
+
+    def open(self, position: Position | None = None) -> Reader:
+        file, place = position or (0, 0)
+        return FilesReader(self, file, place)
+
+
+class FilesReader(Reader):
+    """One pass over the files of a source. A file that cannot be opened is one element that failed."""
+
+    def __init__(self, source: FilesSource, file: int, place: Place) -> None:
+        self._source = source
+        self._file = file
+        self._place = place
+        self._open: FileReader | None = None
+
+    def read(self, max_elements: int) -> Block | None:
+        while self._file < len(self._source.files):
+            try:
+                if self._open is None:
+                    self._open = self._source.open_file(self._source.files[self._file], self._place)
+                block = self._open.read(max_elements)
+            except Exception:
+                if self._open is None or self._open.over:
+                    self._next_file()
+                raise
+            if block is not None:
+                return block
+            self._next_file()
+        return None
+
+    def _next_file(self) -> None:
+        if self._open is not None:
+            self._place = self._open.following()
+            self._open.close()
+            self._open = None
+        elif not isinstance(self._place, int):
+            self._place = [0, *self._place[1:]]
+        else:
+            self._place = 0
+        self._file += 1
+
+    def position(self) -> Position:
+        return [self._file, self._place if self._open is None else self._open.place()]
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._place = self._open.place()
+            self._open.close()
+            self._open = None

@@ -1,0 +1,136 @@
+"""The records of files in which all records have one length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn
+from penstock.block.origin import Origin
+from penstock.block.spec import TensorSpec
+from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.io import storage
+from penstock.io.window import Window
+from penstock.sources.files import FileReader, FilesSource, Place
+
+_CHUNK = 1 << 22  # bytes of records read at a time
+_HINT = "Is record_bytes right? Else the file was cut short, or something was added to it."
+
+
+@dataclass(frozen=True)
+class FixedLayout:
+    """Where the records of a file are: `record_bytes` each, between a header and a footer."""
+
+    record_bytes: int
+    header_bytes: int = 0
+    footer_bytes: int = 0
+
+    def records_in(self, name: str, size: int) -> int:
+        """How many records a file of `size` bytes holds; raises InvalidArgumentError for one that cannot be."""
+        body = size - self.header_bytes - self.footer_bytes
+        if body < 0:
+            message = (
+                f"The file has {size} bytes, fewer than its header_bytes={self.header_bytes} and "
+                f"footer_bytes={self.footer_bytes}."
+            )
+            raise InvalidArgumentError(message, file=name)
+        whole, more = divmod(body, self.record_bytes)
+        if more:
+            message = (
+                f"A file holds a whole number of records: {body} bytes between header and footer are {whole} times "
+                f"record_bytes={self.record_bytes} and {more} more."
+            )
+            offset = self.header_bytes + whole * self.record_bytes
+            raise InvalidArgumentError(message, hint=_HINT, file=name, offset=offset)
+        return whole
+
+    def block(self, name: str, buffer: np.ndarray, starts: np.ndarray, base: int = 0) -> Block:
+        """The records that begin at `starts` in a buffer, which begins at byte `base` of the file."""
+        column = BytesColumn((buffer,), starts, np.full(len(starts), self.record_bytes, np.int64))
+        return Block.single(column, Origin.of_file(name, starts + base))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLengthSource(FilesSource):
+    """The records of files that are streamed: of any compression, at any place."""
+
+    layout: FixedLayout
+
+    kind: ClassVar[str] = "FixedLengthRecordDataset"
+
+    @property
+    def spec(self) -> Any:
+        return TensorSpec((), bytes)
+
+    def open_file(self, name: str, place: Place) -> FileReader:
+        stop = None
+        if not self.compression_type:
+            size = storage.size(name)
+            self.layout.records_in(name, size)
+            stop = size - self.layout.footer_bytes
+        window = Window(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)
+        return _FixedLengthFile(self.layout, window, stop)
+
+
+class _FixedLengthFile(FileReader):
+    """`stop` is where the footer begins; in compressed files only their end can tell."""
+
+    def __init__(self, layout: FixedLayout, window: Window, stop: int | None) -> None:
+        self._layout = layout
+        self._window = window
+        self._stop = stop
+        self._over = False
+
+    def read(self, max_elements: int) -> Block | None:
+        layout, window = self._layout, self._window
+        if self._over:
+            return None
+        size = layout.record_bytes
+        ahead = layout.header_bytes if window.tell() < layout.header_bytes else 0
+        needed = ahead + size + layout.footer_bytes
+        while window.left < needed:
+            if not window.extend(needed):
+                self._check_end(ahead)
+                return None
+        if ahead:
+            window.at += ahead
+        if self._stop is None:
+            room = window.left - layout.footer_bytes
+        else:
+            room = min(window.left, self._stop - window.tell())
+        count = min(max_elements, room // size, max(_CHUNK // size, 1))
+        if not count:
+            return None
+        starts = window.at + np.arange(count, dtype=np.int64) * size
+        window.at += count * size
+        return layout.block(window.name, window.buffer, starts, window.base)
+
+    def _check_end(self, ahead: int) -> None:
+        """At the end of the content exactly a footer is left, behind the header where that was not read yet."""
+        self._over = True
+        window, footer = self._window, self._layout.footer_bytes
+        if window.left == ahead + footer:
+            return
+        offset, more = window.tell() + ahead, window.left - ahead - footer
+        window.at = len(window.buffer)
+        if more < 0:
+            message = f"The decompressed file ends {-more} bytes before its header and footer do."
+        else:
+            message = (
+                f"A file holds a whole number of records: {more} bytes are left before the footer, fewer than "
+                f"record_bytes={self._layout.record_bytes}."
+            )
+        raise DataLossError(message, hint=_HINT, file=window.name, offset=offset)
+
+    def place(self) -> Place:
+        return self._window.tell()
+
+    @property
+    def over(self) -> bool:
+        return self._over or self._window.broken
+
+    def close(self) -> None:
+        self._window.close()

@@ -1,0 +1,126 @@
+"""Slices of the arrays in `.npy` and `.npz` files."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.block.leaf import as_leaf
+from penstock.block.origin import Origin
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import flatten
+from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.io import storage
+from penstock.io.npy import HEADER_LIMIT, read_npy_header
+from penstock.sources.row_files import RowFile, RowFilesSource
+
+if TYPE_CHECKING:
+    import zipfile
+
+_LOCAL_HEADER = 30  # bytes of a zip member's own header, before its name
+
+
+@dataclass(frozen=True)
+class NumpySource(RowFilesSource):
+    """Slices along the first axis: of the array of a `.npy` file, of all arrays of a `.npz` file together."""
+
+    mmap: bool = True
+
+    kind: ClassVar[str] = "NumpyDataset"
+
+    def open_rows(self, name: str) -> RowFile:
+        mapped = self.mmap and not storage.is_url(name)
+        with storage.open_read(name) as file:
+            head = file.read(HEADER_LIMIT)
+            if head[:2] == b"PK":
+                return ArrayRows(name, _members(file, name, storage.map_file(name) if mapped else None))
+            content = storage.map_file(name) if mapped else np.frombuffer(head + file.read(), np.uint8)
+            return ArrayRows(name, _array(content, name))
+
+
+class ArrayRows(RowFile):
+    """Arrays that are sliced together: mapped or in memory, never written to."""
+
+    def __init__(self, name: str, arrays: Any) -> None:
+        self._name = name
+        self._arrays, self._structure = flatten(arrays)
+        paths = self._structure.paths()
+        for path, array in zip(paths, self._arrays, strict=True):
+            if not array.ndim:
+                message = f"The array{path and ' ' + path} is a single value: it has no first axis to be cut along."
+                raise InvalidArgumentError(message, file=name)
+        sizes = {len(array) for array in self._arrays}
+        if len(sizes) > 1:
+            named = ", ".join(f"{p} has {len(array)}" for p, array in zip(paths, self._arrays, strict=True))
+            message = f"All arrays of a file need the same extent along the first axis: {named}."
+            raise InvalidArgumentError(message, file=name)
+        self.size = sizes.pop() if sizes else 0
+        self.spec = self._structure.build([TensorSpec(array.shape[1:], array.dtype) for array in self._arrays])
+
+    def part(self, start: int, stop: int) -> Block:
+        return self._block([array[start:stop] for array in self._arrays], stop - start)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return self._block([array[rows] for array in self._arrays], len(rows))
+
+    def _block(self, parts: list[np.ndarray], size: int) -> Block:
+        origin = Origin.of_file(self._name, np.full(size, -1))
+        return Block(self._structure, [_column(part) for part in parts], size, origin)
+
+    def close(self) -> None:
+        """Blocks may point into the arrays: they go when nobody holds them."""
+
+
+def _column(part: np.ndarray) -> Column:
+    leaf = as_leaf(part)
+    if leaf.dtype == object:
+        return BytesColumn.from_values(leaf.reshape(-1).tolist(), leaf.shape[1:], len(leaf))
+    return DenseColumn(np.require(leaf, requirements=("C", "A")))
+
+
+def _array(content: np.ndarray, name: str, at: int = 0) -> Any:
+    """The array in the content of a `.npy` file that begins at byte `at`; of a structured one, a dict of its fields."""
+    header = read_npy_header(content[:HEADER_LIMIT].tobytes(), name, at)
+    data = content[header.offset :]
+    if len(data) < header.nbytes:
+        message = f"The array is cut short: it has {header.nbytes} bytes, and {len(data)} are left."
+        raise DataLossError(message, hint="Write or copy the file again.", file=name, offset=at + header.offset)
+    array = header.array(data)
+    names = header.dtype.names
+    return array if names is None else {field: array[field] for field in names}
+
+
+def _members(file: BinaryIO, name: str, mapped: np.ndarray | None) -> dict[str, Any]:
+    """The arrays of a `.npz` file; those that are not compressed point into the mapped file."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return {
+                info.filename.removesuffix(".npy"): _array(*_content(archive, info, name, mapped))
+                for info in archive.infolist()
+            }
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        message = f"The .npz file cannot be read: {error}"
+        raise DataLossError(message, hint="Write or copy the file again.", file=name) from error
+
+
+def _content(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, mapped: np.ndarray | None
+) -> tuple[np.ndarray, str, int]:
+    import zipfile
+
+    at = info.header_offset
+    if mapped is None or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        return np.frombuffer(archive.read(info), np.uint8), name, at
+    local = mapped[at : at + _LOCAL_HEADER].tobytes()
+    start = at + _LOCAL_HEADER + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
+    if local[:4] != b"PK\x03\x04":
+        message = f"member {info.filename} does not begin where the directory says"
+        raise zipfile.BadZipFile(message)
+    return mapped[start : start + info.file_size], name, start

@@ -1,0 +1,100 @@
+"""The rows of Parquet files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.io import storage
+from penstock.sources.arrow_pieces import RECENT, ArrowPiece, Columns, LostPiece, Piece, damaged, gather_pieces, naming
+from penstock.sources.row_files import RowFile, RowFilesSource, gather
+
+_PIECE = 1 << 23  # bytes of decoded rows at a time
+_MOST_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class ParquetSource(RowFilesSource):
+    """Rows of Parquet files as dicts; their number stands in the files' footers."""
+
+    columns: Columns = field(default_factory=Columns)
+
+    kind: ClassVar[str] = "ParquetDataset"
+
+    def open_rows(self, name: str) -> RowFile:
+        return ParquetRows(name, self.columns)
+
+
+class ParquetRows(RowFile):
+    """One Parquet file.
+
+    A pass decodes some megabytes at a time. Access by number decodes whole row groups, and keeps those used last.
+    """
+
+    def __init__(self, name: str, columns: Columns) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        self._name = name
+        self._columns = columns
+        self._lock = threading.Lock()
+        self._stream: Iterator[Piece] = iter(())
+        self._group = -1
+        self._piece: Piece | None = None
+        content = storage.open_read(name) if storage.is_url(name) else pa.BufferReader(storage.map_file(name))
+        try:
+            self._file = pyarrow.parquet.ParquetFile(content, page_checksum_verification=True)
+        except (pa.ArrowException, OSError) as error:
+            content.close()
+            raise damaged(name, error) from error
+        with naming(name):
+            self.spec = columns.spec(self._file.schema_arrow)
+        meta = self._file.metadata
+        sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        self.size = int(self._starts[-1])
+
+    def part(self, start: int, stop: int) -> Block:
+        with self._lock:
+            if self._piece is None or not self._piece.first <= start < self._piece.stop:
+                self._piece = self._find(start)
+            piece = self._piece
+        return piece.rows(start, min(stop, piece.stop))
+
+    def _find(self, row: int) -> Piece:
+        """The piece with a row: a later one of the group that is being read, or read from the group's start."""
+        group = int(np.searchsorted(self._starts, row, side="right")) - 1
+        if group != self._group or (self._piece is not None and row < self._piece.first):
+            self._group, self._stream = group, self._pieces(group)
+        return next(piece for piece in self._stream if row < piece.stop)
+
+    def _pieces(self, group: int) -> Iterator[Piece]:
+        import pyarrow as pa
+
+        first, stop = int(self._starts[group]), int(self._starts[group + 1])
+        size = max(self._file.metadata.row_group(group).total_byte_size // (stop - first), 1)
+        names = None if self._columns.names is None else list(self._columns.names)
+        try:
+            count = min(max(_PIECE // size, 1), _MOST_ROWS)
+            for batch in self._file.iter_batches(count, row_groups=[group], columns=names):
+                yield ArrowPiece(batch, first, self._columns, self._name)
+                first += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            yield LostPiece(first, stop, damaged(self._name, error))
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_group)
+
+    def _of_group(self, group: int, rows: np.ndarray) -> Block:
+        with self._lock:
+            pieces = RECENT.get(self, group, lambda: list(self._pieces(group)))
+        return gather_pieces(pieces, rows)
+
+    def close(self) -> None:
+        self._stream, self._piece, self._group = iter(()), None, -1
+        self._file.close()

@@ -1,0 +1,217 @@
+"""RowFilesSource: files whose rows have numbers, one behind the other, as one indexed source."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from penstock.block.arrow_nest import column_names
+from penstock.block.block import Block, concat_blocks
+from penstock.block.structure import flatten
+from penstock.errors import InvalidTypeError
+from penstock.sources.files import FileReader, FilesSource, Place
+from penstock.sources.indexed import IndexedSource
+
+_MOST_OPEN = 64  # files kept open for access by number
+
+
+class RowFile(ABC):
+    """An open file of `size` rows. A row that fails raises from every call that asks for it."""
+
+    size: int
+    spec: Any  # the nest of specs of a row
+
+    @abstractmethod
+    def part(self, start: int, stop: int) -> Block:
+        """Rows from `start` on: up to `stop`, fewer where those that lie together end, at least one."""
+
+    @abstractmethod
+    def rows_at(self, rows: np.ndarray) -> Block:
+        """The rows with these numbers, in this order. Used by several threads at once."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file. Idempotent; Blocks that were handed out stay valid."""
+
+
+class RowsReader(FileReader):
+    """A pass over a RowFile; its place is the number of the next row."""
+
+    def __init__(self, file: RowFile, row: int) -> None:
+        self._file = file
+        self._row = row
+
+    def read(self, max_elements: int) -> Block | None:
+        start = self._row
+        stop = min(start + max_elements, self._file.size)
+        while start < stop:
+            try:
+                block = self._file.part(start, stop)
+            except Exception:
+                if stop == start + 1:
+                    self._row = stop
+                    raise
+                stop = start + (stop - start) // 2  # what comes before the failing row goes first
+            else:
+                self._row = start + block.size
+                return block
+        return None
+
+    def place(self) -> Place:
+        return self._row
+
+    @property
+    def over(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class RowFilesSource(FilesSource, IndexedSource):
+    """Rows of files. A file that cannot be opened counts as one element, which fails.
+
+    All files have the spec of the first that can be opened.
+    """
+
+    @abstractmethod
+    def open_rows(self, name: str) -> RowFile:
+        """A file, opened. Cheap beside reading it."""
+
+    def open_file(self, name: str, place: Place) -> FileReader:
+        return RowsReader(self.checked(name), place)
+
+    def checked(self, name: str) -> RowFile:
+        """A file, opened, whose rows are of the same kind as those of the others."""
+        file = self.open_rows(name)
+        expected = self.spec
+        if expected is not None and file.spec != expected:
+            file.close()
+            message = f"The rows of this file differ from those of the first: {_difference(file.spec, expected)}."
+            raise InvalidTypeError(message, hint="All files of a data set hold the same columns.", file=name)
+        return file
+
+    @cached_property
+    def _first_spec(self) -> Any:
+        for name in self.files:
+            try:
+                file = self.open_rows(name)
+            except Exception:
+                continue  # the pass reports it, in its place
+            file.close()
+            return file.spec
+        return None
+
+    @property
+    def spec(self) -> Any:
+        return self._first_spec
+
+    @cached_property
+    def _table(self) -> _Table:
+        return _Table(weakref.proxy(self))  # files are closed with the source, and not when somebody looks for cycles
+
+    @property
+    def cardinality(self) -> int:
+        return self._table.size
+
+    def rows(self, start: int, stop: int) -> Block:
+        return self._table.rows(start, stop)
+
+    def rows_at(self, indices: np.ndarray) -> Block:
+        return self._table.rows_at(indices)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is open stays here."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+def _difference(found: Any, expected: Any) -> str:
+    """What of two specs is not the same."""
+    leaves = [dict(zip(column_names(flatten(spec)[1]), flatten(spec)[0], strict=True)) for spec in (found, expected)]
+    for name in {**leaves[1], **leaves[0]}:
+        here, there = (part.get(name, "missing") for part in leaves)
+        if here != there:
+            return f"{name} is {here} here and {there} there"
+    return f"they are {found} here and {expected} there"
+
+
+class _Table:
+    """Where the rows of each file begin, and the files opened for access by number. Thread-safe."""
+
+    def __init__(self, source: RowFilesSource) -> None:
+        self._source = source
+        self._lock = threading.RLock()
+        self._open: OrderedDict[int, RowFile] = OrderedDict()
+        self._failed: dict[int, Exception] = {}
+        self._starts: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        return int(self._begins()[-1])
+
+    def _begins(self) -> np.ndarray:
+        """The number of each file's first row, and the number of all rows."""
+        with self._lock:
+            if self._starts is None:
+                sizes = [self._size(number) for number in range(len(self._source.files))]
+                self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+            return self._starts
+
+    def _size(self, number: int) -> int:
+        try:
+            return self._file(number).size
+        except Exception as error:
+            self._failed[number] = error.with_traceback(None)
+            return 1
+
+    def _file(self, number: int) -> RowFile:
+        with self._lock:
+            if number in self._failed:
+                raise copy.copy(self._failed[number])
+            file = self._open.get(number)
+            if file is None:
+                file = self._open[number] = self._source.checked(self._source.files[number])
+                if len(self._open) > _MOST_OPEN:
+                    self._open.popitem(last=False)  # closed once nobody reads from it
+            self._open.move_to_end(number)
+            return file
+
+    def rows(self, start: int, stop: int) -> Block:
+        begins = self._begins()
+        parts = []
+        while start < stop:
+            number = int(np.searchsorted(begins, start, side="right")) - 1
+            first = int(begins[number])
+            parts.append(self._file(number).part(start - first, min(stop, int(begins[number + 1])) - first))
+            start += parts[-1].size
+        return concat_blocks(parts)
+
+    def rows_at(self, indices: np.ndarray) -> Block:
+        begins = self._begins()
+        return gather(
+            np.searchsorted(begins, indices, side="right") - 1,
+            indices,
+            lambda number, found: self._file(number).rows_at(found - begins[number]),
+        )
+
+
+def gather(groups: np.ndarray, rows: np.ndarray, read: Callable[[int, np.ndarray], Block]) -> Block:
+    """`rows` in their order, where `read(g, those of group g)` gives those of one group at a time."""
+    if (groups == groups[0]).all():
+        return read(int(groups[0]), rows)
+    order = np.argsort(groups, kind="stable")
+    cuts = np.flatnonzero(np.diff(groups[order])) + 1
+    parts = [read(int(groups[part[0]]), rows[part]) for part in np.split(order, cuts)]
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return concat_blocks(parts).take(back)

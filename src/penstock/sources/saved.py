@@ -1,0 +1,169 @@
+"""SavedSource: the elements of a saved data set, by their numbers; local files are mapped."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block, concat_blocks
+from penstock.block.structure import flatten
+from penstock.errors import NotFoundError
+from penstock.io.saved.chunks import ChunkFile
+from penstock.io.saved.manifest import Chunk, Manifest, file_in
+from penstock.sources.arrow_pieces import RECENT, Piece
+from penstock.sources.indexed import IndexedSource
+from penstock.sources.round_robin import RoundRobin
+from penstock.sources.row_files import gather
+
+_MOST_OPEN = 1024  # files that are mapped at a time
+
+
+@dataclass(frozen=True)
+class SavedSource(IndexedSource):
+    """The elements of some shards, one of each in turn; each shard in the order in which it was written."""
+
+    folder: str
+    manifest: Manifest
+    element_spec: Any
+    shards: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, folder: str, manifest: Manifest, element_spec: Any = None) -> SavedSource:
+        spec = manifest.element_spec() if element_spec is None else element_spec
+        return cls(folder, manifest, spec, manifest.shards)
+
+    @property
+    def label(self) -> str:
+        name = self.folder.rstrip("/").rpartition("/")[2]
+        part = "" if len(self.shards) == len(self.manifest.shards) else f", shard {self.shards[0]}"
+        return f"load({name}{part})"
+
+    @property
+    def spec(self) -> Any:
+        return self.element_spec
+
+    @property
+    def cardinality(self) -> int:
+        return self._table.size
+
+    @cached_property
+    def _table(self) -> _Table:
+        return _Table(self.folder, self.manifest, self.shards, self.element_spec)
+
+    def rows(self, start: int, stop: int) -> Block:
+        return self._table.rows(start, stop)
+
+    def rows_at(self, indices: np.ndarray) -> Block:
+        return self._table.rows_at(indices)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is open stays here."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+class _Batch(Piece):
+    """A record batch, as a Block."""
+
+    def __init__(self, block: Block, first: int, nbytes: int) -> None:
+        self._block = block
+        self.first = first
+        self.stop = first + block.size
+        self.nbytes = nbytes
+
+    def rows(self, start: int, stop: int) -> Block:
+        return self._block.slice(start - self.first, stop - self.first)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return self._block.take(rows - self.first)
+
+
+class _Table:
+    """The chunks of the shards, one behind the other; places are counted over all of them. Thread-safe."""
+
+    def __init__(self, folder: str, manifest: Manifest, shards: tuple[int, ...], spec: Any) -> None:
+        self._folder = folder
+        self._structure = flatten(spec)[1] if manifest.chunks else None
+        self._chunks: list[Chunk] = [chunk for shard in shards for chunk in manifest.chunks if chunk.shard == shard]
+        sizes = [sum(chunk.elements for chunk in self._chunks if chunk.shard == shard) for shard in shards]
+        self.size = sum(sizes)
+        self._turns = RoundRobin(sizes) if len(shards) > 1 else None
+        self._shard_begins = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        counts = [chunk.elements for chunk in self._chunks]
+        self._begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+        self._lock = threading.RLock()
+        self._open: OrderedDict[int, ChunkFile] = OrderedDict()
+        self._failed: dict[int, Exception] = {}
+        self._last: tuple[int, Piece] | None = None
+
+    def rows(self, start: int, stop: int) -> Block:
+        if self._turns is not None:
+            return self.rows_at(np.arange(start, stop))
+        parts = []
+        while start < stop:
+            piece = self._piece_with(start)
+            end = min(stop, piece.stop)
+            parts.append(piece.rows(start, end))
+            start = end
+        return concat_blocks(parts)
+
+    def _piece_with(self, place: int) -> Piece:
+        last = self._last
+        if last is not None and last[1].first <= place < last[1].stop:
+            return last[1]
+        number = int(np.searchsorted(self._begins, place, side="right")) - 1
+        piece = self._batch(number, (place - int(self._begins[number])) // self._chunks[number].rows)
+        self._last = number, piece
+        return piece
+
+    def rows_at(self, numbers: np.ndarray) -> Block:
+        places = numbers
+        if self._turns is not None:
+            shards, rows = self._turns.places(numbers)
+            places = self._shard_begins[shards] + rows
+        return gather(np.searchsorted(self._begins, places, side="right") - 1, places, self._of_chunk)
+
+    def _of_chunk(self, number: int, places: np.ndarray) -> Block:
+        batches = (places - self._begins[number]) // self._chunks[number].rows
+        return gather(batches, places, lambda batch, found: self._batch(number, batch).rows_at(found))
+
+    def _batch(self, number: int, batch: int) -> Piece:
+        (piece,) = RECENT.get(self, number << 32 | batch, lambda: [self._load(number, batch)])
+        return piece
+
+    def _load(self, number: int, batch: int) -> Piece:
+        assert self._structure is not None
+        file = self._file(number)
+        block = file.block(batch, self._structure)
+        first = int(self._begins[number]) + batch * self._chunks[number].rows
+        return _Batch(block, first, file.holds(block) + (1 << 10))
+
+    def _file(self, number: int) -> ChunkFile:
+        with self._lock:
+            if number in self._failed:
+                raise copy.copy(self._failed[number])
+            file = self._open.get(number)
+            if file is None:
+                try:
+                    file = self._open[number] = self._opened(self._chunks[number])
+                except Exception as error:
+                    self._failed[number] = error.with_traceback(None)
+                    raise copy.copy(error) from None
+                if len(self._open) > _MOST_OPEN:
+                    self._open.popitem(last=False)  # Blocks that point into it keep it mapped
+            self._open.move_to_end(number)
+            return file
+
+    def _opened(self, chunk: Chunk) -> ChunkFile:
+        name = file_in(self._folder, chunk.file)
+        try:
+            return ChunkFile(name, chunk)
+        except NotFoundError:
+            message = "A file of the saved data set is missing."
+            hint = "It was removed, or save() has put another data set there since this one was loaded: load it again."
+            raise NotFoundError(message, hint=hint, file=name) from None

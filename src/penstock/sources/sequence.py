@@ -1,0 +1,123 @@
+"""SequenceSource: anything with `__len__` and `__getitem__`, such as a map-style data set of torch or Hugging Face."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from penstock.block.block import Block, Builder
+from penstock.block.same_kind import SameKind
+from penstock.errors import Context, InvalidArgumentError, as_failure
+from penstock.sources.fetched import FetchedSource
+
+_PATIENCE = 0.002  # seconds: elements that take long are handed over as they come
+_MOST = 256  # elements of one `__getitems__`
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceSource(FetchedSource):
+    """`sequence[0]` up to `sequence[len(sequence) - 1]`, in one thread at a time.
+
+    Elements have the kind of the first that can be fetched, wherever a pass begins.
+    """
+
+    sequence: Any
+    name: str = "from_sequence"
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}({type(self.sequence).__name__})"
+
+    @property
+    def spec(self) -> Any:
+        return None
+
+    @property
+    def cardinality(self) -> int:
+        return len(self.sequence)
+
+    @cached_property
+    def _kind(self) -> _Kind:
+        return _Kind()
+
+    def fetch(self, indices: Sequence[int]) -> list[Block | Exception]:
+        kind = self._kind
+        with kind.lock:
+            if not kind.known and indices[0]:
+                self._learn(indices[0])
+            builder = Builder()
+            error = self._fill(builder, indices)
+            pieces = kind.sorted_out(builder)
+            return pieces if error is None else [*pieces, error]
+
+    def _learn(self, before: int) -> None:
+        """What the first element is like, for a pass that begins behind it."""
+        for index in range(before):
+            builder = Builder()
+            try:
+                builder.add(self.sequence[index])
+            except Exception:
+                continue  # whoever asks for that element is told
+            self._kind.sorted_out(builder)
+            return
+
+    def _fill(self, builder: Builder, indices: Sequence[int]) -> Exception | None:
+        """Add the first elements; the error of the one behind them, if that is why it ends there."""
+        many = self._at_once(indices[:_MOST])
+        if many is not None and len(many) != len(indices[:_MOST]):
+            message = f"__getitems__ was asked for {len(indices[:_MOST])} elements and gave {len(many)}."
+            return InvalidArgumentError(message, context=Context(element=indices[0]))
+        deadline = time.perf_counter() + _PATIENCE
+        for number, index in enumerate(indices if many is None else indices[: len(many)]):
+            try:
+                builder.add(self.sequence[index] if many is None else many[number])
+            except Exception as error:
+                error.add_note(f"penstock: for element {index} of the sequence")
+                return as_failure(error, Context())
+            if many is None and time.perf_counter() > deadline:
+                break
+        return None
+
+    def _at_once(self, indices: Sequence[int]) -> list[Any] | None:
+        """What `__getitems__` gives, where there is one; if it fails, asking one by one shows for which element."""
+        many = getattr(self.sequence, "__getitems__", None)
+        if many is None or len(indices) == 1:
+            return None
+        try:
+            return list(many(list(indices)))
+        except Exception:
+            return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Locks and what was learnt stay here."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+class _Kind:
+    """What elements are like, once one was seen, and the lock under which they are fetched."""
+
+    def __init__(self) -> None:
+        self.known = False
+        self.lock = threading.RLock()
+        self._same = SameKind("What the sequence holds")
+
+    def sorted_out(self, builder: Builder) -> list[Block | Exception]:
+        """The elements that were added, with an error in the place of each that is of another kind."""
+        if not len(builder):
+            return []
+        self.known = True
+        block, failures = self._same.build(builder, None)
+        pieces: list[Block | Exception] = []
+        at = row = 0
+        for place, error in failures:
+            if block is not None and place > at:
+                pieces.append(block.slice(row, row + place - at))
+            pieces.append(error)
+            row, at = row + place - at, place + 1
+        if block is not None and row < block.size:
+            pieces.append(block.slice(row, block.size))
+        return pieces

@@ -1,0 +1,203 @@
+"""The samples of tar archives: files that follow each other and are called the same but for their suffix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn
+from penstock.block.origin import Origin
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import flatten
+from penstock.errors import Context, DataLossError, InvalidArgumentError, InvalidTypeError
+from penstock.io import storage
+from penstock.io.tar import BLOCK, CutShort, Member, TarDamage, read_member
+from penstock.io.window import Window
+from penstock.sources.files import FileReader, FilesSource, Place
+
+KEY = "__key__"
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class WebSource(FilesSource):
+    """Samples as dicts of byte strings. A place is (byte offset, the suffixes of the first sample)."""
+
+    suffixes: tuple[str, ...] | None = None
+
+    kind: ClassVar[str] = "WebDataset"
+
+    @property
+    def spec(self) -> Any:
+        if self.suffixes is None:
+            return None
+        return {name: TensorSpec((), bytes) for name in (KEY, *self.suffixes)}
+
+    def open_file(self, name: str, place: Place) -> FileReader:
+        offset, suffixes = place if isinstance(place, list) else (place, None)
+        with storage.open_read(name) as file:
+            compression = "GZIP" if file.read(2) == _GZIP else None
+        window = Window(name, compression_type=compression, buffer_size=self.buffer_size, offset=offset)
+        return _SamplesReader(window, suffixes and tuple(suffixes), self.suffixes)
+
+
+@dataclass(slots=True)
+class _Sample:
+    """Neighbouring files with one key. Places count from the window's: it may move on while a sample is read."""
+
+    key: bytes
+    begin: int
+    stop: int = 0
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)  # suffix: place and size
+    repeated: str | None = None
+
+    def add(self, suffix: str, start: int, size: int, stop: int) -> None:
+        if suffix in self.files or suffix == KEY:
+            self.repeated = suffix
+        self.files[suffix] = start, size
+        self.stop = stop
+
+
+class _Later(Exception):
+    pass
+
+
+class _SamplesReader(FileReader):
+    def __init__(self, window: Window, seen: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> None:
+        self._window = window
+        self._seen = wanted or seen
+        self._picked = wanted is not None
+        self._over = False
+        self._last: tuple[np.ndarray, int, Member] | None = None  # the first file of the sample that comes next
+
+    def read(self, max_elements: int) -> Block | None:
+        samples: list[_Sample] = []
+        at = 0
+        while len(samples) < max_elements:
+            try:
+                sample = self._sample(at, first=not samples)
+                error = None if sample is None else self._unfit(sample)
+            except (_Later, DataLossError):
+                if samples:
+                    break  # first what came before it
+                raise
+            if sample is None or (error is not None and samples):
+                break
+            if error is not None:
+                self._window.at += sample.stop
+                raise error
+            self._seen = self._seen or tuple(sample.files)
+            samples.append(sample)
+            at = sample.stop
+        if not samples:
+            return None
+        block = self._block(samples)
+        self._window.at += at
+        return block
+
+    def _sample(self, at: int, *, first: bool) -> _Sample | None:
+        """The sample whose files begin at a place, or None at the end; only for the first is the window moved on."""
+        sample: _Sample | None = None
+        while True:
+            try:
+                member = self._member(at, more=first)
+            except TarDamage as damage:
+                if sample is not None and self._unfit(sample) is None and self._seen is not None:
+                    return sample
+                self._over = True
+                raise self._loss(damage) from damage
+            if member is None:
+                return sample
+            begin, at = at, member.stop - self._window.at
+            key, suffix = split_name(member.name)
+            if not member.is_file or suffix is None:
+                continue
+            if sample is None:
+                sample = _Sample(key, begin)
+            elif key != sample.key:
+                self._last = self._window.buffer, self._window.at + begin, member
+                return sample
+            sample.add(suffix, member.start - self._window.at, member.size, at)
+
+    def _member(self, at: int, *, more: bool) -> Member | None:
+        window = self._window
+        if self._last is not None and self._last[0] is window.buffer and self._last[1] == window.at + at:
+            return self._last[2]
+        while True:
+            try:
+                member = read_member(window.buffer, window.at + at)
+                if member is not None or window.left > at:
+                    return member
+                cut, wanted = None, at + BLOCK
+            except CutShort as error:
+                cut, wanted = error, at + error.wanted
+            if not window.whole and not window.broken:
+                if not more:
+                    raise _Later
+                if window.extend(wanted):
+                    continue
+            if cut is not None:
+                raise cut
+            return None
+
+    def _unfit(self, sample: _Sample) -> Exception | None:
+        """Why a sample cannot be an element."""
+        name = sample.key.decode(errors="replace")
+        where = Context(file=self._window.name, offset=self._window.tell() + sample.begin)
+        if sample.repeated is not None:
+            message = f"Sample {name!r} has two files with the suffix {sample.repeated!r}."
+            return InvalidArgumentError(message, hint="Files of one sample differ in their suffix.", context=where)
+        expected = self._seen
+        if expected is None:
+            return None
+        missing = [suffix for suffix in expected if suffix not in sample.files]
+        more = [] if self._picked else [suffix for suffix in sample.files if suffix not in expected]
+        if not missing and not more:
+            return None
+        message = f"Sample {name!r} has the files {', '.join(sample.files)}; expected were {', '.join(expected)}."
+        hint = "All samples have the same suffixes; with suffixes=(...) only those that are named are read."
+        return InvalidTypeError(message, hint=hint, context=where)
+
+    def _loss(self, damage: TarDamage) -> DataLossError:
+        message = f"The archive is damaged: {damage}. What follows in it is lost."
+        hint = "Write or copy it again."
+        return DataLossError(message, hint=hint, file=self._window.name, offset=self._window.base + damage.at)
+
+    def _block(self, samples: list[_Sample]) -> Block:
+        window, suffixes = self._window, self._seen or ()
+        columns = [BytesColumn.from_values([sample.key for sample in samples])]
+        for suffix in suffixes:
+            places = np.array([sample.files[suffix] for sample in samples], np.int64)
+            columns.append(BytesColumn((window.buffer,), places[:, 0] + window.at, places[:, 1].copy()))
+        structure = flatten(dict.fromkeys((KEY, *suffixes)))[1]
+        offsets = np.array([sample.begin for sample in samples], np.int64) + window.tell()
+        return Block(structure, columns, len(samples), Origin.of_file(window.name, offsets))
+
+    def place(self) -> Place:
+        return [self._window.tell(), self._seen and list(self._seen)]
+
+    def following(self) -> Place:
+        return [0, self._seen and list(self._seen)]
+
+    @property
+    def over(self) -> bool:
+        return self._over or self._window.broken
+
+    def close(self) -> None:
+        self._window.close()
+
+
+def split_name(name: bytes) -> tuple[bytes, str | None]:
+    """The key and the suffix of a file in an archive: what stands before and after the first dot behind the last slash.
+
+    >>> split_name(b"train/0001.seg.PNG"), split_name(b"README")
+    ((b'train/0001', 'seg.png'), (b'README', None))
+    """
+    slash = name.rfind(b"/") + 1
+    dot = name.find(b".", slash)
+    if dot <= slash:
+        return name, None
+    return name[:dot], name[dot + 1 :].decode(errors="surrogateescape").lower()

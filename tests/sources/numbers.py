@@ -1,0 +1,30 @@
+"""Access by number agrees with the pass, failures included."""
+
+import numpy as np
+from tests.sources.passes import assert_equal, everything
+
+
+def given_at(source, indices):
+    """Elements and errors that `pieces_at` gives."""
+    found = []
+    for piece in source.pieces_at(np.array(indices, np.int64)):
+        found += [piece] if isinstance(piece, Exception) else piece.elements()
+    return found
+
+
+def everything_by_number(dataset):
+    """What one pass gives, checked to be the same by number: `len`, any order, ranges."""
+    source = dataset._plan.source
+    wanted = everything(dataset)
+    assert len(source) == source.cardinality == len(wanted)
+    if not wanted:
+        return wanted
+    rng = np.random.default_rng(len(wanted))
+    for indices in (rng.permutation(len(wanted)), rng.integers(0, len(wanted), 2 * len(wanted))):
+        assert_equal(given_at(source, indices), [wanted[i] for i in indices.tolist()])
+    fine = [not isinstance(item, Exception) for item in wanted]
+    for start in range(len(wanted)):
+        for stop in range(start + 1, len(wanted) + 1):
+            if all(fine[start:stop]):
+                assert_equal(source.rows(start, stop).elements(), wanted[start:stop])
+    return wanted

@@ -1,0 +1,58 @@
+"""A pass over a source: elements, and failures in their places, however much is asked for and wherever it resumes."""
+
+import json
+
+from penstock.testing import assert_same_elements
+
+
+def drained(reader, want):
+    """Elements and errors in their order, and the position behind each Block or error."""
+    found, positions = [], [(0, reader.position())]
+    while True:
+        try:
+            block = reader.read(want)
+        except Exception as error:
+            found.append(error)
+            assert len(found) < 10_000, "it does not end"
+        else:
+            if block is None:
+                assert reader.read(want) is None
+                reader.close()
+                return found, positions
+            assert 1 <= block.size <= want
+            found += block.elements()
+        positions.append((len(found), reader.position()))
+
+
+def assert_equal(found, wanted):
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        if isinstance(b, Exception):
+            assert type(a) is type(b)
+            assert str(a) == str(b)
+        else:
+            assert_same_elements([a], [b])
+
+
+def everything(dataset):
+    return everything_of(dataset._plan.source)
+
+
+def everything_of(source):
+    """What one pass over a source gives; checked to be the same however it is read."""
+    wanted, _ = drained(source.open(), 1000)
+    for want in (1, 3, 7):
+        found, positions = drained(source.open(), want)
+        assert_equal(found, wanted)
+        for count, position in positions:
+            resumed = source.open(json.loads(json.dumps(position)))
+            again = resumed.position()
+            rest, _ = drained(resumed, 5)
+            assert_equal(rest, wanted[count:])
+            assert_equal(drained(source.open(again), 5)[0], wanted[count:])
+    return wanted
+
+
+def kinds(found):
+    """Elements as they are, errors as their class and offset."""
+    return [(type(item).__name__, item.context.offset) if isinstance(item, Exception) else item for item in found]

@@ -1,0 +1,309 @@
+"""Rows of CSV files: as TensorFlow reads them, the plain parser and the compiled one alike."""
+
+import csv
+import gzip
+import io
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sources.passes import everything, kinds
+
+import penstock as ps
+from penstock import errors
+from penstock.io import csv_columns, csv_reader
+from penstock.io.csv_rows import NO_QUOTE, field_bytes, plain_rows
+from penstock.io.csv_values import plain_float, plain_int
+from penstock.io.kernels import csv as kernels
+from penstock.testing import assert_resumes_exactly, assert_same_elements
+
+CsvDataset = ps.experimental.CsvDataset
+INT, FLOAT, TEXT = np.int32, np.float32, bytes
+QUOTE = ord('"')
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def rows_of(request, tmp_path, monkeypatch):
+    """What a data set over a file of this content gives: elements, and (class, offset) of failures."""
+    module = kernels if request.param == "compiled" else None
+    for user in (csv_columns, csv_reader):
+        monkeypatch.setattr(user, "KERNELS", type("Kernels", (), {"ready": staticmethod(lambda: module)}))
+
+    def read(content, record_defaults, **options):
+        path = tmp_path / "a.csv"
+        path.write_bytes(content)
+        return kinds(everything(CsvDataset(path, record_defaults, **options)))
+
+    return read
+
+
+def wrong(*offsets):
+    return [("InvalidArgumentError", offset) for offset in offsets]
+
+
+# What TensorFlow 2.21 gives for the same file.
+OF_TENSORFLOW = {
+    "plain": (b"1,2.5,abc\n2,,d\n", [INT, FLOAT(0.5), b""], {}, [(1, 2.5, b"abc"), (2, 0.5, b"d")]),
+    "line ends": (
+        b"1,a\r\n2,b\r3,c\n\n",
+        [INT(7), b"z"],
+        {},
+        [(1, b"a"), (2, b"b"), (3, b"c"), *wrong(13)],
+    ),
+    "no line end": (b"1\n2", [INT], {}, [(1,), (2,)]),
+    "quotes": (
+        b'"a,b","c""d"\n"line\nbreak",""\nx,"y"',
+        [b"D", b"E"],
+        {},
+        [(b"a,b", b'c"d'), (b"line\nbreak", b"E"), (b"x", b"y")],
+    ),
+    "only quotes": (b'"""",""""""\n"a""",b\n', [b"", b""], {}, [(b'"', b'""'), (b'a"', b"b")]),
+    "integers": (
+        b"1\n x\n 3 \n+4\n-5\n1_0\n0x1\n2147483648\n\n5.0\n",
+        [INT(9)],
+        {},
+        [(1,), *wrong(2), (3,), (4,), (-5,), *wrong(15, 19, 23), (9,), *wrong(35)],
+    ),
+    "floats": (
+        b"1\n 2.5 \n+3e2\n.5\n5.\n.\ne5\n1e\ninf\n-INF\n1e39\n1e-50\n0.1\n1_0\n",
+        [FLOAT(9)],
+        {},
+        [
+            *[(1,), (2.5,), (300,), (0.5,), (5,), *wrong(19, 21, 24)],
+            *[(math.inf,), (-math.inf,), (math.inf,), (0,), (FLOAT(0.1),), *wrong(51)],
+        ],
+    ),
+    "doubles": (
+        b"1e400\n1e-400\n0.1\n123456789012345678\n",
+        [np.float64(9)],
+        {},
+        [(math.inf,), (0,), (0.1,), (1.2345678901234568e17,)],
+    ),
+    "required": (b"1\n\n3\n", [INT], {}, [(1,), *wrong(2), (3,)]),
+    "required text": (b'a\n""\nb\n', [TEXT], {}, [(b"a",), *wrong(2), (b"b",)]),
+    "fields": (b"1,2\n1\n1,2,3\n3,4\n", [INT, INT], {}, [(1, 2), *wrong(4, 6), (3, 4)]),
+    "a quote inside": (b'a"b,c\nd,e\n', [b"", b""], {}, [*wrong(0), (b"d", b"e")]),
+    "unclosed": (b'a,b\n"c,d\ne,f\n', [b"", b""], {}, [(b"a", b"b"), *wrong(4)]),
+    "no quotes": (b'"a,b"\nc"d,e\n', [b"", b""], {"use_quote_delim": False}, [(b'"a', b'b"'), (b'c"d', b"e")]),
+    "na": (
+        b"NA,1\n2,NA\nNAN,3\n",
+        [b"none", INT(-1)],
+        {"na_value": "NA"},
+        [(b"none", 1), (b"2", -1), (b"NAN", 3)],
+    ),
+    "select": (b"1,2,3\n4,5\n6,7,8,9\n", [INT], {"select_cols": [2]}, [(3,), *wrong(6), (8,)]),
+    "exclude": (b"1,2,3\n4,5\n6,7,8,9\n", [INT, INT], {"exclude_cols": [1]}, [(1, 3), *wrong(6, 10)]),
+    "header": (b'"a\nb",c\n1,2\n', [INT, INT], {"header": True}, [(1, 2)]),
+    "delimiter": (b"1\t2\n", [INT, INT], {"field_delim": "\t"}, [(1, 2)]),
+    "empty fields": (b"1,\n,2\n,\n", [INT(8), INT(9)], {}, [(1, 9), (8, 2), (8, 9)]),
+    "empty": (b"", [INT], {}, []),
+    "empty but for a header": (b"a\n", [INT], {"header": True}, []),
+}
+
+
+@pytest.mark.parametrize("case", OF_TENSORFLOW)
+def test_rows_are_read_as_tensorflow_reads_them(rows_of, case):
+    content, defaults, options, wanted = OF_TENSORFLOW[case]
+    found = rows_of(content, defaults, **options)
+    assert found == wanted
+    kinds_wanted = [default if isinstance(default, type) else type(default) for default in defaults]
+    assert all(isinstance(row[0], str) or list(map(type, row)) == kinds_wanted for row in found)
+
+
+def test_nan_is_read(rows_of):
+    assert np.isnan([row[0] for row in rows_of(b"nan\nNaN\n-nan\n", [FLOAT])]).all()
+
+
+def test_a_row_with_text_behind_a_quote_ends_with_its_line(rows_of):
+    """tf.data reads on to the next quote in front of a delimiter, over whole rows."""
+    assert rows_of(b'"a"b,c\n"x","y"\nd,e\n', [b"", b""]) == [*wrong(0), (b"x", b"y"), (b"d", b"e")]
+
+
+def test_compressed_files_and_small_pieces(tmp_path):
+    content = "".join(f'{i},"a ""b""\r\n{i}",{i / 8}\r\n' for i in range(50)).encode()
+    wanted = [(i, f'a "b"\r\n{i}'.encode(), i / 8) for i in range(50)]
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(content))
+    for size in (1, 17, 100, None):
+        ds = CsvDataset(path, [np.int64, TEXT, np.float64], "GZIP", buffer_size=size)
+        assert list(ds) == wanted
+    assert everything(ds) == wanted
+
+
+def test_a_value_of_its_own_for_each_dtype(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(",,,,,,\n")
+    defaults = [0, 0.5, "text", np.int32(1), np.float64(2), [np.float32(3)], np.array([], object)]
+    ds = CsvDataset(path, defaults[:-1], exclude_cols=[6])
+    specs = [spec.dtype for spec in ds.element_spec]
+    assert specs == [np.int64, np.float32, bytes, np.int32, np.float64, np.float32]
+    assert list(ds) == [(0, 0.5, b"text", 1, 2, 3)]
+    (failed,) = everything(CsvDataset(path, defaults))
+    assert "Column 6 is required" in failed.message
+
+
+def test_errors_say_what_was_in_the_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"1,2,NA\n1\nx,1,1\n1,1,1\n,99999999999,2\n")
+    found = everything(CsvDataset(path, [INT, np.int32(0), FLOAT], na_value="NA"))
+    assert [getattr(item, "message", item) for item in found] == [
+        "Column 2 is required, and this row has b'NA' in it.",
+        "A row has 3 fields, one for each column; this one has 1.",
+        "Column 0 is int32, and this row has b'x' in it.",
+        (1, 1, 1),
+        "Column 0 is required, and this row has nothing in it.",
+    ]
+    assert all(item.context.file == str(path) for item in found if isinstance(item, Exception))
+
+
+def test_a_column_with_many_failures_costs_one_parse(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{i if i % 2 else 'x'}\n" for i in range(3000)))
+    source = CsvDataset(path, [np.int64])._plan.source
+    reader, calls, found = source.open(), 0, []
+    while calls < 5000:
+        calls += 1
+        try:
+            block = reader.read(1000)
+        except errors.InvalidArgumentError:
+            continue
+        if block is None:
+            break
+        found += block.elements()
+    assert [int(x) for (x,) in found] == list(range(1, 3000, 2))
+
+
+def test_files_one_after_the_other(tmp_path):
+    for name, text in (("a", "n\n1\n2\n"), ("b", ""), ("d", "n\n3\n")):
+        (tmp_path / name).write_text(text)
+    found = everything(CsvDataset([tmp_path / name for name in "abcd"], [INT], header=True))
+    assert kinds(found) == [(1,), (2,), ("InvalidArgumentError", None), ("NotFoundError", None), (3,)]
+    assert "The file is empty" in found[2].message
+    good = ps.Dataset.from_tensor_slices([str(tmp_path / name) for name in "ad"])
+    assert_resumes_exactly(CsvDataset(good, [INT], header=True).batch(2))
+
+
+# -- the compiled parser against the plain one, the plain one against Python's own
+
+fields = st.text(st.sampled_from('ab1",\r\n.-e é'), max_size=6)
+
+
+@given(st.lists(st.lists(fields, min_size=1, max_size=4), max_size=6), st.sampled_from(["\n", "\r\n", "\r"]))
+def test_well_formed_text_is_read_as_by_python(tmp_path_factory, rows, end):
+    text = io.StringIO()
+    csv.writer(text, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
+    content = text.getvalue().encode()
+    assert cut(plain_rows, content) == [([field.encode() for field in row], 0) for row in rows]
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"bc", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b",,", b'"a,b"']), max_size=14),
+    st.booleans(),
+    st.sampled_from([ord('"'), NO_QUOTE]),
+    st.integers(0, 3),
+)
+def test_the_compiled_scanner_gives_what_the_plain_one_gives(parts, final, quote, width):
+    content = b"".join(parts)
+    for at in range(min(len(content), 3) + 1):
+        assert scanned(kernels.rows, content, at, final, quote, width) == scanned(
+            plain_rows, content, at, final, quote, width
+        )
+
+
+@given(st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r\n", b'"a,\nb"']), max_size=14))
+def test_rows_do_not_depend_on_where_the_buffer_ends(parts):
+    content = b"".join(parts)
+    whole = cut(plain_rows, content)
+    for stop in range(len(content)):
+        found = cut(plain_rows, content[:stop], final=False)
+        assert found == whole[: len(found)]
+
+
+def scanned(rows, content, at=0, final=True, quote=QUOTE, width=3, room=20):
+    buffer = np.frombuffer(content, np.uint8)
+    starts, lengths = np.zeros((width, room), np.int64), np.zeros((width, room), np.int64)
+    offsets, counts, statuses = np.zeros(room + 1, np.int64), np.zeros(room, np.int64), np.zeros(room, np.uint8)
+    found = rows(buffer, at, final, ord(","), quote, starts, lengths, offsets, counts, statuses)
+    seen = [
+        [(int(starts[i, row]), int(lengths[i, row])) for i in range(min(width, counts[row]))] for row in range(found)
+    ]
+    return found, seen, offsets[: found + 1].tolist(), counts[:found].tolist(), statuses[:found].tolist()
+
+
+def cut(rows, content, final=True):
+    """The fields of all rows, and what is wrong with each."""
+    count, seen, offsets, _, statuses = scanned(rows, content, final=final, width=20)
+    view = memoryview(content)
+    assert offsets == sorted(offsets)
+    return [([field_bytes(view, *span) for span in seen[row]], statuses[row]) for row in range(count)]
+
+
+def spans(texts):
+    lengths = np.array([len(text) for text in texts], np.int64)
+    return np.frombuffer(b"".join(texts), np.uint8), np.cumsum(lengths) - lengths, lengths
+
+
+numbers = (
+    st.integers(-(2**70), 2**70).map(str)
+    | st.integers(-300, 300).map(str)
+    | st.floats(allow_nan=False).map(repr)
+    | st.floats(width=32, allow_nan=False).map(lambda x: repr(float(np.float32(x))))
+    | st.decimals(-1000, 1000, places=8).map(str)
+    | st.tuples(st.integers(0, 10**25), st.integers(-400, 400)).map(lambda t: f"{t[0]}e{t[1]}")
+    | st.text(st.sampled_from("0123456789+-.eE xinfa_"), max_size=8)
+).map(lambda text: text.encode())
+padded = st.tuples(st.sampled_from([b"", b" ", b"\t\v"]), numbers, st.sampled_from([b"", b"  ", b"\r\n"])).map(b"".join)
+
+
+@given(st.lists(padded, min_size=1, max_size=10), st.sampled_from([np.int32, np.int64]))
+def test_compiled_integers_are_the_plain_ones(texts, dtype):
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    buffer, starts, lengths = spans(texts)
+    values, states = np.empty(len(texts), np.int64), np.empty(len(texts), np.uint8)
+    kernels.ints(buffer, starts, lengths, low, high, values, states)
+    found = [None if state else int(value) for value, state in zip(values, states, strict=True)]
+    assert found == [plain_int(text, low, high) for text in texts]
+
+
+@pytest.mark.parametrize("limit", [np.iinfo(np.int64).min, np.iinfo(np.int64).max])
+def test_the_limits_of_int64(rows_of, limit):
+    limit = int(limit)
+    beyond = limit + (1 if limit > 0 else -1)
+    assert rows_of(f"{limit}\n{beyond}\n{limit}0\n".encode(), [np.int64])[0] == (limit,)
+    assert len(rows_of(f"{limit}\n{beyond}\n{limit}0\n".encode(), [np.int64])) == 3
+
+
+@given(st.lists(padded, min_size=1, max_size=10), st.booleans())
+def test_compiled_floats_are_the_plain_ones_to_the_bit(texts, single):
+    buffer, starts, lengths = spans(texts)
+    values, states = np.empty(len(texts), np.float64), np.empty(len(texts), np.uint8)
+    kernels.floats(buffer, starts, lengths, single, values, states)
+    for text, value, state in zip(texts, values, states, strict=True):
+        wanted = plain_float(text, single=single)
+        if state == kernels.BAD:
+            assert wanted is None
+        elif state == kernels.GOOD:
+            assert wanted is not None
+            dtype = np.float32 if single else np.float64
+            assert_same_elements([dtype(value)], [dtype(wanted)])
+
+
+def test_a_float32_is_rounded_once():
+    """These lie so close to the middle of two float32 that the nearest float64 is the middle itself."""
+    middle = (2.0**24 + 1) * 2.0**10  # between two float32; the even one is below
+    below, above = 2.0**34, (2.0**24 + 2) * 2.0**10
+    text = f"{int(middle)}"
+    assert plain_float(text.encode(), single=True) == below
+    assert plain_float(f"{text}.{'0' * 30}1".encode(), single=True) == above
+    middle = (2.0**24 + 3) * 2.0**10  # the even one is above
+    text = f"{int(middle)}"
+    assert plain_float(text.encode(), single=True) == (2.0**24 + 4) * 2.0**10
+    assert plain_float(f"{int(middle) - 1}.{'9' * 30}".encode(), single=True) == (2.0**24 + 2) * 2.0**10
+    assert plain_float(b"1.401298464324817e-45", single=True) == 2.0**-149
+    assert plain_float(b"7.006492321624085354618e-46", single=True) == 0.0  # just below half of the least
+    assert plain_float(b"7.006492321624085354619e-46", single=True) == 2.0**-149  # just above
+    most = 2**128 - 2**103  # the middle between the largest float32 and what would follow it
+    assert plain_float(f"{most}".encode(), single=True) == math.inf
+    assert plain_float(f"{most - 1}".encode(), single=True) == float(np.finfo(np.float32).max)

@@ -1,0 +1,115 @@
+"""What all data sets of files share: how files are named, wrong arguments, failures that stand between elements."""
+
+import numpy as np
+import pytest
+from tests.golden.golden import assert_golden
+from tests.sources.passes import everything, kinds
+
+import penstock as ps
+from penstock import errors
+from penstock.plan.fingerprint import fingerprint
+from penstock.testing import assert_same_elements
+
+ARGUMENTS = {
+    "filenames_none": lambda: ps.TextLineDataset(None),
+    "filenames_numbers": lambda: ps.TextLineDataset([1, 2]),
+    "compression": lambda: ps.TextLineDataset("a.txt", "ZIP"),
+    "buffer_size": lambda: ps.TextLineDataset("a.txt", buffer_size=-1),
+    "buffer_size_text": lambda: ps.TextLineDataset("a.txt", buffer_size="1k"),
+    "parallel": lambda: ps.TextLineDataset("a.txt", num_parallel_reads=0),
+    "tfrecord_buffer_size": lambda: ps.TFRecordDataset("a.tfrecord", buffer_size=-1),
+    "record_bytes_0": lambda: ps.FixedLengthRecordDataset("a.bin", 0),
+    "record_bytes_text": lambda: ps.FixedLengthRecordDataset("a.bin", "4"),
+    "header_bytes": lambda: ps.FixedLengthRecordDataset("a.bin", 4, header_bytes=-1),
+    "footer_bytes": lambda: ps.FixedLengthRecordDataset("a.bin", 4, footer_bytes=0.5),
+    "csv_no_columns": lambda: ps.experimental.CsvDataset("a.csv", []),
+    "csv_no_list": lambda: ps.experimental.CsvDataset("a.csv", np.int32),
+    "csv_dtype": lambda: ps.experimental.CsvDataset("a.csv", [np.int32, np.uint8]),
+    "csv_default": lambda: ps.experimental.CsvDataset("a.csv", [True]),
+    "csv_default_tensor": lambda: ps.experimental.CsvDataset("a.csv", [ps.SparseTensor([[0]], [1], [2])]),
+    "csv_default_rank": lambda: ps.experimental.CsvDataset("a.csv", [[1, 2]]),
+    "csv_delimiter": lambda: ps.experimental.CsvDataset("a.csv", [0], field_delim=", "),
+    "csv_delimiter_quote": lambda: ps.experimental.CsvDataset("a.csv", [0], field_delim='"'),
+    "csv_select_count": lambda: ps.experimental.CsvDataset("a.csv", [0], select_cols=[0, 1]),
+    "csv_select_order": lambda: ps.experimental.CsvDataset("a.csv", [0, 0], select_cols=[1, 0]),
+    "csv_select_negative": lambda: ps.experimental.CsvDataset("a.csv", [0], select_cols=[-1]),
+    "csv_select_and_exclude": lambda: ps.experimental.CsvDataset("a.csv", [0], select_cols=[0], exclude_cols=[1]),
+    "csv_na_value": lambda: ps.experimental.CsvDataset("a.csv", [0], na_value=0),
+    "json_defaults": lambda: ps.JsonLinesDataset("a.jsonl", defaults=[0]),
+    "json_defaults_key": lambda: ps.JsonLinesDataset("a.jsonl", defaults={0: 1}),
+    "json_defaults_none": lambda: ps.JsonLinesDataset("a.jsonl", defaults={"a": None}),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_wrong_arguments_are_refused_where_they_are_given(name):
+    with pytest.raises(errors.PenstockError) as caught:
+        ARGUMENTS[name]()
+    assert_golden(f"argument_text_sources_{name}", f"{type(caught.value).__name__}: {caught.value}")
+
+
+def test_the_line_of_a_script_is_no_part_of_the_plan(tmp_path):
+    first = ps.TextLineDataset(["a", "b"], num_parallel_reads=2)
+    second = ps.TextLineDataset(["a", "b"], num_parallel_reads=2)
+    other = ps.TextLineDataset(["a", "b"], "GZIP", num_parallel_reads=2)
+    assert fingerprint(first._plan) == fingerprint(second._plan)
+    assert fingerprint(first._plan) != fingerprint(other._plan)
+    assert "interleave(TextLineDataset, cycle_length=2)" in first.explain()
+
+
+def drained(dataset, executor):
+    """Elements and failures of a pass."""
+    found = []
+    with dataset.iterator(epoch=0, executor=executor) as elements:
+        while True:
+            try:
+                found.append(next(elements))
+            except StopIteration:
+                return found
+            except Exception as error:
+                found.append(error)
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+def test_a_pass_goes_on_behind_a_failure(tmp_path, executor):
+    (tmp_path / "a.csv").write_text("1\nx\n3\n")
+    (tmp_path / "c.csv").write_text("4\n")
+    paths = [tmp_path / f"{name}.csv" for name in "abc"]
+    found = drained(ps.experimental.CsvDataset(paths, [np.int32]).map(lambda x: x * 2), executor)
+    assert kinds(found) == [2, ("InvalidArgumentError", 2), 6, ("NotFoundError", None), 8]
+    assert "CsvDataset(3 files)" in str(found[1])
+    assert f"in file {paths[0]} at byte 2" in str(found[1])
+    ignoring = ps.experimental.CsvDataset(paths, [np.int32]).ignore_errors()
+    assert_same_elements(list(ignoring.batch(3)), [(np.int32([1, 3, 4]),)])
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+def test_a_damaged_record_is_one_failure(tmp_path, executor):
+    paths = [tmp_path / name for name in ("a", "b")]
+    for path in paths:
+        with ps.io.TFRecordWriter(path) as writer:
+            for i in range(10):
+                writer.write(b"%d" % i * 5)
+    size = 16 + 5
+    content = bytearray(paths[0].read_bytes())
+    content[3 * size + 12] ^= 1  # data
+    content[6 * size + 2] ^= 1  # length
+    del content[9 * size + 8 :]  # cut short
+    paths[0].write_bytes(content)
+    wanted = [b"%d" % i * 5 for i in range(10)]
+    damaged = [*wanted]
+    for i in (3, 6, 9):
+        damaged[i] = ("DataLossError", i * size)
+    ds = ps.TFRecordDataset(paths)
+    assert kinds(everything(ds)) == [*damaged, *wanted]
+    assert kinds(drained(ds, executor)) == [*damaged, *wanted]
+    assert "the next whole record begins there" in str(drained(ds, executor)[6])
+    in_turn = drained(ps.TFRecordDataset(paths, num_parallel_reads=2), executor)
+    assert kinds(in_turn) == [item for pair in zip(damaged, wanted, strict=True) for item in pair]
+
+
+def test_fixed_length_records_are_read_by_number(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(bytes(range(100)))
+    ds = ps.FixedLengthRecordDataset([path, path], 10)
+    assert ps.experimental.at(ds, 12) == bytes(range(20, 30))

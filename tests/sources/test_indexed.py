@@ -1,0 +1,210 @@
+"""Sources in memory and sequences: the same elements by number as in order, each failure in its place."""
+
+import threading
+
+import cloudpickle
+import numpy as np
+import pytest
+from tests.golden.golden import assert_golden
+from tests.sources.numbers import everything_by_number, given_at
+from tests.sources.passes import assert_equal, drained, everything, kinds
+
+import penstock as ps
+from penstock import errors
+from penstock.block.structure import map_leaves
+from penstock.testing import assert_resumes_exactly, assert_same_elements
+
+
+def plain(found):
+    """Elements as Python values."""
+    return [map_leaves(lambda leaf: leaf if isinstance(leaf, bytes) else leaf.tolist(), item) for item in found]
+
+
+# -- ranges and arrays
+
+
+@pytest.mark.parametrize(
+    "numbers", [range(10), range(3, 20, 4), range(9, -9, -2), range(0), range(2**63, 2**63 + 3), range(1)]
+)
+def test_a_range_by_number(numbers):
+    found = everything_by_number(ps.Dataset.range(numbers.start, numbers.stop, numbers.step, output_type=np.uint64))
+    assert found == [np.uint64(n % 2**64) for n in numbers]
+
+
+def test_arrays_by_number():
+    slices = {"a": np.arange(6).reshape(3, 2), "b": ["x", "yy", ""], "c": [True, False, True]}
+    assert plain(everything_by_number(ps.Dataset.from_tensor_slices(slices))) == [
+        {"a": [0, 1], "b": b"x", "c": True},
+        {"a": [2, 3], "b": b"yy", "c": False},
+        {"a": [4, 5], "b": b"", "c": True},
+    ]
+
+
+# -- from_list
+
+
+def test_a_list_by_number():
+    ds = ps.Dataset.from_list([(1, {"a": "x"}), (2, {"a": "yy"})])
+    assert plain(everything_by_number(ds)) == [(1, {"a": b"x"}), (2, {"a": b"yy"})]
+    assert ds.cardinality() == 2
+    assert ds.element_spec == (ps.TensorSpec((), np.int64), {"a": ps.TensorSpec((), bytes)})
+
+
+def test_a_list_is_copied_and_its_elements_cannot_be_written_to():
+    array = np.arange(3)
+    ds = ps.Dataset.from_list([array, np.arange(2)])
+    array[0] = 9
+    first = next(iter(ds))
+    assert first.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 1
+
+
+def test_experimental_from_list_is_the_same():
+    assert list(ps.experimental.from_list([1, 2])) == list(ps.Dataset.from_list([1, 2]))
+
+
+# -- from_sequence
+
+
+class Squares:
+    """Fails for the numbers in `bad`; counts how often each is fetched."""
+
+    def __init__(self, size, bad=()):
+        self.size, self.bad, self.fetched = size, bad, []
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, i):
+        assert type(i) is int
+        assert 0 <= i < self.size
+        self.fetched.append(i)
+        if i in self.bad:
+            raise self.bad[i] if isinstance(self.bad, dict) else KeyError(i)
+        return {"i": i, "square": np.float64(i * i)}
+
+
+class Batched(Squares):
+    def __getitems__(self, indices):
+        self.calls = [*getattr(self, "calls", []), list(indices)]
+        return [self[i] for i in indices]
+
+
+@pytest.mark.parametrize("kind", [Squares, Batched])
+@pytest.mark.parametrize("size", [0, 1, 9])
+def test_a_sequence_by_number(kind, size):
+    found = everything_by_number(ps.Dataset.from_sequence(kind(size)))
+    assert_same_elements(found, [{"i": np.int64(i), "square": np.float64(i * i)} for i in range(size)])
+
+
+@pytest.mark.parametrize("kind", [Squares, Batched])
+@pytest.mark.parametrize("bad", [(3,), (0,), (8,), (0, 1, 2), (4, 5), range(9)])
+def test_an_element_that_raises_is_one_failure(kind, bad):
+    found = everything_by_number(ps.Dataset.from_sequence(kind(9, bad)))
+    assert [type(item) is KeyError for item in found] == [i in bad for i in range(9)]
+    assert [int(item["i"]) for item in found if isinstance(item, dict)] == [i for i in range(9) if i not in bad]
+
+
+def test_an_error_says_which_element_it_is_about():
+    (found,) = [item for item in everything(ps.Dataset.from_sequence(Squares(5, {3}))) if isinstance(item, Exception)]
+    assert "penstock: for element 3 of the sequence" in found.__notes__
+
+
+def test_stop_iteration_is_no_end():
+    found = everything(ps.Dataset.from_sequence(Squares(4, {1: StopIteration()})))
+    assert [type(item) for item in found] == [dict, errors.InvalidArgumentError, dict, dict]
+
+
+def test_a_whole_pass_fetches_every_element_once():
+    sequence = Squares(50)
+    assert len(list(ps.Dataset.from_sequence(sequence))) == 50
+    assert sequence.fetched == list(range(50))
+
+
+def test_many_elements_are_fetched_at_once_where_the_sequence_can():
+    sequence = Batched(5)
+    reader = ps.Dataset.from_sequence(sequence)._plan.source.open()
+    assert reader.read(4).size == 4
+    assert sequence.calls == [[0, 1, 2, 3]]
+
+
+def test_too_few_elements_at_once_are_an_error():
+    sequence = type("Short", (Squares,), {"__getitems__": lambda self, indices: [self[0]]})(4)
+    reader = ps.Dataset.from_sequence(sequence)._plan.source.open()
+    with pytest.raises(errors.InvalidArgumentError, match="was asked for 4 elements and gave 1"):
+        reader.read(4)
+    assert reader.position() == 1
+
+
+@pytest.mark.parametrize("kind", [list, Batched])
+def test_elements_are_of_the_kind_of_the_first_wherever_a_pass_begins(kind):
+    values = [1, 2, 0.5, 3, "text", 4]
+    sequence = values
+    if kind is Batched:
+        methods = {
+            "__len__": lambda self: len(values),
+            "__getitem__": lambda self, i: values[i],
+            "__getitems__": lambda self, indices: [values[i] for i in indices],
+        }
+        sequence = type("Mixed", (), methods)()
+    wanted = [1, 2, ("InvalidTypeError", None), 3, ("InvalidTypeError", None), 4]
+    for want in (1, 2, 10):
+        for start in range(7):
+            source = ps.Dataset.from_sequence(sequence)._plan.source  # one that has seen nothing yet
+            assert kinds(drained(source.open(start), want)[0]) == wanted[start:]
+    assert kinds(given_at(ps.Dataset.from_sequence(sequence)._plan.source, [2, 5, 0])) == [wanted[2], 4, 1]
+
+
+def test_a_sequence_is_used_by_one_thread_at_a_time():
+    class Guarded(Squares):
+        inside = threading.Lock()
+
+        def __getitem__(self, i):
+            assert self.inside.acquire(blocking=False)
+            try:
+                return super().__getitem__(i)
+            finally:
+                self.inside.release()
+
+    ds = ps.Dataset.from_sequence(Guarded(200))
+    both = ps.Dataset.zip(ds.prefetch(2), ds.skip(1).prefetch(2))
+    assert len(list(both)) == 199
+
+
+def test_a_pass_over_a_sequence_resumes():
+    assert_resumes_exactly(ps.Dataset.from_sequence(Squares(12)).batch(5))
+
+
+def test_the_rows_of_a_dataframe_like_object_are_dicts():
+    torch_like = [(np.zeros((2, 2), np.float32), 3), (np.ones((2, 2), np.float32), 4)]
+    assert ps.Dataset.from_sequence(torch_like).batch(2).element_spec == (
+        ps.TensorSpec((2, 2, 2), np.float32),
+        ps.TensorSpec((2,), np.int64),
+    )
+
+
+def test_sources_can_be_sent_to_other_processes(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(4))
+    for ds in (ps.Dataset.from_sequence([1, 2, 3]), ps.NumpyDataset(tmp_path / "a.npy")):
+        wanted = everything_by_number(ds)
+        again = cloudpickle.loads(cloudpickle.dumps(ds._plan.source))
+        assert_equal(given_at(again, range(len(wanted))), wanted)
+
+
+ARGUMENTS = {
+    "list_empty": lambda: ps.Dataset.from_list([]),
+    "list_text": lambda: ps.Dataset.from_list("abc"),
+    "list_array": lambda: ps.Dataset.from_list(np.arange(3)),
+    "list_mixed": lambda: ps.Dataset.from_list([(1, 2), (1, "x")]),
+    "list_structure": lambda: ps.Dataset.from_list([{"a": 1}, {"b": 1}]),
+    "sequence_generator": lambda: ps.Dataset.from_sequence(i for i in range(3)),
+    "sequence_dict": lambda: ps.Dataset.from_sequence({0: 1}),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_wrong_arguments_are_refused_where_they_are_given(name):
+    with pytest.raises(errors.PenstockError) as caught:
+        ARGUMENTS[name]()
+    assert_golden(f"argument_sequences_{name}", f"{type(caught.value).__name__}: {caught.value}")

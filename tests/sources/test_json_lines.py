@@ -1,0 +1,212 @@
+"""Objects of JSON Lines files."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.golden.golden import assert_golden
+from tests.sources.passes import everything, kinds
+
+import penstock as ps
+from penstock.block.column import column_of
+from penstock.block.leaf import as_leaf
+from penstock.sources.json_leaf import JsonLeaf
+from penstock.testing import assert_resumes_exactly, assert_same_elements
+
+
+@pytest.fixture
+def read(tmp_path):
+    def found(content, **options):
+        path = tmp_path / "a.jsonl"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return everything(ps.JsonLinesDataset(path, **options))
+
+    return found
+
+
+def test_values_become_leaves(read):
+    line = {
+        "text": "ä", "int": -3, "float": 0.5, "bool": True, "list": [1, 2], "floats": [1, 2.5], "texts": ["a", "bc"],
+        "matrix": [[1, 2], [3, 4]], "inner": {"x": 1, "more": {"y": "z"}}, "empty": [], "nothing": {},
+    }  # fmt: skip
+    texts = np.empty(2, object)
+    texts[:] = [b"a", b"bc"]
+    wanted = {
+        "text": "ä".encode(),
+        "int": np.int64(-3),
+        "float": np.float32(0.5),
+        "bool": np.True_,
+        "list": np.int64([1, 2]),
+        "floats": np.float32([1, 2.5]),
+        "texts": texts,
+        "matrix": np.int64([[1, 2], [3, 4]]),
+        "inner": {"x": np.int64(1), "more": {"y": b"z"}},
+        "empty": np.float32([]),
+    }
+    assert_same_elements(read(json.dumps(line) + "\n" + json.dumps(line)), [wanted, wanted])
+
+
+def test_keys_keep_the_order_of_the_first_line(read):
+    first, second = read('{"b": 1, "a": 2}\n{"a": 3, "b": 4}\n')
+    assert list(first) == list(second) == ["b", "a"]
+    assert second == {"b": 4, "a": 3}
+
+
+def test_empty_lines_and_a_byte_order_mark_count_for_nothing(read):
+    assert read(b'\xef\xbb\xbf{"a": 1}\r\n\n  \n{"a": 2}  \n\n') == [{"a": 1}, {"a": 2}]
+    assert read("") == []
+    assert read("\n\n") == []
+
+
+def test_lists_of_differing_length(read):
+    found = read('{"a": [1, 2]}\n{"a": []}\n{"a": [3]}\n')
+    assert_same_elements(found, [{"a": np.int64(a)} for a in ([1, 2], [], [3])])
+    found = read('{"a": [], "b": ["x"]}\n{"a": [1], "b": []}\n')
+    assert found[1]["a"].dtype == np.float32
+    assert found[1]["b"].dtype == object
+    found = read('{"a": []}\n{"a": ["x"]}\n', defaults={"a": np.array([], object)})
+    assert [row["a"].tolist() for row in found] == [[], [b"x"]]
+
+
+def test_an_integer_may_stand_for_a_float_and_not_the_other_way(read):
+    found = read('{"a": 0.5}\n{"a": 2}\n{"a": 16777217}\n')
+    assert_same_elements(found, [{"a": np.float32(a)} for a in (0.5, 2, 16777217)])
+    assert kinds(read('{"a": 2}\n{"a": 0.5}\n{"a": 3}\n')) == [{"a": 2}, ("InvalidTypeError", 9), {"a": 3}]
+
+
+def test_defaults_stand_in_and_say_the_dtype(read):
+    defaults = {"a": np.int8(-1), "b": 0.0, "in": {"c": "none", "d": [1.5, 2.5]}}
+    content = '{"x": 1, "a": 5}\n{"x": 2, "b": null, "in": {"c": "y"}}\n{"in": null, "x": 3, "b": 7, "a": null}\n'
+    found = read(content, defaults=defaults)
+    pair = np.float32([1.5, 2.5])
+    wanted = [
+        {"x": np.int64(1), "a": np.int8(5), "b": np.float32(0), "in": {"c": b"none", "d": pair}},
+        {"x": np.int64(2), "a": np.int8(-1), "b": np.float32(0), "in": {"c": b"y", "d": pair}},
+        {"x": np.int64(3), "a": np.int8(-1), "b": np.float32(7), "in": {"c": b"none", "d": pair}},
+    ]
+    assert_same_elements(found, wanted)
+    assert defaults["a"] == -1
+
+
+def test_a_default_cannot_be_written_through(read):
+    default = np.zeros(2)
+    first, second = read('{"a": null, "b": 1}\n{"a": [1, 2, 3], "b": 1}\n', defaults={"a": default})
+    default[0] = 9
+    assert first["a"].tolist() == [0, 0]
+    assert second["a"].dtype == np.float64
+
+
+BAD = {
+    "no_json": '{"a" 1}',
+    "cut_short": '{"a": ',
+    "two_objects": '{"a": 1} {"a": 2}',
+    "two_objects_comma": '{"a": 1}, {"a": 2}',
+    "a_list": "[1, 2]",
+    "a_number": "3",
+    "null_key": '{"a": null, "b": "x"}',
+    "absent": '{"a": 1}',
+    "other_keys": '{"a": 1, "c": "x", "d": 1}',
+    "another_kind": '{"a": "text", "b": "x"}',
+    "an_object": '{"a": {"c": 1}, "b": "x"}',
+    "a_float": '{"a": 0.5, "b": "x"}',
+    "a_list_value": '{"a": [1], "b": "x"}',
+    "too_large": '{"a": 9223372036854775808, "b": "x"}',
+    "surrogate": '{"a": 1, "b": "\\ud800"}',
+    "too_deep": '{"a": ' * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_line_is_one_failure_between_its_neighbours(read, name):
+    good = '{"a": 1, "b": "x"}\n'
+    found = read(good + good + BAD[name] + "\n" + good)
+    assert len(found) == 4
+    assert [found[i] for i in (0, 1, 3)] == [{"a": 1, "b": b"x"}] * 3
+    assert found[2].context.offset == 2 * len(good)
+    assert_golden(f"json_{name}", f"{type(found[2]).__name__}: {found[2]}")
+
+
+def test_the_first_lines_may_be_bad(read):
+    assert kinds(read('{"a": null}\nx\n{"a": [[1], [2, 3]]}\n{"a": 1}\n{"a": 2}\n')) == [
+        *[("InvalidTypeError", 0), ("DataLossError", 12), ("InvalidArgumentError", 14), {"a": 1}, {"a": 2}]
+    ]
+    (failed,) = read("[\n")[:1]
+    assert "Is it one JSON text over several lines?" in failed.hint
+    assert kinds(read("{}\n")) == [("InvalidTypeError", 0)]
+    assert kinds(read(b'{"a": "\xff"}\n')) == [("DataLossError", 0)]
+
+
+def test_kinds_hold_from_file_to_file_and_over_a_checkpoint(tmp_path):
+    paths = [tmp_path / name for name in ("a", "b", "missing", "c")]
+    for path, lines in zip(paths, ('{"a": 0.5}\n{"a": 1}\n', "", None, '{"a": 2}\n{"a": "x"}\n{"a": 3}'), strict=True):
+        if lines is not None:
+            path.write_text(lines)
+    found = everything(ps.JsonLinesDataset(paths))
+    assert kinds(found) == [{"a": 0.5}, {"a": 1}, ("NotFoundError", None), {"a": 2}, ("InvalidTypeError", 9), {"a": 3}]
+    assert {item["a"].dtype for item in found if isinstance(item, dict)} == {np.dtype(np.float32)}
+
+
+def test_compressed_in_turn_and_batched(tmp_path):
+    for name in "ab":
+        lines = "".join(json.dumps({"x": f"{name}{i}", "v": [i, i + 0.5]}) + "\n" for i in range(5))
+        (tmp_path / name).write_bytes(gzip.compress(lines.encode()))
+    ds = ps.JsonLinesDataset([tmp_path / "a", tmp_path / "b"], "GZIP", num_parallel_reads=2).batch(4)
+    first, *_ = ds
+    assert first["x"].tolist() == [b"a0", b"b0", b"a1", b"b1"]
+    assert first["v"].shape == (4, 2)
+    assert ds.element_spec["v"].dtype == np.float32
+    assert_resumes_exactly(ds)
+
+
+def test_damaged_compression_takes_the_rest_of_the_file(tmp_path):
+    content = gzip.compress(b'{"a": 1}\n' * 3)
+    (tmp_path / "a").write_bytes(content[:-9])
+    (tmp_path / "b").write_bytes(content)
+    found = kinds(everything(ps.JsonLinesDataset([tmp_path / "a", tmp_path / "b"], "GZIP")))
+    assert found[-4:] == [("DataLossError", None), *[{"a": 1}] * 3]
+
+
+values = (
+    st.integers(-(2**65), 2**65)
+    | st.integers(-5, 5)
+    | st.floats(allow_nan=False)
+    | st.booleans()
+    | st.text(max_size=3)
+    | st.none()
+    | st.lists(st.integers(-3, 3) | st.floats(-2, 2), max_size=3)
+    | st.lists(st.integers(-3, 3), max_size=3)
+)
+
+
+@given(st.lists(values, min_size=1, max_size=8), values.filter(lambda value: value is not None))
+def test_a_column_at_once_is_the_values_one_by_one(found, first):
+    try:
+        leaf = JsonLeaf.of(("a",), first)
+        wanted = [leaf.value(value) for value in found]
+    except (ValueError, TypeError):
+        return
+    column = leaf.column(found)
+    if column is not None:
+        assert_same_elements(column.values(), column_of(wanted).values())
+
+
+@given(st.lists(values, min_size=1, max_size=8), values.filter(lambda value: value is not None))
+def test_a_column_at_once_admits_no_more_than_one_by_one(found, first):
+    try:
+        leaf = JsonLeaf.of(("a",), first)
+    except (ValueError, TypeError):
+        return
+    if leaf.column(found) is not None:
+        for value in found:
+            leaf.value(value)
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(-5, 5) | st.text(max_size=4) | st.booleans(), min_size=1))
+def test_what_json_writes_is_read(tmp_path_factory, row):
+    path = tmp_path_factory.mktemp("json") / "a"
+    path.write_text(json.dumps(row) + "\n" + json.dumps(row, ensure_ascii=False), encoding="utf-8", newline="")
+    wanted = {key: as_leaf(value) for key, value in row.items()}
+    assert_same_elements(list(ps.JsonLinesDataset(path)), [wanted, wanted])
