@@ -115,12 +115,16 @@ class BytesColumn(Column):
         self.which = which
 
     @classmethod
-    def from_values(cls, values: Sequence[bytes], shape: tuple[int, ...] = ()) -> BytesColumn:
-        """Copy byte strings into a column; with `shape`, `values` holds every element's strings in C order."""
+    def from_values(cls, values: Sequence[bytes], shape: tuple[int, ...] = (), count: int | None = None) -> BytesColumn:
+        """Copy byte strings into a column; with `shape`, `values` holds every element's strings in C order.
+
+        `count` is the number of elements, which arrays without strings do not tell.
+        """
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         starts = np.cumsum(lengths) - lengths
         buffer = np.frombuffer(b"".join(values), np.uint8)
-        return cls((buffer,), starts.reshape(-1, *shape), lengths.reshape(-1, *shape))
+        whole = (-1 if count is None else count, *shape)
+        return cls((buffer,), starts.reshape(whole), lengths.reshape(whole))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -215,11 +219,16 @@ class ListColumn(Column):
         return sum(getattr(item, "nbytes", 64) for item in self.items)
 
     def spec(self) -> LeafSpec:
-        found = spec_of(self.items[0])
-        for item in self.items[1:]:
-            wider = found.relax(spec_of(item))
+        # a spec costs microseconds, and most items share theirs
+        distinct = {
+            (type(item), getattr(item, "dtype", None), getattr(item, "shape", None)): item for item in self.items
+        }
+        specs = [spec_of(item) for item in distinct.values()]
+        found = specs[0]
+        for spec in specs[1:]:
+            wider = found.relax(spec)
             if wider is None:
-                raise _mixed(found, spec_of(item), None)
+                raise _mixed(found, spec, None)
             found = wider
         return found
 
@@ -285,7 +294,7 @@ def column_of(values: list[Any]) -> Column:
         same = same and value.shape == first.shape
     if first.dtype == object and same:
         flat = [item for value in values for item in value.reshape(-1).tolist()]
-        return BytesColumn.from_values(flat, first.shape)
+        return BytesColumn.from_values(flat, first.shape, len(values))
     if same and (len(values) > 1 and first.nbytes < 1 << 14):
         return DenseColumn(np.stack(values))
     if same and len(values) == 1:
@@ -308,14 +317,12 @@ def concat(columns: Sequence[Column]) -> Column:
         strings = [column for column in columns if isinstance(column, BytesColumn)]
         if all(c.starts.shape[1:] == strings[0].starts.shape[1:] for c in strings):
             return _concat_bytes(strings)
-    items: list[Any] = []
-    for column in columns:
-        items.extend(column.values())
-    first = spec_of(items[0])
-    for item in items:
-        if first.relax(spec_of(item)) is None:
-            raise _mixed(first, spec_of(item), None)
-    return ListColumn(items)
+    items = [column.values() for column in columns]
+    kinds = [spec_of(values[0]) for values in items]  # inside a column all are of one kind
+    for kind in kinds[1:]:
+        if kinds[0].relax(kind) is None:
+            raise _mixed(kinds[0], kind, None)
+    return ListColumn([value for values in items for value in values])
 
 
 def _concat_bytes(columns: Sequence[BytesColumn]) -> BytesColumn:

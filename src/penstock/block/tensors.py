@@ -5,7 +5,7 @@ Both are immutable by contract and hold numpy arrays only. Byte strings stand in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -97,6 +97,17 @@ class SparseTensor:
         indices = np.column_stack([outer, np.concatenate([row.indices for row in rows])])
         shape = np.max([row.dense_shape for row in rows], axis=0)
         return cls(indices, np.concatenate([row.values for row in rows]), np.concatenate([[len(rows)], shape]))
+
+    def __len__(self) -> int:
+        return int(self.dense_shape[0])
+
+    def __iter__(self) -> Iterator[SparseTensor]:
+        """The slices along the first axis, whatever the order of the values."""
+        order = np.argsort(self.indices[:, 0], kind="stable")
+        indices, values = self.indices[order], self.values[order]
+        ends = np.searchsorted(indices[:, 0], np.arange(len(self) + 1)).tolist()
+        for start, stop in pairwise(ends):
+            yield SparseTensor(indices[start:stop, 1:], values[start:stop], self.dense_shape[1:])
 
     def to_dense(self, default_value: Any = None) -> np.ndarray:
         """The whole array, with `default_value` (else 0 or b"") where no value is given."""

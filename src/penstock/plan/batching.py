@@ -1,1 +1,252 @@
 """Steps: padded, ragged and sparse batches, rebatch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec
+from penstock.block.structure import Structure, flatten, map_leaves
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int
+from penstock.plan.padding import Padding, as_shape, paddings
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchNode(UnaryNode):
+    """`batch_size` neighbours made into one element; subclasses say how."""
+
+    batch_size: int
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        hint = "batch_size is the number of elements that make one."
+        object.__setattr__(self, "batch_size", check_int("batch_size", self.batch_size, least=1, hint=hint))
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}({self.batch_size})"
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        if count < 0:
+            return count
+        return count // self.batch_size if self.drop_remainder else -(-count // self.batch_size)
+
+    @property
+    def size(self) -> int | None:
+        """The extent of every batch, or None where the last may be smaller."""
+        return self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
+
+    def known(self) -> tuple[list[LeafSpec], Structure] | None:
+        """What is known about the elements before they come."""
+        return None if self.input.spec is None else flatten(self.input.spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaddedBatch(BatchNode):
+    """Neighbours of differing shape, filled up to one shape and stacked."""
+
+    padded_shapes: Any = None
+    padding_values: Any = None
+
+    name: ClassVar[str] = "padded_batch"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "padded_shapes", map_leaves(_plain_shape, self.padded_shapes))
+        object.__setattr__(self, "padding_values", map_leaves(_plain_value, self.padding_values))
+        known = self.known()
+        if known is not None:
+            self.paddings(known[1], known[0])
+
+    def paddings(self, structure: Structure, specs: list[LeafSpec]) -> list[Padding]:
+        """How each component is padded."""
+        return paddings(structure, specs, self.padded_shapes, self.padding_values)
+
+    @property
+    def spec(self) -> Any:
+        known = self.known()
+        if known is None:
+            return None
+        leaves, structure = known
+        found = self.paddings(structure, leaves)
+        shapes = [padding.shape for padding in found]
+        return structure.build(
+            [TensorSpec((self.size, *shape), leaf.dtype) for shape, leaf in zip(shapes, leaves, strict=True)]
+        )
+
+
+def _plain_shape(leaf: Any) -> Any:
+    """What two equal shapes have in common, for the plan's fingerprint."""
+    return leaf if leaf is None or isinstance(leaf, (list, int)) else as_shape(leaf, "padded_shapes")
+
+
+def _plain_value(leaf: Any) -> Any:
+    return leaf[()] if isinstance(leaf, np.ndarray) and not leaf.ndim else leaf
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaggedBatch(BatchNode):
+    """Neighbours of differing shape as the rows of a ragged tensor."""
+
+    row_splits_dtype: Any = np.int64
+
+    name: ClassVar[str] = "ragged_batch"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        allowed = (np.dtype(np.int32), np.dtype(np.int64))
+        try:
+            dtype = np.dtype(self.row_splits_dtype)
+        except TypeError:
+            dtype = None
+        if dtype not in allowed or self.row_splits_dtype is None:
+            message = f"row_splits_dtype must be int32 or int64, got {self.row_splits_dtype!r}."
+            raise InvalidArgumentError(message)
+        object.__setattr__(self, "row_splits_dtype", dtype)
+
+    def ragged_dims(self) -> dict[str, int] | None:
+        """For each component the number of its dimensions that become ragged; None where all of them do.
+
+        A dimension of unknown extent makes itself and all in front of it ragged, as in tf.data.
+        """
+        known = self.known()
+        if known is None:
+            return None
+        leaves, structure = known
+        return {path: _ragged_dims(leaf) for path, leaf in zip(structure.paths(), leaves, strict=True)}
+
+    @property
+    def spec(self) -> Any:
+        known = self.known()
+        if known is None:
+            return None
+        leaves, structure = known
+        return structure.build(
+            [ValueSpec(RaggedTensor, leaf.dtype) if _ragged_dims(leaf) else leaf.batched(self.size) for leaf in leaves]
+        )
+
+
+def _ragged_dims(leaf: LeafSpec) -> int:
+    unknown = [axis for axis, dim in enumerate(leaf.shape) if dim is None] if isinstance(leaf, TensorSpec) else []
+    return max(unknown) + 1 if unknown else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseBatch(BatchNode):
+    """Neighbours of differing shape as the rows of a sparse tensor."""
+
+    row_shape: Any
+
+    name: ClassVar[str] = "sparse_batch"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shape = as_shape(self.row_shape, "row_shape")
+        if shape is None:
+            message = "row_shape must be a list of sizes, got None."
+            raise InvalidTypeError(message, hint="Give [None] for rows that are as long as the longest of the batch.")
+        object.__setattr__(self, "row_shape", shape)
+        known = self.known()
+        if known is not None:
+            self.check(known[1], known[0])
+
+    def check(self, structure: Structure, specs: list[LeafSpec]) -> None:
+        """Raise for elements that are not one array each."""
+        if not structure.is_leaf:
+            message = f"sparse_batch takes elements of one component, these are {structure.describe()}."
+            raise InvalidTypeError(message, hint="Pick one with map, and zip the batches of the others.")
+        (spec,) = specs
+        if not isinstance(spec, TensorSpec):
+            message = f"sparse_batch makes sparse tensors of arrays, the elements are {spec!r}."
+            raise InvalidTypeError(message, hint="batch stacks sparse tensors.")
+        if len(spec.shape) != len(self.row_shape):
+            message = f"row_shape has {len(self.row_shape)} dimensions, {self.row_shape}; the elements have "
+            message += f"{len(spec.shape)}."
+            raise InvalidArgumentError(message, hint="Give one size per dimension of the element.")
+
+    @property
+    def spec(self) -> Any:
+        return None if self.input.spec is None else ValueSpec(SparseTensor, self.input.spec.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebatch(UnaryNode):
+    """Batches cut and joined into batches of other sizes, which are taken in turn."""
+
+    sizes: tuple[int, ...]
+    drop_remainder: bool = False
+
+    name: ClassVar[str] = "rebatch"
+
+    def __post_init__(self) -> None:
+        hint = "Give a size, or a list of sizes that are taken in turn."
+        given: Any = self.sizes
+        if hasattr(given, "__index__") and not isinstance(given, (bool, np.ndarray)):
+            given = (given,)
+        elif isinstance(given, np.ndarray):
+            given = np.atleast_1d(given).tolist()
+        if not isinstance(given, (list, tuple)):
+            message = f"batch_size must be an integer or a list of integers, got batch_size={given!r}."
+            raise InvalidTypeError(message, hint=hint)
+        if not given:
+            message = "batch_size must hold at least one size, got an empty list."
+            raise InvalidArgumentError(message, hint=hint)
+        object.__setattr__(self, "sizes", tuple(check_int("batch_size", n, least=1, hint=hint) for n in given))
+        if self.input.spec is not None:
+            self._check(*flatten(self.input.spec))
+
+    def _check(self, leaves: list[LeafSpec], structure: Structure) -> None:
+        found: dict[int, str] = {}
+        for leaf, path in zip(leaves, structure.paths(), strict=True):
+            if not isinstance(leaf, TensorSpec):
+                continue
+            if not leaf.shape:
+                message = f"rebatch takes batches, {f'component {path}' if path else 'the element'} is a scalar."
+                raise InvalidArgumentError(message, hint="Elements become batches with .batch().")
+            if leaf.shape[0] is not None:
+                found.setdefault(leaf.shape[0], path)
+        if len(found) > 1:
+            (one, first), (other, second) = list(found.items())[:2]
+            message = f"The components of a batch have one size, {first} has {one} and {second} has {other}."
+            raise InvalidArgumentError(message)
+
+    @property
+    def label(self) -> str:
+        return f"rebatch({self.sizes[0] if len(self.sizes) == 1 else list(self.sizes)})"
+
+    @property
+    def spec(self) -> Any:
+        if self.input.spec is None:
+            return None
+        full = self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY
+        size = self.sizes[0] if full and len(set(self.sizes)) == 1 else None
+        leaves, structure = flatten(self.input.spec)
+        return structure.build(
+            [
+                TensorSpec((size, *leaf.shape[1:]), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
+                for leaf in leaves
+            ]
+        )
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        if count in (0, INFINITE_CARDINALITY):
+            return count
+        leaves = [] if self.input.spec is None else flatten(self.input.spec)[0]
+        extents = [leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape[0] is not None]
+        if count < 0 or not extents:
+            return UNKNOWN_CARDINALITY
+        turns, left = divmod(count * extents[0], sum(self.sizes))
+        found = turns * len(self.sizes)
+        for size in self.sizes:
+            if left < size:
+                break
+            left, found = left - size, found + 1
+        return found if not left or self.drop_remainder else found + 1

@@ -1,1 +1,203 @@
-"""Steps: windows, groups and buckets."""
+"""Windows, groups and buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.structure import Structure, flatten
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.plan.node import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    UnaryNode,
+    check_function,
+    check_int,
+    function_name,
+)
+from penstock.plan.padding import Padding, paddings
+from penstock.plan.reducer import Reducer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(UnaryNode):
+    """`size` elements, `stride` apart, as a data set for each leaf; a window begins at every `shift`-th element."""
+
+    size: int
+    shift: int | None = None
+    stride: int = 1
+    drop_remainder: bool = False
+
+    name: ClassVar[str] = "window"
+
+    def __post_init__(self) -> None:
+        hint = "A window holds `size` elements, `stride` apart; the next one begins `shift` elements further on."
+        if self.shift is None:
+            object.__setattr__(self, "shift", self.size)
+        for argument in ("size", "shift", "stride"):
+            object.__setattr__(self, argument, check_int(argument, getattr(self, argument), least=1, hint=hint))
+
+    @property
+    def label(self) -> str:
+        shift = "" if self.shift == self.size else f", shift={self.shift}"
+        return f"window({self.size}{shift}{'' if self.stride == 1 else f', stride={self.stride}'})"
+
+    @property
+    def spec(self) -> Any:
+        return None
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        if count < 0:
+            return count
+        assert self.shift is not None
+        if not self.drop_remainder:
+            return -(-count // self.shift)
+        return max((count - (self.size - 1) * self.stride - 1) // self.shift + 1, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Grouped(UnaryNode):
+    """A step whose results follow from the values of its elements."""
+
+    @property
+    def spec(self) -> Any:
+        return None
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupByWindow(_Grouped):
+    """Windows of elements whose `key_func(element)` is equal, given to `reduce_func(key, window)`."""
+
+    key_func: Callable[..., Any]
+    reduce_func: Callable[..., Any]
+    window_size: int | None = None
+    window_size_func: Callable[..., Any] | None = None
+
+    name: ClassVar[str] = "group_by_window"
+
+    def __post_init__(self) -> None:
+        check_function("key_func", self.key_func, self.name)
+        check_function("reduce_func", self.reduce_func, self.name)
+        if (self.window_size is None) == (self.window_size_func is None):
+            came = "neither" if self.window_size is None else "both"
+            message = f"group_by_window takes either window_size or window_size_func, got {came}."
+            raise InvalidArgumentError(message, hint="window_size is for all keys, window_size_func(key) for each.")
+        if self.window_size_func is not None:
+            check_function("window_size_func", self.window_size_func, self.name)
+        else:
+            hint = "A window holds at least one element."
+            object.__setattr__(self, "window_size", check_int("window_size", self.window_size, least=1, hint=hint))
+
+    @property
+    def label(self) -> str:
+        size = self.window_size if self.window_size_func is None else function_name(self.window_size_func)
+        return f"group_by_window({function_name(self.key_func)}, {function_name(self.reduce_func)}, {size})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketBySequenceLength(_Grouped):
+    """Batches of elements of like length: bucket i has those from `bucket_boundaries[i - 1]` up to, not including, [i].
+
+    Equal to a GroupByWindow whose keys are the buckets and whose windows are made padded batches.
+    """
+
+    element_length_func: Callable[..., Any]
+    bucket_boundaries: tuple[int, ...]
+    bucket_batch_sizes: tuple[int, ...]
+    padded_shapes: Any = None
+    padding_values: Any = None
+    pad_to_bucket_boundary: bool = False
+    no_padding: bool = False
+    drop_remainder: bool = False
+
+    name: ClassVar[str] = "bucket_by_sequence_length"
+
+    def __post_init__(self) -> None:
+        check_function("element_length_func", self.element_length_func, self.name)
+        hint = "Bucket i holds lengths from boundary i - 1 up to, not including, boundary i; the last has no end."
+        for argument, least in (("bucket_boundaries", -(2**63)), ("bucket_batch_sizes", 1)):
+            object.__setattr__(self, argument, _numbers(argument, getattr(self, argument), least, hint))
+        bounds, sizes = self.bucket_boundaries, self.bucket_batch_sizes
+        if len(sizes) != len(bounds) + 1:
+            message = f"bucket_batch_sizes needs one size for each bucket, {len(bounds) + 1}, got {len(sizes)}."
+            raise InvalidArgumentError(message, hint=hint)
+        if list(bounds) != sorted(bounds):
+            message = f"bucket_boundaries must ascend, got {list(bounds)}."
+            raise InvalidArgumentError(message, hint=hint)
+        known = self.known()
+        if known is not None and not self.no_padding:
+            found = self.paddings(known[1], known[0])
+            if self.pad_to_bucket_boundary:  # kept, since rewrites may know less of what comes below them
+                object.__setattr__(self, "padded_shapes", known[1].build([padding.shape for padding in found]))
+        elif self.pad_to_bucket_boundary and self.padded_shapes is None and not self.no_padding:
+            message = "pad_to_bucket_boundary needs to know which dimensions grow with the length."
+            raise InvalidArgumentError(message, hint="Give padded_shapes with None for those: [None] for a sequence.")
+
+    def known(self) -> tuple[list[LeafSpec], Structure] | None:
+        """What is known about the elements before they come."""
+        return None if self.input.spec is None else flatten(self.input.spec)
+
+    def paddings(self, structure: Structure, specs: Sequence[LeafSpec]) -> list[Padding]:
+        """How each component is padded; None in a shape is the bucket's boundary less one, or the longest."""
+        return paddings(structure, specs, self.padded_shapes, self.padding_values)
+
+    @property
+    def spec(self) -> Any:
+        known = self.known()
+        if known is None:
+            return None
+        leaves, structure = known
+        if self.no_padding:
+            return structure.build([leaf.batched(None) for leaf in leaves])
+        found = self.paddings(structure, leaves)
+        return structure.build(
+            [
+                TensorSpec((None, *padding.shape), leaf.dtype)
+                for padding, leaf in zip(found, leaves, strict=True)
+                if isinstance(leaf, TensorSpec)
+            ]
+        )
+
+    @property
+    def label(self) -> str:
+        return f"bucket_by_sequence_length({function_name(self.element_length_func)}, {list(self.bucket_boundaries)})"
+
+
+def _numbers(argument: str, values: Any, least: int, hint: str) -> tuple[int, ...]:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        message = f"{argument} must be a list of integers, got {argument}={values!r} ({type(values).__name__})."
+        raise InvalidTypeError(message, hint=hint)
+    return tuple(check_int(f"{argument}[{i}]", value, least=least, hint=hint) for i, value in enumerate(values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupByReducer(_Grouped):
+    """One element for each `key_func(element)`, made by a Reducer of all elements with that key."""
+
+    key_func: Callable[..., Any]
+    reducer: Reducer
+
+    name: ClassVar[str] = "group_by_reducer"
+
+    def __post_init__(self) -> None:
+        check_function("key_func", self.key_func, self.name)
+        if not isinstance(self.reducer, Reducer):
+            message = f"reducer must be a penstock.experimental.Reducer, got {type(self.reducer).__name__}."
+            raise InvalidTypeError(message, hint="Reducer(init_func, reduce_func, finalize_func) makes one.")
+
+    @property
+    def label(self) -> str:
+        return f"group_by_reducer({function_name(self.key_func)})"
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY

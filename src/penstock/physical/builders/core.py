@@ -14,11 +14,13 @@ from penstock.physical.executor import BatchTask
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages.apply import Apply
-from penstock.physical.stages.batch import Batch, Unbatch
+from penstock.physical.stages.batch import Unbatch, stack_block
 from penstock.physical.stages.cached import Cached
 from penstock.physical.stages.combine import Enumerate, Sequence, Zip
 from penstock.physical.stages.cut import Shard, Skip, Take
+from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.interleave import Interleave
+from penstock.physical.stages.located import Located
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.transform import FilterTransform, MapTransform, Transform
@@ -33,11 +35,12 @@ _OPEN_EARLY = 2  # further inputs that a parallel interleave opens before their 
 
 @register(ScanNode)
 def _scan(node: ScanNode, lowering: Lowering) -> Stage:
-    return Scan(node.source, node.label, node.where)
+    stage = Scan(node.source, node.label, node.where)
+    return Located(stage, node.source) if lowering.provenance else stage
 
 
 def _transform(step: ops.Map | ops.Filter, options: Options) -> Transform:
-    vectorise = step.vectorise and options.experimental_optimization.map_vectorization
+    vectorise = step.vectorise and options.experimental_optimization.map_vectorization.enabled
     if isinstance(step, ops.Map):
         return MapTransform(step.function, step.label, step.where, vectorise=vectorise)
     return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise)
@@ -85,7 +88,9 @@ def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
 def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     if node.num_parallel_calls is None:
         upstream = lower(node.input, lowering)
-        return Batch(upstream, node.batch_size, node.label, node.where, drop_remainder=node.drop_remainder)
+        return Grouped(
+            upstream, node.batch_size, stack_block, node.label, node.where, drop_remainder=node.drop_remainder
+        )
     return lowering.executor.segment(
         lower(node.input, lowering.deeper()),
         (),
@@ -112,11 +117,7 @@ def _shuffle(node: ops.Shuffle, lowering: Lowering) -> Stage:
 @register(ops.Repeat)
 def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
     def build(index: int) -> Stage:
-        if node.count > 0:
-            epoch = lowering.epoch * node.count + index
-        else:
-            epoch = index if lowering.epoch == 0 else fold(lowering.epoch, index)
-        return lower(node.input, replace(lowering, epoch=epoch))
+        return lower(node.input, lowering.turn(node.count, index))
 
     return Sequence(build, node.count, node.label, node.where)
 

@@ -1,0 +1,71 @@
+"""GroupByWindow: windows of elements with one key, each given to a function that makes a data set of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.block.block import Block
+from penstock.errors import Context, as_failure
+from penstock.physical.stage import Stage, State
+from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
+
+
+class GroupByWindow(Stage):
+    """The elements of the data sets made of windows, one data set after the other.
+
+    The state is that of the windows, and while a data set is open, the state that gives its window once more and the
+    data set's own.
+    """
+
+    def __init__(
+        self,
+        upstream: Stage,
+        windows: KeyedWindows,
+        open_window: Callable[[KeyedWindow], Stage],
+        label: str,
+        where: str | None,
+    ) -> None:
+        super().__init__(label, (upstream,), where)
+        self._windows = windows
+        self._open_window = open_window
+        self._open: Stage | None = None
+        self._resume: list[State] = []  # the state of the data set that an earlier run had open
+
+    def next(self, want: int) -> Block | None:
+        while True:
+            if self._open is None:
+                window = self._windows.next(want)
+                if window is None:
+                    return None
+                self._open = self._opened(window)
+            block = self._open.next(want)
+            if block is not None:
+                return block
+            self._open.close()
+            self._open = None
+
+    def _opened(self, window: KeyedWindow) -> Stage:
+        resume, self._resume = self._resume, []
+        try:
+            found = self._open_window(window)
+        except Exception as raised:
+            failed = as_failure(raised, Context(self.label, self.where, window.number))
+        else:
+            for state in resume:
+                found.restore(state)
+            return found
+        raise failed
+
+    def state(self) -> State:
+        if self._open is not None:
+            return [self._windows.state_of_last(), [self._open.state()]]
+        return [self._windows.state(), list(self._resume)]
+
+    def restore(self, state: State) -> None:
+        windows, self._resume = state
+        self._windows.restore(windows)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._windows.close()

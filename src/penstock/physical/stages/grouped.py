@@ -1,0 +1,85 @@
+"""Grouped: neighbours made into one element by a function on Blocks: batches, also padded, ragged and sparse ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.block.block import Block
+from penstock.block.column import ListColumn
+from penstock.errors import Context, PenstockError, annotate
+from penstock.physical.stage import Cursor, Stage, State
+
+Stack = Callable[[Block, int], Block]  # every `size` elements of a Block as one
+
+_BYTES = 1 << 16  # of elements of differing shape, as the first tells, that are made into groups at once
+
+
+class Grouped(Stage):
+    """`size` neighbours as one element, as `stack` makes it; many at once where the elements are at hand."""
+
+    def __init__(
+        self, upstream: Stage, size: int, stack: Stack, label: str, where: str | None, *, drop_remainder: bool
+    ) -> None:
+        super().__init__(label, (upstream,), where)
+        self._cursor = Cursor(upstream)
+        self._size = size
+        self._stack = stack
+        self._drop_remainder = drop_remainder
+        self._count = 0
+
+    def next(self, want: int) -> Block | None:
+        found = self._several(want)
+        if found is None:
+            found = self._one(want)
+        if found is not None:
+            self._count += found.size
+        return found
+
+    def _several(self, want: int) -> Block | None:
+        """As many groups as are at hand; None where one of them fails, which then fails alone."""
+        count = min(want, self._cursor.available() // self._size)
+        if not count:
+            return None
+        block = self._cursor.peek()
+        for column in block.columns:
+            if isinstance(column, ListColumn):
+                count = min(count, max(_BYTES // (self._size * getattr(column.items[0], "nbytes", _BYTES) + 1), 1))
+        try:
+            found = self._stack(block.slice(0, count * self._size), self._size)
+        except PenstockError:
+            return None
+        self._cursor.take_available(count * self._size)
+        return found
+
+    def _one(self, want: int) -> Block | None:
+        group = self._cursor.take(self._size, want * self._size)
+        if group is None or (group.size < self._size and self._drop_remainder):
+            return None
+        try:
+            if group.error is not None:
+                raise group.error
+            assert group.block is not None
+            return self._stack(group.block, group.size)
+        except Exception as error:
+            annotate(error, Context(stage=self.label, where=self.where, element=self._count))
+            self._count += 1
+            raise
+
+    def can_skip(self) -> bool:
+        return self._cursor.stage.can_skip()
+
+    def skip(self, count: int) -> int:
+        passed = self._cursor.skip(count * self._size)
+        groups = passed // self._size if self._drop_remainder else -(-passed // self._size)
+        self._count += groups
+        return groups
+
+    def state(self) -> State:
+        return [self._cursor.state(), self._count]
+
+    def restore(self, state: State) -> None:
+        below, self._count = state
+        self._cursor.restore(below)
+
+    def close(self) -> None:
+        self._cursor.close()

@@ -1,0 +1,259 @@
+"""KeyedWindows: elements grouped by a key into windows of a size, in the order in which the windows fill up."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.errors import Context, as_failure
+from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stages.pool import Pool
+
+# the keys of a Block, whose elements are numbers `first` and on, and the errors of the rows that have none
+Keys = Callable[[Block, int], tuple[np.ndarray, dict[int, Exception]]]
+
+_MOST = 4096  # elements to ask for where no window is near
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedWindow:
+    """A full window, or at the end of the input what is left of one; `number` counts all windows of a pass."""
+
+    key: int
+    number: int
+    elements: Block
+
+
+@dataclass(slots=True)
+class _Group:
+    """The window of a key that is filling up."""
+
+    size: int
+    first: int  # position in the stream of its first element
+    count: int = 0
+    slots: list[np.ndarray] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    key: int
+    number: int
+    slots: np.ndarray
+
+
+class KeyedWindows:
+    """The windows of a stage's elements. Those left at the end come in ascending order of their keys.
+
+    A window is given when its last element has come; so is a failure, be it the input's or that of a user's function,
+    whose element is then in no window.
+
+    The state holds no elements. It is a *place*, in front of a Block of the input, and the number of windows and
+    failures given since. A place is made of how many elements of each key wait there, and of a state of the input in
+    front of the oldest of them: read again from there, the waiting ones are the last so many of each key. A window that
+    fills slowly therefore makes a resumed pass read from far back.
+    """
+
+    def __init__(
+        self, upstream: Stage, keys: Keys, size_of: Callable[[int], int], expected_size: int, context: Context
+    ) -> None:
+        self._cursor = Cursor(upstream)
+        self._keys = keys
+        self._size_of = size_of
+        self._expected_size = expected_size  # elements to ask for, for every window wanted
+        self._context = context  # of errors of `size_of`
+        self._pool = Pool()
+        self._groups: dict[int, _Group] = {}
+        self._due: deque[_Full | Exception] = deque()
+        self._pulled = 0  # positions of the input taken: elements and failures
+        self._number = 0
+        self._past: deque[tuple[int, State]] = deque()  # (position, state of the input) in front of each pull
+        self._tidy_at = 64
+        self._place: State = None
+        self._given = 0  # since the place
+        self._pass_over = 0  # of those due: an earlier run had given them
+        self._ended = False
+
+    def next(self, want: int) -> KeyedWindow | None:
+        """The next window, or None at the end. Raises a failure, and goes on behind it."""
+        while True:
+            while self._due:
+                due = self._due.popleft()
+                if self._pass_over:
+                    self._pass_over -= 1
+                    if isinstance(due, _Full):
+                        self._pool.free(due.slots)
+                    continue
+                self._given += 1
+                if isinstance(due, Exception):
+                    raise due
+                return KeyedWindow(due.key, due.number, self._pool.take(due.slots))
+            if self._ended:
+                return None
+            self._advance(want)
+
+    def _advance(self, want: int) -> None:
+        """Have further windows or failures due, or be at the end."""
+        self._remember()
+        self._place = self._placed()
+        self._given = self._pass_over
+        ask = want * self._expected_size
+        while not self._due and not self._ended:
+            self._pull(ask)
+            self._remember()
+            ask = max(ask, min(2 * ask, _MOST))  # with many keys it takes long until the first window is full
+
+    def _pull(self, ask: int) -> None:
+        try:
+            if not self._cursor.fill(ask):
+                self._flush()
+                return
+        except Exception as error:
+            self._pulled += 1
+            self._due.append(error)
+            return
+        self._collect(self._cursor.take_available(ask))
+
+    def _collect(self, block: Block) -> None:
+        keys, errors = self._keys(block, self._pulled)
+        due: list[tuple[int, int, np.ndarray | Exception]] = [(row, 0, error) for row, error in errors.items()]
+        rows = np.arange(block.size)
+        if errors:
+            rows = np.delete(rows, list(errors))
+            block = block.take(rows)
+        if len(rows):
+            slots = self._pool.put(block, rows + self._pulled)
+            for key, members in _by_key(keys[rows]):
+                due.extend(self._add(key, slots[members], rows[members]))
+        self._pulled += len(keys)
+        for _, key, full in sorted(due, key=lambda entry: entry[0]):
+            self._due.append(full if isinstance(full, Exception) else self._numbered(key, full))
+
+    def _add(self, key: int, slots: np.ndarray, rows: np.ndarray) -> Iterator[tuple[int, int, np.ndarray | Exception]]:
+        """Elements of one key; gives what fills up: (row of the last element, key, slots)."""
+        at = 0
+        while at < len(slots):
+            group = self._groups.get(key)
+            if group is None:
+                try:
+                    size = self._size_of(key)
+                except Exception as raised:
+                    self._pool.free(slots[at : at + 1])
+                    context = replace(self._context, element=self._pool.position(slots[at]))
+                    yield int(rows[at]), key, as_failure(raised, context)
+                    at += 1
+                    continue
+                group = self._groups[key] = _Group(size, self._pool.position(slots[at]))
+            taken = slots[at : at + group.size - group.count]
+            at += len(taken)
+            group.slots.append(taken)
+            group.count += len(taken)
+            if group.count == group.size:
+                del self._groups[key]
+                yield int(rows[at - 1]), key, _joined(group.slots)
+
+    def _flush(self) -> None:
+        for key in sorted(self._groups):
+            self._due.append(self._numbered(key, _joined(self._groups.pop(key).slots)))
+        self._ended = True
+
+    def _numbered(self, key: int, slots: np.ndarray) -> _Full:
+        self._number += 1
+        return _Full(key, self._number - 1, slots)
+
+    def _remember(self) -> None:
+        """Note where in the input this is; forget all notes but the last one in front of each group."""
+        if self._past and self._past[-1][0] == self._pulled:
+            return
+        self._past.append((self._pulled, self._cursor.state()))
+        if len(self._past) > self._tidy_at:
+            firsts = np.sort([group.first for group in self._groups.values()])
+            past = list(self._past)
+            groups_before = np.searchsorted(firsts, [position for position, _ in past])
+            self._past = deque([*(past[i] for i in np.flatnonzero(np.diff(groups_before))), past[-1]])
+            self._tidy_at = 2 * len(self._past) + 64
+
+    def _placed(self) -> State:
+        oldest = min((group.first for group in self._groups.values()), default=self._pulled)
+        while len(self._past) > 1 and self._past[1][0] <= oldest:
+            self._past.popleft()
+        position, below = self._past[0]
+        groups = [[key, group.count, group.size] for key, group in self._groups.items()]
+        return [below, position, self._pulled, self._number, groups]
+
+    def state(self) -> State:
+        """What gives all that `next` has not given yet."""
+        if self._place is None:
+            self._remember()
+            self._place = self._placed()
+        return [self._place, self._given]
+
+    def state_of_last(self) -> State:
+        """What gives the window given last once more, and then the rest."""
+        return [self._place, self._given - 1]
+
+    def restore(self, state: State) -> None:
+        place, given = state
+        below, position, pulled, self._number, groups = place
+        self._cursor.restore(below)
+        self._past.append((position, below))
+        self._place, self._given, self._pass_over = place, given, given
+        self._groups = {key: _Group(size, position, count) for key, count, size in groups}
+        while position < pulled:
+            try:
+                if not self._cursor.fill(min(pulled - position, _MOST)):
+                    break
+                block = self._cursor.take_available(pulled - position)
+            except Exception:  # it was given in its turn
+                position += 1
+                continue
+            self._collect_again(block, position)
+            position += block.size
+        self._pulled = pulled
+
+    def _collect_again(self, block: Block, position: int) -> None:
+        """Of each key the last so many elements that its group had."""
+        keys, errors = self._keys(block, position)
+        rows = np.arange(block.size)
+        if errors:
+            rows = np.delete(rows, list(errors))
+            block = block.take(rows)
+        if not len(rows):
+            return
+        slots = self._pool.put(block, rows + position)
+        for key, members in _by_key(keys[rows]):
+            group = self._groups.get(key)
+            if group is None:
+                self._pool.free(slots[members])
+                continue
+            waiting = _joined([*group.slots, slots[members]])
+            if len(waiting) > group.count:
+                self._pool.free(waiting[: -group.count])
+                waiting = waiting[-group.count :]
+            group.slots = [waiting]
+            group.first = self._pool.position(waiting[0])
+
+    def close(self) -> None:
+        self._due.clear()
+        self._groups.clear()
+        self._pool = Pool()
+        self._ended = True
+        self._cursor.close()
+
+
+def _by_key(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """(key, its rows in ascending order) for every key that occurs."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    bounds = [0, *cuts.tolist(), len(keys)]
+    for start, stop in pairwise(bounds):
+        yield int(ordered[start]), order[start:stop]
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

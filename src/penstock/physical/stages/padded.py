@@ -1,0 +1,163 @@
+"""Padded batches: elements of differing shape filled up to one, and stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.arena import ARENA
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.spec import LeafSpec, Shape, TensorSpec
+from penstock.block.structure import Structure
+from penstock.errors import Context, DataLossError, InvalidArgumentError, InvalidTypeError
+from penstock.physical.stacking import shapes_of, stack_each
+
+_SMALL = 2048  # bytes of an element below which one scatter for all is faster than a copy for each
+
+Paddings = Callable[[Structure, list[LeafSpec]], Sequence[tuple[Shape, Any]]]
+
+
+def pad_block(block: Block, shapes: Sequence[Shape], values: Sequence[Any], size: int | None = None) -> Block:
+    """The elements of a Block, padded and stacked, as a Block of one element; with `size` every `size` of them as one.
+
+    `shapes` and `values` hold one entry per leaf: the shape to pad to, None for a dimension as long as the longest
+    there is, and what to pad with, a numpy scalar of the leaf's dtype or bytes. Raises DataLossError for an element
+    that is larger.
+    """
+    return stack_each(
+        block, size or block.size, lambda i, column, path: _pad(column, size or block.size, shapes[i], values[i], path)
+    )
+
+
+class Padder:
+    """`pad_block` for Blocks of one stream, whose paddings follow from the first Block."""
+
+    def __init__(self, paddings: Paddings) -> None:
+        self._paddings = paddings
+        self._structure: Structure | None = None
+        self._shapes: list[Shape] = []
+        self._values: list[Any] = []
+
+    def __call__(self, block: Block, size: int) -> Block:
+        if self._structure is None or block.structure != self._structure:  # dict keys may change their order
+            found = self._paddings(block.structure, [_kind(column) for column in block.columns])
+            self._shapes = [shape for shape, _ in found]
+            self._values = [value for _, value in found]
+            self._structure = block.structure
+        return pad_block(block, self._shapes, self._values, size)
+
+
+def _kind(column: Column) -> LeafSpec:
+    """Rank and dtype; every extent may differ from Block to Block."""
+    spec = column.slice(0, 1).spec()
+    return TensorSpec([None] * len(spec.shape), spec.dtype) if isinstance(spec, TensorSpec) else spec
+
+
+def _pad(column: Column, size: int, shape: Shape, value: Any, path: str) -> Column:
+    if isinstance(column, ListColumn):
+        parts = [_pad_items(column.items[at : at + size], shape, value, path) for at in range(0, len(column), size)]
+        if len(parts) == 1:
+            return parts[0]
+        return ListColumn([part.values()[0] for part in parts])
+    assert isinstance(column, (DenseColumn, BytesColumn))
+    have = column.array.shape[1:] if isinstance(column, DenseColumn) else column.starts.shape[1:]
+    target = _target(np.array([have], np.int64).reshape(1, -1), shape, path)
+    if target != have:
+        column = _widened(column, target, value)
+    batched = column.batched(size)
+    assert batched is not None
+    return batched
+
+
+def _target(shapes: np.ndarray, shape: Shape, path: str) -> tuple[int, ...]:
+    """The shape that all elements are padded to; `shapes` has one row per element."""
+    if len(shape) != shapes.shape[1]:
+        component = f"component {path}" if path else "the element"
+        message = f"padded_shapes has {len(shape)} dimensions, {shape}, and {component} has {shapes.shape[1]}."
+        raise InvalidArgumentError(message)
+    longest = shapes.max(axis=0).tolist()
+    target = tuple(most if wanted is None else wanted for most, wanted in zip(longest, shape, strict=True))
+    if any(most > wanted for most, wanted in zip(longest, target, strict=True)):
+        row = int(np.flatnonzero((shapes > np.array(target)).any(axis=1))[0])
+        component = f" in component {path}" if path else ""
+        found = tuple(shapes[row].tolist())
+        message = f"Element {row} of the batch has shape {found}{component}, larger than padded_shapes {shape}."
+        hint = "Padding never cuts: give a larger size, None for as long as the longest, or crop in a map."
+        raise DataLossError(message, hint=hint, context=Context(element=row))
+    return target
+
+
+def _widened(column: DenseColumn | BytesColumn, target: tuple[int, ...], value: Any) -> DenseColumn | BytesColumn:
+    """Elements of one shape, padded to a larger one."""
+    count = len(column)
+    if isinstance(column, DenseColumn):
+        array = ARENA.empty((count, *target), column.array.dtype)
+        array.fill(value)
+        array[_corner(column.array.shape)] = column.array
+        return DenseColumn(array)
+    corner = _corner(column.starts.shape)
+    buffers, filler = _with_filler(column.buffers, value)
+    which = np.full((count, *target), filler, np.int32)
+    which[corner] = 0 if column.which is None else column.which
+    starts = np.zeros((count, *target), np.int64)
+    starts[corner] = column.starts
+    lengths = np.full((count, *target), len(value), np.int64)
+    lengths[corner] = column.lengths
+    return BytesColumn(buffers, starts, lengths, which if len(buffers) > 1 else None)
+
+
+def _with_filler(buffers: tuple[np.ndarray, ...], value: bytes) -> tuple[tuple[np.ndarray, ...], int]:
+    """The buffers with one for the padding, and its number; nothing needs none."""
+    if not value:
+        return buffers, 0
+    return (*buffers, np.frombuffer(value, np.uint8)), len(buffers)
+
+
+def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(0, extent) for extent in shape)
+
+
+def _pad_items(items: list[Any], shape: Shape, value: Any, path: str) -> DenseColumn | BytesColumn:
+    """Arrays of differing shape as the only element of a column."""
+    first = items[0]
+    if not isinstance(first, np.ndarray):
+        message = f"padded_batch pads arrays, {f'component {path}' if path else 'the element'} is a "
+        message += f"{type(first).__name__}."
+        raise InvalidTypeError(message)
+    shapes = shapes_of(items, first.ndim)
+    target = _target(shapes, shape, path)
+    if first.dtype == object:
+        return _pad_strings(items, shapes, target, value)
+    out = ARENA.empty((1, len(items), *target), first.dtype)
+    if out.nbytes < _SMALL * len(items):
+        out.fill(value)
+        out[0][_inside(shapes, target)] = np.concatenate([item.reshape(-1) for item in items])
+        return DenseColumn(out)
+    for row, item in enumerate(items):
+        if item.shape != target:
+            out[0, row] = value
+        out[0, row][_corner(item.shape)] = item
+    return DenseColumn(out)
+
+
+def _pad_strings(items: list[Any], shapes: np.ndarray, target: tuple[int, ...], value: bytes) -> BytesColumn:
+    strings = BytesColumn.from_values([value, *(string for item in items for string in item.reshape(-1).tolist())])
+    inside = _inside(shapes, target)
+    starts = np.full(inside.shape, strings.starts[0], np.int64)
+    starts[inside] = strings.starts[1:]
+    lengths = np.full(inside.shape, len(value), np.int64)
+    lengths[inside] = strings.lengths[1:]
+    return BytesColumn(strings.buffers, starts[None], lengths[None])
+
+
+def _inside(shapes: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
+    """Which positions of the stacked array hold values of elements; in C order, as the values stand in them."""
+    inside: Any = True
+    for axis, extent in enumerate(target):
+        dims = [1] * len(target)
+        dims[axis] = extent
+        inside = inside & (np.arange(extent) < shapes[:, axis, None]).reshape(len(shapes), *dims)
+    return inside  # type: ignore[no-any-return]

@@ -1,0 +1,171 @@
+"""Window: neighbouring elements as data sets of their own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import ListColumn
+from penstock.block.structure import LEAF
+from penstock.errors import Context, annotate
+from penstock.physical.stage import Cursor, Stage, State, StretchStage
+from penstock.physical.stretch import Stretch, failure, join
+from penstock.plan.node import Node
+from penstock.plan.scan import Scan
+from penstock.sources.held import BlockSource, read_only
+
+_AT_ONCE = 1 << 16  # elements in the windows of one Block
+
+
+class Window(StretchStage):
+    """A window begins at every `shift`-th element and has `size` of them, `stride` apart: one data set for each leaf.
+
+    The elements are not copied for a window; data sets share them. A window in which an element failed is that failure.
+    The place is a state of the input in front of the next window, and the elements from there to it.
+    """
+
+    def __init__(
+        self,
+        upstream: Stage,
+        size: int,
+        shift: int,
+        stride: int,
+        label: str,
+        where: str | None,
+        *,
+        drop_remainder: bool,
+        dataset: Callable[[Node], Any],
+    ) -> None:
+        super().__init__(label, (upstream,), where)
+        self._cursor = Cursor(upstream)
+        self._size = size
+        self._shift = shift
+        self._stride = stride
+        self._span = (size - 1) * stride + 1
+        self._drop_remainder = drop_remainder
+        self._dataset = dataset
+        self._held: list[Stretch] = []  # the positions from `_base` up to `_top`
+        self._fresh = False  # whether `_held` has grown since it was joined
+        self._tracebacks: dict[int, TracebackType | None] = {}  # of the failures in `_held`
+        self._base = 0
+        self._top = 0
+        self._start = 0  # where the next window begins
+        self._past: deque[tuple[int, State]] = deque()  # (position, state of the input) in front of each pull
+
+    def make(self, want: int) -> Stretch | None:
+        while self._top - self._start < self._span and self._pull(want):
+            pass
+        whole = (self._top - self._start - self._span) // self._shift + 1
+        if whole > 0:
+            return self._windows(min(whole, want, max(_AT_ONCE // self._size, 1)), self._size)
+        if self._drop_remainder or self._start >= self._top:
+            return None
+        return self._windows(1, -(-(self._top - self._start) // self._stride))
+
+    def _pull(self, want: int) -> bool:
+        """Hold further elements; False at the end of the input."""
+        past = (self._top, self._cursor.state())
+        ask = max(want * self._shift, self._span)
+        try:
+            if not self._cursor.fill(ask):
+                return False
+            piece = Stretch(self._cursor.take_available(ask))
+        except Exception as error:
+            annotate(error, Context(stage=self.label, where=self.where))
+            self._tracebacks[id(error)] = error.__traceback__
+            piece = failure(error)
+        self._past.append(past)
+        self._top += piece.size
+        self._held.append(piece)
+        self._fresh = True
+        self._let_go()
+        return True
+
+    def _joined(self) -> Stretch:
+        """All that is held, in arrays that cannot be written to: windows share them."""
+        if self._fresh:
+            held = join(self._held)
+            self._held = [Stretch(None if held.block is None else read_only(held.block), held.failures)]
+            self._fresh = False
+        return self._held[0]
+
+    def _let_go(self) -> None:
+        """Hold nothing that stands in front of the next window."""
+        while self._held and self._base < self._start:
+            first = self._held.pop(0)
+            gone = min(self._start - self._base, first.size)
+            self._base += gone
+            if gone < first.size:
+                self._held.insert(0, first.slice(gone, first.size))
+        if self._tracebacks and not any(part.failures for part in self._held):
+            self._tracebacks.clear()
+
+    def _windows(self, count: int, size: int) -> Stretch:
+        """The next windows, up to the first that is a failure. Raises if that is the next one."""
+        held = self._joined()
+        positions = self._start - self._base + np.arange(count)[:, None] * self._shift + np.arange(size) * self._stride
+        if held.failures:
+            count, error = _until_failure(held, positions)
+            if error is not None and not count:
+                again = error.with_traceback(self._tracebacks[id(error)])  # without what raising it before has added
+                self._start += self._shift
+                self._let_go()
+                raise again
+        self._start += count * self._shift
+        self._let_go()
+        return Stretch(self._cut(held, positions[:count]))
+
+    def _cut(self, held: Stretch, positions: np.ndarray) -> Block:
+        """The windows at these positions, one row for each; none of them failed."""
+        block = held.block
+        assert block is not None
+        failed = [position for position, _ in held.failures]
+        rows = positions - np.searchsorted(failed, positions) if failed else positions
+        firsts, size = rows[:, 0].tolist(), rows.shape[1]
+        columns = []
+        for leaf in block.columns:
+            alone = Block(LEAF, (leaf,), block.size, block.origin)
+            if failed or self._stride > 1:
+                parts = [read_only(alone.take(window)) for window in rows]
+            else:
+                parts = [alone.slice(first, first + size) for first in firsts]
+            columns.append(ListColumn([self._dataset(self._plan(part)) for part in parts]))
+        origin = None if block.origin is None else block.origin.take(rows)
+        return Block(block.structure, columns, len(firsts), origin)
+
+    def _plan(self, block: Block) -> Node:
+        return Scan(source=BlockSource(block, "window"), where=self.where)
+
+    def place(self) -> State:
+        if self._start >= self._top:
+            self._past.clear()
+            return [self._cursor.state(), self._start - self._top]
+        while len(self._past) > 1 and self._past[1][0] <= self._start:
+            self._past.popleft()
+        position, below = self._past[0]
+        return [below, self._start - position]
+
+    def go_to(self, place: State) -> None:
+        below, self._start = place
+        self._cursor.restore(below)
+
+    def close(self) -> None:
+        self._held.clear()
+        self._tracebacks.clear()
+        self._cursor.close()
+
+
+def _until_failure(held: Stretch, positions: np.ndarray) -> tuple[int, Exception | None]:
+    """How many of the windows come before the first in which an element failed, and the first error in that one."""
+    errors = dict(held.failures)
+    failed = np.isin(positions, list(errors))
+    bad = np.flatnonzero(failed.any(axis=1))
+    if not len(bad):
+        return len(positions), None
+    window = int(bad[0])
+    return window, errors[int(positions[window, failed[window].argmax()])]
