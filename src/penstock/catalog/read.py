@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.catalog.counted import counted
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.info import FILE_NAME, SplitInfo
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.tfrecord import TFRecordDataset
 from penstock.errors import FailedPreconditionError
 from penstock.plan.node import AUTOTUNE
+from penstock.plan.stateful import AssertCardinality
 
 # As TFDS reads: enough open files to mix the shards, blocks long enough to read them in stretches.
 _CYCLE, _BLOCK = 16, 16
@@ -52,5 +52,6 @@ def read_split(
         names = names.shuffle(len(files))
     records = names.interleave(TFRecordDataset, cycle_length=_CYCLE, block_length=_BLOCK, num_parallel_calls=AUTOTUNE)
     # Counted in front of the map, so that a batch which follows still meets the map and is filled by its workers.
-    records = counted(records, split.num_examples, str(files[0].parent / FILE_NAME))
+    info = str(files[0].parent / FILE_NAME)
+    records = records._then(AssertCardinality, expected_cardinality=split.num_examples, file=info)
     return records.map(DecodeExample(features, keys), num_parallel_calls=AUTOTUNE)

@@ -1,1 +1,175 @@
 """Steps: several data sets mixed into one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from penstock.block.spec import TensorSpec
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.plan.combine import Concatenate
+from penstock.plan.mix_weights import MixWeights
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, check_int
+from penstock.plan.weights import check_weights
+
+ON_EMPTY = ("continue", "stop", "repeat", "error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleFrom(Node):
+    """Each element from one of the sources, drawn by weight.
+
+    `weights` are floats, a function of the step, or a `MixWeights`; None where a data set gives them, which is then
+    the last of `parts`. `salt` is as in `Shuffle`.
+    """
+
+    parts: tuple[Node, ...]
+    weights: Any = None
+    seed: int | None = None
+    on_empty: str = "continue"
+    rerandomize_each_iteration: bool = False
+    salt: int = -1
+
+    name: ClassVar[str] = "sample_from_datasets"
+
+    def __post_init__(self) -> None:
+        count = len(self.sources)
+        _check_some(self.name, count)
+        if self.on_empty not in ON_EMPTY:
+            message = f"on_empty must be one of {', '.join(map(repr, ON_EMPTY))}, got on_empty={self.on_empty!r}."
+            raise InvalidArgumentError(message)
+        if isinstance(self.weights, MixWeights):
+            if len(self.weights) != count:
+                message = f"weights must hold {count} numbers, one for each data set, got {len(self.weights)}."
+                raise InvalidArgumentError(message)
+        elif self.weights is None:
+            _check_weights_spec(self.parts[-1].spec, count)
+        elif not callable(self.weights):
+            object.__setattr__(self, "weights", check_weights("weights", self.weights, count))
+        if self.seed is not None:
+            least = -(2**63)
+            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
+        if self.salt < 0:
+            object.__setattr__(self, "salt", self.depth)
+        common_spec(self.name, self.sources)
+
+    @property
+    def sources(self) -> tuple[Node, ...]:
+        return self.parts[:-1] if self.weights is None else self.parts
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parts
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        return replace(self, parts=inputs)
+
+    @property
+    def label(self) -> str:
+        return f"sample_from_datasets({len(self.sources)})"
+
+    @property
+    def spec(self) -> Any:
+        return common_spec(self.name, self.sources)
+
+    @property
+    def cardinality(self) -> int:
+        most = INFINITE_CARDINALITY if self.weights is not None else self.parts[-1].cardinality
+        if most == 0:
+            return 0
+        if self.on_empty == "repeat":
+            return most
+        constant = isinstance(self.weights, tuple)
+        asked = [s for i, s in enumerate(self.sources) if not constant or self.weights[i] > 0]
+        counts = [source.cardinality for source in asked]
+        if all(count == INFINITE_CARDINALITY for count in counts):
+            return most
+        if not any(counts):
+            return 0
+        if not constant or (self.on_empty != "continue" and len(counts) > 1):
+            return UNKNOWN_CARDINALITY
+        if INFINITE_CARDINALITY in counts:
+            return INFINITE_CARDINALITY
+        return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseFrom(Node):
+    """Each element from the source whose number an element of the first part gives."""
+
+    parts: tuple[Node, ...]  # the choices, then the sources
+    stop_on_empty_dataset: bool = True
+
+    name: ClassVar[str] = "choose_from_datasets"
+
+    def __post_init__(self) -> None:
+        _check_some(self.name, len(self.sources))
+        spec = self.parts[0].spec
+        if spec is not None and not (isinstance(spec, TensorSpec) and spec.shape == () and _has_kind(spec, "iu")):
+            message = f"choice_dataset must give single integers, got elements of {spec}."
+            hint = "Each element is the number of a data set, counted from 0; x.astype(np.int64) converts."
+            raise InvalidTypeError(message, hint=hint)
+        common_spec(self.name, self.sources)
+
+    @property
+    def sources(self) -> tuple[Node, ...]:
+        return self.parts[1:]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parts
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        return replace(self, parts=inputs)
+
+    @property
+    def label(self) -> str:
+        return f"choose_from_datasets({len(self.sources)})"
+
+    @property
+    def spec(self) -> Any:
+        return common_spec(self.name, self.sources)
+
+    @property
+    def cardinality(self) -> int:
+        choices = self.parts[0].cardinality
+        endless = all(source.cardinality == INFINITE_CARDINALITY for source in self.sources)
+        return choices if choices == 0 or endless else UNKNOWN_CARDINALITY
+
+
+def common_spec(name: str, sources: tuple[Node, ...]) -> Any:
+    """The spec that all sources' elements satisfy, or None where one of them is unknown."""
+    found: Any = None
+    unknown = False
+    for i, source in enumerate(sources):
+        spec = source.spec
+        if spec is None:
+            unknown = True
+            continue
+        relaxed = spec if found is None else Concatenate._relaxed(found, spec)
+        if relaxed is None:
+            message = f"{name} needs data sets of one structure and dtype; number {i} gives {spec}, others {found}."
+            raise InvalidTypeError(message, hint="Map them to one structure first.")
+        found = relaxed
+    return None if unknown else found
+
+
+def _check_some(name: str, count: int) -> None:
+    if not count:
+        message = f"{name} needs at least one data set, got an empty list."
+        raise InvalidArgumentError(message)
+
+
+def _check_weights_spec(spec: Any, count: int) -> None:
+    if spec is None:
+        return
+    vector = isinstance(spec, TensorSpec) and spec.shape in ((count,), (None,)) and _has_kind(spec, "biuf")
+    if not vector:
+        message = f"A data set of weights must give vectors of {count} numbers, got elements of {spec}."
+        raise InvalidTypeError(message, hint="Each element holds one weight for each data set.")
+
+
+def _has_kind(spec: TensorSpec, kinds: str) -> bool:
+    return spec.dtype is not bytes and np.dtype(spec.dtype).kind in kinds

@@ -1,1 +1,194 @@
-"""Steps: steps that carry a state from element to element."""
+"""Steps that carry something from element to element: a user's state, what was seen, how many there were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.carried import InitialState
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import flatten
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.io.storage import as_path, is_url
+from penstock.plan.node import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Node,
+    UnaryNode,
+    check_function,
+    check_int,
+    function_name,
+)
+from penstock.plan.tally import Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatefulMap(UnaryNode):
+    """`function(state, element)` gives the next state and an element of the output, for every element in turn."""
+
+    initial_state: Any  # a nest of leaves; becomes an InitialState
+    function: Callable[[Any, Any], Any]
+
+    name: ClassVar[str] = "scan"
+
+    def __post_init__(self) -> None:
+        check_function("scan_func", self.function, "scan")
+        if not isinstance(self.initial_state, InitialState):
+            object.__setattr__(self, "initial_state", InitialState.of(self.initial_state))
+
+    @property
+    def label(self) -> str:
+        return f"scan({function_name(self.function)})"
+
+    @property
+    def spec(self) -> Any:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeWhile(UnaryNode):
+    """The elements in front of the first one for which `predicate(element)` is false."""
+
+    predicate: Callable[..., Any]
+
+    name: ClassVar[str] = "take_while"
+
+    def __post_init__(self) -> None:
+        check_function("predicate", self.predicate, "take_while")
+
+    @property
+    def label(self) -> str:
+        return f"take_while({function_name(self.predicate)})"
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unique(UnaryNode):
+    """Every value once, where it comes first."""
+
+    name: ClassVar[str] = "unique"
+
+    def __post_init__(self) -> None:
+        if self.input.spec is not None:
+            self.check(flatten(self.input.spec)[0])
+
+    @staticmethod
+    def check(specs: list[Any]) -> None:
+        """Raise for elements that cannot be compared."""
+        if len(specs) != 1:
+            message = f"unique compares elements of one component, got {len(specs)} components."
+            raise InvalidArgumentError(message, hint="Choose the component with map() first.")
+        if not isinstance(specs[0], TensorSpec):
+            message = f"unique compares numbers, text and arrays, got {specs[0]!r}."
+            raise InvalidTypeError(message, hint="Make them arrays with map() first, for example by to_dense().")
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        return count if count in (0, 1) else UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssertCardinality(UnaryNode):
+    """The input, known to hold `expected_cardinality` elements; a pass that finds another number is an error.
+
+    With `file`, from which the number was read, that error is damage to stored data.
+    """
+
+    expected_cardinality: int
+    file: str | None = None
+
+    name: ClassVar[str] = "assert_cardinality"
+
+    def __post_init__(self) -> None:
+        hint = "Give the number of elements, or penstock.INFINITE_CARDINALITY."
+        also = (INFINITE_CARDINALITY,)
+        value = check_int("expected_cardinality", self.expected_cardinality, least=0, also=also, hint=hint)
+        object.__setattr__(self, "expected_cardinality", value)
+
+    @property
+    def label(self) -> str:
+        count = self.expected_cardinality
+        return f"assert_cardinality({'infinite' if count == INFINITE_CARDINALITY else count})"
+
+    @property
+    def cardinality(self) -> int:
+        return self.expected_cardinality
+
+
+@dataclass(frozen=True, kw_only=True)
+class IgnoreErrors(UnaryNode):
+    """The elements without those that failed, which are counted, and may be limited and written down."""
+
+    log_warning: bool = False
+    max_errors: int | None = None
+    max_rate: float | None = None
+    quarantine: str | None = None
+    tally: Tally = field(default_factory=Tally, compare=False, repr=False)
+
+    name: ClassVar[str] = "ignore_errors"
+
+    def __post_init__(self) -> None:
+        hint = "Give the number of failed elements that is still acceptable, or leave it out."
+        if self.max_errors is not None:
+            object.__setattr__(self, "max_errors", check_int("max_errors", self.max_errors, least=0, hint=hint))
+        if self.max_rate is not None:
+            object.__setattr__(self, "max_rate", _rate(self.max_rate))
+        if self.quarantine is not None:
+            object.__setattr__(self, "quarantine", _local_file(self.quarantine))
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
+
+
+def _rate(value: Any) -> float:
+    hint = "Give the part of the elements that may fail, for example 0.01 for one in a hundred."
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        message = f"max_rate must be a number, got max_rate={value!r} ({type(value).__name__})."
+        raise InvalidTypeError(message, hint=hint)
+    if not 0 <= value <= 1:
+        message = f"max_rate must be between 0 and 1, got max_rate={value}."
+        raise InvalidArgumentError(message, hint=hint)
+    return float(value)
+
+
+def _local_file(path: Any) -> str:
+    name = as_path(path)
+    if is_url(name):
+        message = f"quarantine must be a local file, got quarantine={name!r}."
+        raise InvalidArgumentError(message, hint="Lines are added to it one by one, which object stores cannot do.")
+    return name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Random(Node):
+    """Uniform integers without end: the same in every pass unless `rerandomize` asks for others."""
+
+    seed: int | None = None
+    rerandomize: bool = False
+
+    name: ClassVar[str] = "random"
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            value = check_int("seed", self.seed, least=-(2**63), hint="Any int64 will do.")
+            object.__setattr__(self, "seed", value)
+
+    @property
+    def label(self) -> str:
+        return f"random({'' if self.seed is None else self.seed})"
+
+    @property
+    def spec(self) -> TensorSpec:
+        return TensorSpec((), np.int64)
+
+    @property
+    def cardinality(self) -> int:
+        return INFINITE_CARDINALITY

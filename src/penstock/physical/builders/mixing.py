@@ -1,1 +1,84 @@
 """How several data sets mixed into one run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.keys import fold
+from penstock.physical.key_function import KeyFunction
+from penstock.physical.lower import Lowering, lower, register
+from penstock.physical.stage import Stage
+from penstock.physical.stages import resample
+from penstock.physical.stages.choosing import Choosing
+from penstock.physical.stages.mix import Mix
+from penstock.physical.stages.sampling import Sampling
+from penstock.physical.stages.weight_rows import Constant, FromData, Handled, Scheduled, Weights
+from penstock.plan import mixing, resampling
+from penstock.plan.mix_weights import MixWeights
+from penstock.plan.node import Node
+from penstock.plan.ops import Repeat
+
+# Folded into a user's seed: one seed given to several steps makes no two of them draw the same numbers.
+_SAMPLE, _ACCEPT = 1, 2
+
+
+def _key(node: mixing.SampleFrom | resampling.Accept, lowering: Lowering, step: int) -> int:
+    return fold(lowering.options.seed, node.salt, step) if node.seed is None else fold(node.seed, step)
+
+
+@register(mixing.SampleFrom)
+def _sample_from(node: mixing.SampleFrom, lowering: Lowering) -> Stage:
+    key = _key(node, lowering, _SAMPLE)
+    if node.rerandomize_each_iteration:
+        key = fold(key, lowering.epoch)
+    sources: tuple[Node, ...] = node.sources
+    if node.on_empty == "repeat":  # what is repeated for ever ends only if it is empty
+        sources = tuple(Repeat(input=source, where=node.where) for source in sources)
+    stages = tuple(lower(source, lowering) for source in sources)
+    chooser = Sampling(key, _weights(node, lowering))
+    return Mix(stages, chooser, node.on_empty, node.label, node.where, same_kind=node.spec is not None)
+
+
+def _weights(node: mixing.SampleFrom, lowering: Lowering) -> Weights:
+    count = len(node.sources)
+    if node.weights is None:
+        return FromData(lower(node.parts[-1], lowering), count, node.label, node.where)
+    if isinstance(node.weights, tuple):
+        return Constant(node.weights)
+    if isinstance(node.weights, MixWeights):
+        return Handled(node.weights)
+    return Scheduled(node.weights, count, node.label, node.where)
+
+
+@register(mixing.ChooseFrom)
+def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
+    choices, *stages = (lower(part, lowering) for part in node.parts)
+    chooser = Choosing(choices, len(stages), node.label, node.where)
+    on_empty = "stop" if node.stop_on_empty_dataset else "continue"
+    return Mix(tuple(stages), chooser, on_empty, node.label, node.where, same_kind=node.spec is not None)
+
+
+@register(resampling.WithClass)
+def _with_class(node: resampling.WithClass, lowering: Lowering) -> Stage:
+    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
+    function = KeyFunction(node.class_func, "class_func", node.label, node.where, vectorise=vectorise)
+    return resample.WithClass(lower(node.input, lowering), function, node.num_classes, node.label, node.where)
+
+
+@register(resampling.Accept)
+def _accept(node: resampling.Accept, lowering: Lowering) -> Stage:
+    upstream = lower(node.input, lowering)
+    pairs: resample.Known | resample.Estimated
+    if node.initial is None:
+        pairs = resample.Estimated(upstream, len(node.target), resample.accepting(node.target))
+    else:
+        chances, _ = resampling.acceptance(np.array(node.initial), np.array(node.target))
+        pairs = resample.Known(upstream, chances)
+    key = fold(_key(node, lowering, _ACCEPT), lowering.epoch)
+    return resample.Accept(pairs, key, node.label, node.where)
+
+
+@register(resampling.EstimateMix)
+def _estimate_mix(node: resampling.EstimateMix, lowering: Lowering) -> Stage:
+    pairs = resample.Estimated(lower(node.input, lowering), len(node.target), resample.mixing(node.target))
+    return resample.EstimateMix(pairs, node.label, node.where)

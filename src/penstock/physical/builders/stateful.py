@@ -1,1 +1,53 @@
 """How steps that carry a state from element to element run."""
+
+from __future__ import annotations
+
+from penstock.keys import fold
+from penstock.physical.lower import Lowering, lower, register
+from penstock.physical.stage import Stage
+from penstock.physical.stages.assert_cardinality import AssertCardinality
+from penstock.physical.stages.ignore_errors import IgnoreErrors
+from penstock.physical.stages.scan import Scan
+from penstock.physical.stages.stateful_map import StatefulMap
+from penstock.physical.stages.take_while import TakeWhile
+from penstock.physical.stages.unique import Unique
+from penstock.plan import stateful
+from penstock.sources.counting import RandomSource
+
+_RANDOM = 0x72616E646F6D  # "random": keeps its numbers apart from the picks of a shuffle of the same seed
+
+
+@register(stateful.StatefulMap)
+def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
+    carried = node.initial_state.carried()
+    return StatefulMap(lower(node.input, lowering), node.function, carried, node.label, node.where)
+
+
+@register(stateful.TakeWhile)
+def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
+    vectorise = bool(lowering.options.experimental_optimization.map_vectorization)
+    return TakeWhile(lower(node.input, lowering), node.predicate, node.label, node.where, vectorise=vectorise)
+
+
+@register(stateful.Unique)
+def _unique(node: stateful.Unique, lowering: Lowering) -> Stage:
+    return Unique(lower(node.input, lowering), node.label, node.where)
+
+
+@register(stateful.AssertCardinality)
+def _assert_cardinality(node: stateful.AssertCardinality, lowering: Lowering) -> Stage:
+    upstream = lower(node.input, lowering)
+    return AssertCardinality(upstream, node.expected_cardinality, node.file, node.label, node.where)
+
+
+@register(stateful.IgnoreErrors)
+def _ignore_errors(node: stateful.IgnoreErrors, lowering: Lowering) -> Stage:
+    return IgnoreErrors(lower(node.input, lowering), node)
+
+
+@register(stateful.Random)
+def _random(node: stateful.Random, lowering: Lowering) -> Stage:
+    key = fold(lowering.options.seed if node.seed is None else node.seed, _RANDOM)
+    if node.rerandomize:
+        key = fold(key, lowering.epoch)
+    return Scan(RandomSource(key), node.label, node.where)

@@ -1,0 +1,135 @@
+"""Carried: the state that a user's function hands from one element to the next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.block.leaf import as_leaf, settle
+from penstock.block.leaf_json import from_json, to_json
+from penstock.block.spec import dtype_name
+from penstock.block.structure import Structure, flatten, is_nest
+from penstock.errors import InvalidTypeError
+
+_NUMBERS = "biufc"
+
+
+@dataclass(frozen=True, slots=True)
+class InitialState:
+    """The state before the first element: its nest, and its leaves as JSON text, so that plans can be compared."""
+
+    structure: Structure
+    text: str
+
+    @classmethod
+    def of(cls, nest: Any) -> InitialState:
+        """The state that a user gives: literals become numpy values, arrays are copied."""
+        leaves, structure = flatten(nest)
+        try:
+            return cls(structure, json.dumps([to_json(as_leaf(leaf)) for leaf in leaves]))
+        except InvalidTypeError as error:
+            message = f"No state can begin with this: {error.message}"
+            raise InvalidTypeError(message, hint="Give numbers, text, arrays, or tuples and dicts of them.") from None
+
+    def carried(self) -> Carried:
+        return Carried(self.structure, [from_json(leaf) for leaf in json.loads(self.text)])
+
+
+class Carried:
+    """A nest of leaves that keeps its structure, its dtypes and which leaves are tensors; shapes may change.
+
+    Its arrays cannot be written to: a function that fails half-way leaves the state as it was.
+    """
+
+    def __init__(self, structure: Structure, leaves: list[Any]) -> None:
+        self._structure = structure
+        self._kinds = [_kind(leaf) for leaf in leaves]
+        first = leaves[0] if structure.is_leaf else None
+        plain = isinstance(first, np.generic) and first.dtype.kind in _NUMBERS
+        self._scalar = type(first) if plain else None  # the class of a lone number, which needs no look inside
+        self._put(leaves)
+
+    def _put(self, leaves: list[Any]) -> None:
+        for leaf in leaves:
+            if isinstance(leaf, np.ndarray):
+                leaf.flags.writeable = False
+        self._leaves = leaves
+        self._json: list[Any] | None = None
+
+    def nest(self) -> Any:
+        """The value as the user's function gets it; dicts and the like are made anew each time."""
+        return self._leaves[0] if self._scalar is not None else self._structure.build(self._leaves)
+
+    def replace(self, held: list[Any]) -> None:
+        """Take `held.pop()` as the value from now on.
+
+        It comes in a list so that nobody but the list holds it: an array that the caller holds too is copied.
+        Raises InvalidTypeError for another structure, dtype or kind of leaf; the value then stays what it was.
+        """
+        if type(held[-1]) is self._scalar:
+            self._leaves[0], self._json = held.pop(), None
+            return
+        leaves = self._settled(held)
+        for i, leaf in enumerate(leaves):
+            if _kind(leaf) != self._kinds[i]:
+                raise self._other_kind(i, leaf)
+        self._put(leaves)
+
+    def _other_kind(self, which: int, leaf: Any) -> InvalidTypeError:
+        path, wanted, found = self._structure.paths()[which], _name(self._kinds[which]), _name(_kind(leaf))
+        place = f" in component {path}" if path else ""
+        message = f"The state keeps its dtypes: it began with {wanted}{place}, the function returned {found}."
+        return InvalidTypeError(message, hint=_hint(wanted))
+
+    def _settled(self, held: list[Any]) -> list[Any]:
+        try:
+            leaves = self._structure.flatten(held[-1])
+        except InvalidTypeError:
+            raise self._other_structure(held[-1]) from None
+        held.pop()
+        try:
+            return settle(leaves)
+        except InvalidTypeError as error:
+            if self._structure.is_leaf and is_nest(leaves[0]):
+                raise self._other_structure(leaves[0]) from None
+            message = f"The function returned no state: {error.message}"
+            raise InvalidTypeError(message, hint=error.hint) from None
+
+    def _other_structure(self, nest: Any) -> InvalidTypeError:
+        expected, found = self._structure.describe(), flatten(nest)[1].describe()
+        message = f"The structure of the state changed: expected {expected}, got {found}."
+        return InvalidTypeError(message, hint="Return the state as the nest of tuples and dicts that it began with.")
+
+    def to_json(self) -> list[Any]:
+        """The leaves for a checkpoint."""
+        if self._json is None:
+            self._json = [to_json(leaf) for leaf in self._leaves]
+        return self._json
+
+    def load_json(self, data: list[Any]) -> None:
+        """Go back to what `to_json` gave."""
+        self._put([from_json(leaf) for leaf in data])
+
+    def copied(self) -> Any:
+        """The value as the caller's own."""
+        return self._structure.build([leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in self._leaves])
+
+
+def _kind(leaf: Any) -> Any:
+    """What of a leaf stays the same: its dtype, and whether it is a tensor, sparse or ragged."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return bytes if leaf.dtype.kind == "O" else leaf.dtype
+    return bytes if type(leaf) is bytes else (type(leaf).__name__, leaf.dtype)
+
+
+def _name(kind: Any) -> str:
+    return f"a {kind[0]} of {dtype_name(kind[1])}" if isinstance(kind, tuple) else dtype_name(kind)
+
+
+def _hint(wanted: str) -> str:
+    if hasattr(np, wanted):
+        return f"Convert in the function, np.{wanted}(state), or begin with a state of another dtype."
+    return "Return what initial_state is made of, or begin with another."

@@ -1,0 +1,95 @@
+"""Schedules: weights of a mixture as a function of the number of the draw, for `Dataset.sample_from_datasets`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.plan.node import check_int
+from penstock.plan.weights import check_weights
+
+__all__ = ["linear", "piecewise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piecewise:
+    """Weights that hold from a step to the next one."""
+
+    steps: tuple[int, ...]
+    weights: tuple[tuple[float, ...], ...]
+
+    def __call__(self, step: int) -> np.ndarray:
+        return self.stretch(step, 1)[0]
+
+    def stretch(self, step: int, count: int) -> tuple[np.ndarray, int]:
+        """The weights from `step` on, and for how many of `count` steps they hold."""
+        place = int(np.searchsorted(self.steps, step, side="right"))
+        if place < len(self.steps):
+            count = min(count, self.steps[place] - step)
+        return np.array(self.weights[place - 1]), count
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Weights on a straight line."""
+
+    start: tuple[float, ...]
+    stop: tuple[float, ...]
+    steps: int
+
+    def __call__(self, step: int) -> np.ndarray:
+        found: np.ndarray = self.stretch(step, 1)[0].reshape(-1)
+        return found
+
+    def stretch(self, step: int, count: int) -> tuple[np.ndarray, int]:
+        """The weights of `count` steps from `step` on, a row for each; one row for all where it stays."""
+        if step >= self.steps:
+            return np.array(self.stop), count
+        share = np.minimum(np.arange(step, step + count), self.steps)[:, None] / self.steps
+        return (1 - share) * np.array(self.start) + share * np.array(self.stop), count
+
+
+def piecewise(entries: Iterable[tuple[int, Any]]) -> Piecewise:
+    """Weights that change at given draws: each of `(step, weights)` holds from its step to the next one's.
+
+    >>> import penstock as ps
+    >>> schedule = ps.mixing.piecewise([(0, [1, 0]), (4, [0.5, 0.5])])
+    >>> schedule(3).tolist(), schedule(4).tolist()
+    ([1.0, 0.0], [0.5, 0.5])
+
+    Raises InvalidArgumentError unless the first step is 0 and the steps ascend, or for weights of differing number.
+    """
+    hint = "For example [(0, [1, 0]), (1000, [0.5, 0.5])]."
+    try:
+        pairs = [(step, weights) for step, weights in entries]
+    except (TypeError, ValueError) as error:
+        message = f"piecewise takes pairs of a step and weights, got {entries!r:.60}."
+        raise InvalidArgumentError(message, hint=hint) from error
+    steps = tuple(check_int("step", step, least=0, hint="The number of the first draw.") for step, _ in pairs)
+    if not steps or steps[0] != 0 or any(a >= b for a, b in pairwise(steps)):
+        message = f"The steps of piecewise must ascend from 0, got {list(steps)}."
+        raise InvalidArgumentError(message, hint=hint)
+    count = len(check_weights("weights", pairs[0][1]))
+    return Piecewise(steps, tuple(check_weights("weights", weights, count) for _, weights in pairs))
+
+
+def linear(start: Any, stop: Any, steps: int) -> Linear:
+    """Weights that move on a straight line from `start`, at draw 0, to `stop`, at draw `steps`, and stay there.
+
+    At draw n < steps they are `(1 - n / steps) * start + (n / steps) * stop`, in float64.
+
+    >>> import penstock as ps
+    >>> schedule = ps.mixing.linear([1, 0], [0, 1], steps=4)
+    >>> schedule(1).tolist(), schedule(9).tolist()
+    ([0.75, 0.25], [0.0, 1.0])
+
+    Raises InvalidArgumentError for weights of differing number and for less than one step.
+    """
+    first = check_weights("start", start)
+    last = check_weights("stop", stop, len(first))
+    return Linear(first, last, check_int("steps", steps, least=1, hint="The number of draws the change takes."))

@@ -1,0 +1,58 @@
+"""Agreement: streams joined into one keep the kind of the first element, whichever of them it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.block.block import Block
+from penstock.block.column import Column, ListColumn
+from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
+from penstock.block.structure import Structure
+from penstock.errors import Context, InvalidTypeError
+
+
+class Agreement:
+    """Admits Blocks of the first one's structure, dtypes and ranks.
+
+    `kind` is what the first element was, as text, and part of a state. Nothing is looked at where the kinds are
+    `known` to agree.
+    """
+
+    def __init__(self, label: str, where: str | None, *, known: bool) -> None:
+        self._label = label
+        self._where = where
+        self._known = known
+        self.kind: str | None = None
+
+    def admits(self, block: Block) -> bool:
+        if self._known:
+            return True
+        found = _kind(block)
+        self.kind = self.kind or found
+        return found == self.kind
+
+    def error(self, source: int, block: Block, number: int) -> InvalidTypeError:
+        """Why element `number` of the joined stream, which is one of this Block's, is not admitted."""
+        message = f"Data set {source} gives {_kind(block)}; the elements before it were {self.kind}."
+        hint = "All data sets that are mixed have one nest, with the same dtypes and ranks: map them to it first."
+        return InvalidTypeError(message, hint=hint, context=Context(self._label, self._where, number))
+
+
+def _kind(block: Block) -> str:
+    return _text(block.structure, iter([_leaf_text(column) for column in block.columns]))
+
+
+def _text(structure: Structure, leaves: Iterator[str]) -> str:
+    """The nest as text; dict keys are sorted, since their order makes no difference."""
+    if structure.is_leaf:
+        return next(leaves)
+    parts = [_text(child, leaves) for child in structure.children]
+    if structure.kind is tuple:
+        return f"({', '.join(parts)})"
+    named = ", ".join(sorted(f"{name}: {part}" for name, part in zip(structure.names, parts, strict=True)))
+    return f"{{{named}}}" if structure.kind is dict else f"{getattr(structure.kind, '__name__', '')}({named})"
+
+
+def _leaf_text(column: Column) -> str:
+    spec: LeafSpec = spec_of(column.items[0]) if isinstance(column, ListColumn) else column.spec()
+    return f"{dtype_name(spec.dtype)} of rank {len(spec.shape)}" if isinstance(spec, TensorSpec) else repr(spec)

@@ -1,0 +1,82 @@
+"""IgnoreErrors: goes on behind elements that failed, counts them, and stops ignoring above a limit."""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.block.block import Block
+from penstock.errors import Context, FailedPreconditionError
+from penstock.physical.quarantine import described, write_line
+from penstock.physical.stage import Stage, State
+from penstock.plan.stateful import IgnoreErrors as IgnoreErrorsNode
+
+_LOG = logging.getLogger("penstock")
+RATE_OVER = 1000  # elements; below, a rate says little, and is looked at when the input ends
+
+
+class IgnoreErrors(Stage):
+    """The elements that did not fail.
+
+    A failure above `max_errors` or `max_rate` is one of this stage's own, in the place of the one that was too many.
+    """
+
+    def __init__(self, upstream: Stage, node: IgnoreErrorsNode) -> None:
+        super().__init__(node.label, (upstream,), node.where)
+        self._upstream = upstream
+        self._node = node
+        self._seen = 0  # elements and failures
+        self._ignored = 0
+        self._ended = False
+
+    def next(self, want: int) -> Block | None:
+        while not self._ended:
+            try:
+                block = self._upstream.next(want)
+            except Exception as error:
+                self._leave_out(error)
+                continue
+            if block is not None:
+                self._seen += block.size
+                return block
+            self._end()
+        return None
+
+    def _leave_out(self, error: Exception) -> None:
+        self._seen += 1
+        self._ignored += 1
+        self._node.tally.add()
+        if self._node.quarantine is not None:
+            write_line(self._node.quarantine, error)
+        if self._node.log_warning:
+            _LOG.warning("%s: left out element %s: %s", self.label, self._seen - 1, described(error)["error"])
+        if self._too_many(max(self._seen, RATE_OVER)):
+            raise self._limit(error) from error
+
+    def _end(self) -> None:
+        self._ended = True
+        if self._ignored:
+            _LOG.warning("%s: left out %s of %s elements", self.label, self._ignored, self._seen)
+        if self._node.max_rate is not None and self._ignored > self._node.max_rate * self._seen:
+            raise self._limit(None)
+
+    def _too_many(self, of: int) -> bool:
+        most, rate = self._node.max_errors, self._node.max_rate
+        return (most is not None and self._ignored > most) or (rate is not None and self._ignored > rate * of)
+
+    def _limit(self, last: Exception | None) -> FailedPreconditionError:
+        most, rate = self._node.max_errors, self._node.max_rate
+        limits = [f"{name}={value}" for name, value in (("max_errors", most), ("max_rate", rate)) if value is not None]
+        message = f"{self._ignored} of {self._seen} elements failed, more than {' and '.join(limits)} allow."
+        if last is not None:
+            message += f" The last: {described(last)['error']}"
+        hint = "Look at what failed (quarantine= writes it down), or raise the limit."
+        if rate is not None:
+            hint += f" A rate is taken of at least {RATE_OVER} elements, until the end."
+        return FailedPreconditionError(message, hint=hint, context=Context(self.label, self.where))
+
+    def state(self) -> State:
+        return [self._upstream.state(), self._seen, self._ignored, self._ended]
+
+    def restore(self, state: State) -> None:
+        below, self._seen, self._ignored, self._ended = state
+        self._upstream.restore(below)

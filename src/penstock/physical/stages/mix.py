@@ -1,0 +1,225 @@
+"""Mix: one stream out of several, each element from the source that a chooser names."""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.block.block import Block, concat_blocks
+from penstock.errors import Context, OutOfRangeError
+from penstock.physical.stage import Cursor, Stage, State, StretchStage
+from penstock.physical.stages.agreement import Agreement
+from penstock.physical.stretch import Stretch
+
+FAILED = -1  # a pick that is an error of its own
+NOTHING = -2  # a step that gives no element and takes no position
+END = -3  # the stream ends here
+
+
+class Choices(ABC):
+    """The next steps: `picks` are sources, or one of the marks above; `errors` belong to those that are FAILED."""
+
+    picks: np.ndarray
+    errors: dict[int, Exception]
+
+    @abstractmethod
+    def ran_dry(self, source: int, at: int) -> None:
+        """Choose again from step `at` on, without a source."""
+
+
+class Chooser(ABC):
+    """Says which source each step takes its element from."""
+
+    inputs: tuple[Stage, ...] = ()
+
+    @abstractmethod
+    def next(self, want: int, dry: Collection[int]) -> Choices | None:
+        """Up to `want` steps, without picks of sources in `dry`; None at the end."""
+
+    @abstractmethod
+    def state(self) -> State: ...
+
+    @abstractmethod
+    def restore(self, state: State) -> None: ...
+
+    def close(self) -> None:
+        for stage in self.inputs:
+            stage.close()
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The steps that take from one source, and how many have been taken."""
+
+    cursor: Cursor
+    steps: np.ndarray
+    taken: int = 0
+
+    def uncovered(self) -> int | None:
+        """The first step whose element is not at hand."""
+        covered = self.taken + self.cursor.available()
+        return int(self.steps[covered]) if covered < len(self.steps) else None
+
+
+@dataclass(slots=True)
+class _Dealt:
+    """What the steps so far gave."""
+
+    parts: list[tuple[int, np.ndarray, Block]] = field(default_factory=list)  # (source, steps, their elements)
+    errors: dict[int, Exception] = field(default_factory=dict)
+
+    def take(self, source: int, queue: _Queue, upto: int) -> None:
+        """The elements at hand for the queue's steps up to its step number `upto`."""
+        if upto > queue.taken:
+            block = queue.cursor.take_available(upto - queue.taken)
+            self.parts.append((source, queue.steps[queue.taken : upto], block))
+            queue.taken = upto
+
+
+class Mix(StretchStage):
+    """Elements of the sources in the chooser's order; a failure in a source takes the place of its step.
+
+    `on_empty` says what happens when a step picks a source that has ended: "continue" without it, "stop", or "error".
+    With "repeat" the sources have no end, unless they have no elements either, which is an error too.
+    """
+
+    def __init__(
+        self,
+        sources: tuple[Stage, ...],
+        chooser: Chooser,
+        on_empty: str,
+        label: str,
+        where: str | None,
+        *,
+        same_kind: bool,
+    ) -> None:
+        super().__init__(label, (*chooser.inputs, *sources), where)
+        self._cursors = [Cursor(stage) for stage in sources]
+        self._chooser = chooser
+        self._on_empty = on_empty
+        self._agreement = Agreement(label, where, known=same_kind)
+        self._dry: set[int] = set()
+        self._ended = False
+        self._count = 0
+
+    def make(self, want: int) -> Stretch | None:
+        choices = None if self._ended else self._chooser.next(want, self._dry)
+        if choices is None:
+            self._ended = True
+            return None
+        dealt = _Dealt()
+        stop = self._deal_all(choices, dealt)
+        errors = {at: error for at, error in choices.errors.items() if at < stop} | dealt.errors
+        made = self._joined(dealt, errors)
+        self._count += made.size
+        return made
+
+    def _deal_all(self, choices: Choices, dealt: _Dealt) -> int:
+        """Deal the steps and return how many there are; fewer than chosen where the stream ends."""
+        at = 0
+        while True:
+            ends = np.flatnonzero(choices.picks[at:] == END)
+            stop = at + int(ends[0]) if len(ends) else len(choices.picks)
+            found = self._deal(choices.picks, at, stop, dealt)
+            if found is None:
+                self._ended = self._ended or len(ends) > 0
+                return stop
+            at, source = found
+            self._dry.add(source)
+            self._cursors[source].close()
+            if self._on_empty in ("error", "repeat"):
+                dealt.errors[at] = self._dry_error(source, self._count + at)
+            if self._on_empty != "continue" or len(self._dry) == len(self._cursors):
+                self._ended = True
+                return at + (at in dealt.errors)
+            choices.ran_dry(source, at)
+
+    def _deal(self, picks: np.ndarray, start: int, stop: int, dealt: _Dealt) -> tuple[int, int] | None:
+        """Take the elements of the steps from `start` to `stop`, or up to one whose source has ended: (step, source).
+
+        The step that needs more than is at hand comes first; nothing is taken for steps behind it before that is here.
+        """
+        queues = self._queues(picks, start, stop)
+        waiting = [(at, source) for source, queue in queues.items() if (at := queue.uncovered()) is not None]
+        heapq.heapify(waiting)
+        while waiting:
+            at, source = heapq.heappop(waiting)
+            queue = queues[source]
+            dealt.take(source, queue, queue.taken + queue.cursor.available())
+            try:
+                more = queue.cursor.fill(len(queue.steps))
+            except Exception as error:
+                dealt.errors[at] = error
+                queue.taken += 1
+                more = True
+            if not more:
+                for other, behind in queues.items():
+                    dealt.take(other, behind, int(np.searchsorted(behind.steps, at)))
+                return at, source
+            following = queue.uncovered()
+            if following is not None:
+                heapq.heappush(waiting, (following, source))
+        for source, queue in queues.items():
+            dealt.take(source, queue, len(queue.steps))
+        return None
+
+    def _queues(self, picks: np.ndarray, start: int, stop: int) -> dict[int, _Queue]:
+        window = picks[start:stop]
+        order = np.argsort(window.astype(np.int16) if len(self._cursors) < 1 << 15 else window, kind="stable")
+        counts = np.bincount(window[window >= 0], minlength=len(self._cursors))
+        ends = len(window) - counts.sum() + np.cumsum(counts)
+        return {
+            source: _Queue(self._cursors[source], order[ends[source] - counts[source] : ends[source]] + start)
+            for source in np.flatnonzero(counts).tolist()
+        }
+
+    def _joined(self, dealt: _Dealt, errors: dict[int, Exception]) -> Stretch:
+        kept = []
+        strange: dict[int, tuple[int, Block]] = {}
+        for source, steps, part in sorted(dealt.parts, key=lambda part: int(part[1][0])):
+            if self._agreement.admits(part):
+                kept.append((steps, part))
+            else:
+                strange |= dict.fromkeys(steps.tolist(), (source, part))
+        failed = np.array(sorted([*errors, *strange]), np.int64)
+        given = np.concatenate([steps for steps, _ in kept]) if kept else np.empty(0, np.int64)
+        block = concat_blocks([block for _, block in kept]) if kept else None
+        if block is not None and len(kept) > 1:
+            block = block.take(np.argsort(given))
+        places = np.searchsorted(np.sort(given), failed) + np.arange(len(failed))
+        failures = []
+        for place, at in zip(places.tolist(), failed.tolist(), strict=True):
+            error = self._agreement.error(*strange[at], self._count + place) if at in strange else errors[at]
+            failures.append((place, error))
+        return Stretch(block, tuple(failures))
+
+    def _dry_error(self, source: int, number: int) -> Exception:
+        if self._on_empty == "repeat":
+            message = f"Data set {source} of {self.label} cannot be repeated: it has no elements."
+            hint = "Leave it out, or give it a weight of 0."
+        else:
+            message = f"Data set {source} of {self.label} has no more elements, and on_empty='error' allows no end."
+            hint = "Bound the mixture with take(), or choose another on_empty."
+        return OutOfRangeError(message, hint=hint, context=Context(self.label, self.where, number))
+
+    def place(self) -> State:
+        sources = [None if i in self._dry else cursor.state() for i, cursor in enumerate(self._cursors)]
+        return [self._ended, self._count, self._agreement.kind, self._chooser.state(), sources]
+
+    def go_to(self, place: State) -> None:
+        self._ended, self._count, self._agreement.kind, chooser, sources = place
+        self._chooser.restore(chooser)
+        for i, (cursor, state) in enumerate(zip(self._cursors, sources, strict=True)):
+            if state is None:
+                self._dry.add(i)
+            else:
+                cursor.restore(state)
+
+    def close(self) -> None:
+        self._chooser.close()
+        for cursor in self._cursors:
+            cursor.close()

@@ -1,0 +1,216 @@
+"""Rejection resampling: classes beside elements, elements accepted by class, the distribution estimated on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
+from penstock.block.structure import LEAF, Structure, nest
+from penstock.errors import Context, InvalidArgumentError
+from penstock.physical.held import held
+from penstock.physical.key_function import KeyFunction
+from penstock.physical.stage import Cursor, Stage, State, StretchStage
+from penstock.physical.stages.sampling import units
+from penstock.physical.stretch import Stretch
+from penstock.plan.resampling import GROUP, PRIOR, acceptance
+
+_PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
+
+
+class WithClass(StretchStage):
+    """`(class, element)`; an element without a valid class is a failure."""
+
+    def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, label: str, where: str | None) -> None:
+        super().__init__(label, (upstream,), where)
+        self._upstream = upstream
+        self._function = function
+        self._num_classes = num_classes
+        self._count = 0
+
+    def make(self, want: int) -> Stretch | None:
+        try:
+            block = self._upstream.next(want)
+        except Exception:
+            self._count += 1
+            raise
+        if block is None:
+            return None
+        classes, errors = self._function(block, self._count)
+        for row in np.flatnonzero((classes < 0) | (classes >= self._num_classes)).tolist():
+            errors.setdefault(row, self._no_class(int(classes[row]), block, row))
+        self._count += block.size
+        column = DenseColumn(classes)
+        pairs = block.with_columns(nest(_PAIR, [LEAF, block.structure]), [column, *block.columns])
+        kept = np.array([row for row in range(block.size) if row not in errors]) if errors else None
+        if kept is not None:
+            return Stretch(pairs.take(kept) if len(kept) else None, tuple(sorted(errors.items())))
+        return Stretch(pairs)
+
+    def _no_class(self, found: int, block: Block, row: int) -> Exception:
+        message = f"class_func must return a class below {self._num_classes}, counted from 0, got {found}."
+        hint = "target_dist holds one number for each class."
+        file, offset = (None, None) if block.origin is None else block.origin.at(row)
+        context = Context(self.label, self.where, self._count + row, file, offset)
+        return InvalidArgumentError(message, hint=hint, context=context)
+
+    def place(self) -> State:
+        return [self._upstream.state(), self._count]
+
+    def go_to(self, place: State) -> None:
+        below, self._count = place
+        self._upstream.restore(below)
+
+
+class Accept(StretchStage):
+    """Pairs whose draw is below the probability of their class; failures pass.
+
+    `probabilities(pairs)` gives a row for each position of a stretch of pairs. The draw of position n is number n of
+    the key.
+    """
+
+    def __init__(self, upstream: Estimated | Known, key: int, label: str, where: str | None) -> None:
+        super().__init__(label, (upstream.stage,), where)
+        self._upstream = upstream
+        self._key = key
+        self._count = 0
+
+    def make(self, want: int) -> Stretch | None:
+        found = self._upstream.next(want)
+        if found is None:
+            return None
+        pairs, chances = found
+        given = units(self._key, self._count, pairs.size)
+        self._count += pairs.size
+        if pairs.block is None:
+            return pairs
+        places = held(pairs)
+        classes = _classes(pairs.block)
+        rows = given[places] < (chances[classes] if chances.ndim == 1 else chances[places, classes])
+        kept = np.flatnonzero(rows)
+        block = pairs.block if len(kept) == pairs.block.size else pairs.block.take(kept) if len(kept) else None
+        before = np.searchsorted(places[kept], [at for at, _ in pairs.failures])
+        failures = tuple(
+            (int(rank) + i, error) for i, (rank, (_, error)) in enumerate(zip(before, pairs.failures, strict=True))
+        )
+        return Stretch(block, failures)
+
+    def place(self) -> State:
+        return [self._upstream.state(), self._count]
+
+    def go_to(self, place: State) -> None:
+        below, self._count = place
+        self._upstream.restore(below)
+
+    def close(self) -> None:
+        self._upstream.close()
+
+
+class Known:
+    """Pairs whose classes are accepted with constant probabilities."""
+
+    def __init__(self, stage: Stage, chances: np.ndarray) -> None:
+        self.stage = stage
+        self._chances = chances
+        self._cursor = Cursor(stage)
+
+    def next(self, want: int) -> tuple[Stretch, np.ndarray] | None:
+        try:
+            if not self._cursor.fill(want):
+                return None
+        except Exception as error:
+            return Stretch(None, ((0, error),)), self._chances
+        return Stretch(self._cursor.take_available(want)), self._chances
+
+    def state(self) -> State:
+        return self._cursor.state()
+
+    def restore(self, state: State) -> None:
+        self._cursor.restore(state)
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+class Estimated:
+    """Pairs, GROUP at a time, with what follows from the classes counted up to each group's end.
+
+    `rows(distribution)` makes a row for each group out of the distributions of classes.
+    """
+
+    def __init__(self, stage: Stage, num_classes: int, rows: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.stage = stage
+        self._rows = rows
+        self._cursor = Cursor(stage)
+        self._seen = np.full(num_classes, PRIOR, np.int64)
+
+    def next(self, want: int) -> tuple[Stretch, np.ndarray] | None:
+        """Whole groups, except at the end, and a row for each position."""
+        pairs = self._cursor.take(-(-want // GROUP) * GROUP)
+        if pairs is None:
+            return None
+        groups = -(-pairs.size // GROUP)
+        counts = np.zeros((groups, len(self._seen)), np.int64)
+        if pairs.block is not None:
+            np.add.at(counts, (held(pairs) // GROUP, _classes(pairs.block)), 1)
+        seen = self._seen + np.cumsum(counts, axis=0)
+        self._seen = seen[-1]
+        rows = self._rows(seen / seen.sum(axis=1, keepdims=True))
+        return pairs, np.repeat(rows, GROUP, axis=0)[: pairs.size]
+
+    def state(self) -> State:
+        return [self._cursor.state(), self._seen.tolist()]
+
+    def restore(self, state: State) -> None:
+        below, seen = state
+        self._seen = np.array(seen, np.int64)
+        self._cursor.restore(below)
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+class EstimateMix(StretchStage):
+    """For each pair, or failure, the weights of taking elements as they come, and of taking accepted ones."""
+
+    def __init__(self, upstream: Estimated, label: str, where: str | None) -> None:
+        super().__init__(label, (upstream.stage,), where)
+        self._upstream = upstream
+
+    def make(self, want: int) -> Stretch | None:
+        found = self._upstream.next(want)
+        return None if found is None else Stretch(Block.single(DenseColumn(found[1])))
+
+    def place(self) -> State:
+        return self._upstream.state()
+
+    def go_to(self, place: State) -> None:
+        self._upstream.restore(place)
+
+    def close(self) -> None:
+        self._upstream.close()
+
+
+def accepting(target: tuple[float, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    """From distributions to the probabilities with which each class is accepted."""
+    wanted = np.array(target)
+    return lambda distribution: acceptance(distribution, wanted)[0]
+
+
+def mixing(target: tuple[float, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    """From distributions to the two weights of the mixture."""
+    wanted = np.array(target)
+
+    def rows(distribution: np.ndarray) -> np.ndarray:
+        share = acceptance(distribution, wanted)[1]
+        return np.stack([share, 1 - share], axis=-1)
+
+    return rows
+
+
+def _classes(pairs: Block) -> np.ndarray:
+    column = pairs.columns[0]
+    assert isinstance(column, DenseColumn)
+    return column.array

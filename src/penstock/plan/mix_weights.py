@@ -1,0 +1,146 @@
+"""MixWeights: weights of a mixture that the training changes while it runs, and a run that can still be repeated."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import FailedPreconditionError
+from penstock.plan.node import check_int
+from penstock.plan.weights import check_weights
+
+History = list[list[Any]]  # [step, weights] in ascending order of the step, the first for step 0
+
+
+class MixWeights:
+    """Weights for `Dataset.sample_from_datasets` that can be changed during a pass, each time from a given draw on.
+
+    What the mixture gives follows from the seed and the history of (step, weights) alone: never from when `set` was
+    called, as long as that was in time. A draw that has been made stays as it is: setting weights for it is an error,
+    and never a silent difference. The engine draws ahead of the training by as much as is prefetched, so compute
+    `at_step` from the training's own step and leave that much room.
+
+    Steps are counted from 0 in every pass, and every pass follows the whole history. A checkpoint of an iterator holds
+    the history, and a pass continued from it follows that; passes that begin later in the same process do so too,
+    unless `set` was called there. To repeat a run from its start give `ps.mixing.piecewise(handle.history)` as weights.
+    For a mixture without end use `on_empty="repeat"`: `repeat()` behind the mixture begins further passes, and a
+    checkpoint between two of them holds no history.
+
+    >>> import penstock as ps
+    >>> handle = ps.MixWeights([1, 0])
+    >>> ds = ps.Dataset.sample_from_datasets(
+    ...     [ps.Dataset.range(9), ps.Dataset.range(100, 109)], weights=handle)
+    >>> elements = iter(ds.take(6))
+    >>> handle.set([0, 1], at_step=3)
+    >>> [int(x) for x in elements]
+    [0, 1, 2, 100, 101, 102]
+    >>> handle.history
+    [(0, (1.0, 0.0)), (3, (0.0, 1.0))]
+
+    Thread-safe. Raises InvalidTypeError or InvalidArgumentError for weights that are no list of numbers of 0 or more.
+    """
+
+    def __init__(self, weights: Any) -> None:
+        first = check_weights("weights", weights)
+        self._lock = threading.Lock()
+        self._count = len(first)
+        self._history: History = [[0, list(first)]]
+        self._passes: weakref.WeakSet[WeightsPass] = weakref.WeakSet()
+        self._was_set = False
+
+    def __len__(self) -> int:
+        """The number of weights."""
+        return self._count
+
+    def set(self, weights: Any, at_step: int) -> None:
+        """Draw from `weights` from draw number `at_step` on; what was set for later draws is forgotten.
+
+        >>> handle = MixWeights([1, 1])
+        >>> handle.set([3, 1], at_step=1000)
+        >>> handle.history
+        [(0, (1.0, 1.0)), (1000, (3.0, 1.0))]
+
+        Raises FailedPreconditionError where a running pass has made that draw already.
+        """
+        values = list(check_weights("weights", weights, self._count))
+        step = check_int("at_step", at_step, least=0, hint="The number of the first draw that uses the weights.")
+        with self._lock:
+            drawn = self._drawn()
+            if step < drawn:
+                message = f"Draw {step} has been made already: {drawn} draws are done, got at_step={step}."
+                hint = "The engine draws ahead by as much as is prefetched: compute at_step with that much room."
+                raise FailedPreconditionError(message, hint=hint)
+            self._was_set = True
+            self._history = _changed(self._history, step, values)
+            for running in self._passes:
+                running.record[1] = _changed(running.record[1], step, values)
+
+    @property
+    def history(self) -> list[tuple[int, tuple[float, ...]]]:
+        """Since which draw which weights hold, in ascending order; what `ps.mixing.piecewise` takes."""
+        return [(step, tuple(weights)) for step, weights in self._history]
+
+    @property
+    def drawn(self) -> int:
+        """How many draws the pass that is furthest has made; earlier ones can no longer be set. Depends on timing."""
+        with self._lock:
+            return self._drawn()
+
+    def _drawn(self) -> int:
+        return max((running.record[0] for running in self._passes), default=0)
+
+    def begin(self, record: Any = None) -> WeightsPass:
+        """A pass that follows the history, or goes on with the one that a checkpoint recorded."""
+        with self._lock:
+            if record is None:
+                drawn, history = 0, self._history
+            else:
+                drawn, history = record
+                if not self._was_set:
+                    self._history = _copy(history)
+            found = WeightsPass(self, [drawn, _copy(history)])
+            self._passes.add(found)
+            return found
+
+    def end(self, running: WeightsPass) -> None:
+        """What the pass has drawn no longer binds anybody."""
+        with self._lock:
+            self._passes.discard(running)
+
+
+class WeightsPass:
+    """One pass that follows a `MixWeights`. `record` is its part of a state: [draws made, history].
+
+    The record is alive: a state that holds it, and is written down later, holds what was set in between; otherwise
+    a change for draws that the engine made ready before, and nobody has seen, would be lost with the checkpoint.
+    """
+
+    __slots__ = ("__weakref__", "_handle", "record")
+
+    def __init__(self, handle: MixWeights, record: list[Any]) -> None:
+        self._handle = handle
+        self.record = record
+
+    def draw(self, step: int, count: int) -> tuple[np.ndarray, int]:
+        """The weights from draw `step` on, and for how many of `count` draws they hold. Those count as made."""
+        with self._handle._lock:
+            history = self.record[1]
+            place = max(i for i, (first, _) in enumerate(history) if first <= step)
+            if place + 1 < len(history):
+                count = min(count, history[place + 1][0] - step)
+            self.record[0] = max(self.record[0], step + count)
+            return np.array(history[place][1]), count
+
+    def end(self) -> None:
+        self._handle.end(self)
+
+
+def _changed(history: History, step: int, weights: list[float]) -> History:
+    return [*(entry for entry in history if entry[0] < step), [step, weights]]
+
+
+def _copy(history: History) -> History:
+    return [[step, list(weights)] for step, weights in history]
