@@ -209,12 +209,15 @@ class _OriginRows:
         self._names: dict[str, int] = {}
         self._file: np.ndarray | None = None
         self._offset = np.empty(0, np.int64)
+        self._position: np.ndarray | None = None
         self._reserved = 0
 
     def reserve(self, count: int) -> None:
         self._reserved = count
         if self._file is not None:
             self._file, self._offset = _grown(self._file, count), _grown(self._offset, count)
+        if self._position is not None:
+            self._position = _grown(self._position, count)
 
     def put(self, slots: np.ndarray, origin: Origin | None) -> _OriginRows | None:
         """Self, or None from the moment elements without an origin come."""
@@ -223,13 +226,19 @@ class _OriginRows:
         if self._file is None:
             shape = (self._reserved, *origin.file.shape[1:])
             self._file, self._offset = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+            self._position = None if origin.position is None else np.zeros(shape, np.int64)
         if origin.file.shape[1:] != self._file.shape[1:]:
             return None
         local = np.array([self._names.setdefault(name, len(self._names)) for name in origin.files], np.int64)
         self._file[slots] = local[origin.file]
         self._offset[slots] = origin.offset
+        if self._position is not None and origin.position is not None:
+            self._position[slots] = origin.position
+        else:
+            self._position = None
         return self
 
     def get(self, slots: np.ndarray) -> Origin:
         assert self._file is not None
-        return Origin(tuple(self._names), self._file[slots], self._offset[slots])
+        position = None if self._position is None else self._position[slots]
+        return Origin(tuple(self._names), self._file[slots], self._offset[slots], position)

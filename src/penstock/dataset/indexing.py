@@ -2,6 +2,164 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
+from penstock.options import Options
+from penstock.physical.access import Access, by_number, obstacle, require_access
+from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled
+from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_int
+from penstock.plan.ops import Repeat
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+    from penstock.runtime.run import Iterator
+
+_ANY = -(2**63)
+
 
 class Indexing:
     """Mixed into `Dataset`."""
+
+    _plan: Node
+    _options: Options
+    _last_access: tuple[int, Access] | None = None  # the epoch it is of, and the elements by number
+
+    if TYPE_CHECKING:  # of the classes beside this one
+
+        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
+
+        def _with(self, plan: Node) -> Dataset: ...
+
+        def __len__(self) -> int: ...
+
+        def cardinality(self) -> int: ...
+
+        def iterator(self, *, epoch: int | None = None) -> Iterator: ...
+
+        def skip(self, count: int) -> Dataset: ...
+
+        def take(self, count: int) -> Dataset: ...
+
+        def shard(self, num_shards: int, index: int) -> Dataset: ...
+
+    def at(self, index: int, epoch: int = 0) -> Any:
+        """Element number `index` of a pass, made without those before it; a negative index counts from the end.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(10).map(lambda x: x * x).batch(4)
+        >>> ds.at(1), ds[-1]
+        (array([16, 25, 36, 49]), array([64, 81]))
+
+        It works where the source has an index and every step says by numbers which elements it takes: map, batch,
+        padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, shuffle(ALL). `epoch` is
+        the pass that shuffles see. Functions are called for the one element that is asked for, in the calling thread.
+
+        Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to
+        the element), and whatever the element raises.
+        """
+        number = check_int("index", index, least=_ANY, hint="Slices give a data set: ds[2:5].")
+        found = self._access(epoch)
+        size = found.size
+        if size == INFINITE_CARDINALITY:
+            if number < 0:
+                raise _out_of_range(index, "the data set has no end to count from")
+        elif not -size <= number < size:
+            raise _out_of_range(index, f"the data set has {size} element{'' if size == 1 else 's'}, numbered from 0")
+        elif number < 0:
+            number += size
+        made = found.rows(np.array([number]))
+        if made.error is not None:
+            raise made.error
+        assert made.block is not None
+        return made.block.elements()[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        """`ds[i]` is `at(i)`; `ds[start:stop:step]` is a data set, made of skip, take and shard.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(10)
+        >>> ds[3], [int(x) for x in ds[2:9:3]], [int(x) for x in ds[-2:]]
+        (np.int64(3), [2, 5, 8], [8, 9])
+        """
+        return self._slice(key) if isinstance(key, slice) else self.at(key)
+
+    def _slice(self, key: slice) -> Dataset:
+        """Slices work for every data set; ends that count from the end need its length."""
+        hint = "A data set is read forwards: ds[start:stop:step], the step at least 1."
+        step = 1 if key.step is None else check_int("step", key.step, least=1, hint=hint)
+        start = 0 if key.start is None else check_int("start", key.start, least=_ANY, hint=hint)
+        stop = None if key.stop is None else check_int("stop", key.stop, least=_ANY, hint=hint)
+        if start < 0:
+            start = max(start + len(self), 0)
+        if stop is not None and stop < 0:
+            stop = max(stop + len(self), 0)
+        found = self.skip(start)
+        if stop is not None:
+            found = found.take(max(stop - start, 0))
+        return found if step == 1 else found.shard(step, 0)
+
+    def _access(self, epoch: int) -> Access:
+        epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
+        if self._last_access is None or self._last_access[0] != epoch:
+            require_access(self._plan, "at(index)", hint="batch_at(step) runs the data set up to the element instead.")
+            self._last_access = epoch, by_number(self._plan, self._options, epoch)
+        return self._last_access[1]
+
+    def batch_at(self, step: int, epoch: int = 0) -> Any:
+        """What number `step` of pass `epoch` gives, exactly, without a running iterator: to look at a batch again.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(100).shuffle(ps.ALL).batch(10)
+        >>> bool((ds.batch_at(3, epoch=2) == list(ds.iterator(epoch=2))[3]).all())
+        True
+
+        Immediate where `at` works. Elsewhere the data set is run from its start up to that element, which is as exact
+        and takes as long as that. In a run whose order is free (`deterministic=False`) batches have no fixed number.
+
+        Raises OutOfRangeError behind the last batch, and whatever the batch raises.
+        """
+        number = check_int("step", step, least=0, hint="Batches are counted from 0.")
+        if obstacle(self._plan) is None:
+            return self.at(number, epoch)
+        epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
+        with self.skip(number).take(1).iterator(epoch=epoch) as elements:
+            for element in elements:
+                return element
+        raise _out_of_range(number, "the pass ended before it")
+
+    def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset:
+        """What `shuffle(ALL)` returns."""
+        try:
+            hint = "Shuffle in front of that step, or with a buffer: shuffle(10_000)."
+            require_access(self._plan, "shuffle(ALL)", hint=hint)
+            endless = any(isinstance(node, Repeat) and node.count < 0 for node in self._plan.walk())
+            if endless and self.cardinality() == INFINITE_CARDINALITY:
+                message = "shuffle(ALL) draws one order for all elements, and there are infinitely many."
+                raise InvalidArgumentError(message, hint="Shuffle before repeat(): every turn then has its own order.")
+            plan = globally_shuffled(self._plan, seed=seed, reshuffle_each_iteration=again)
+        except PenstockError as error:
+            annotate(error, Context(stage=GlobalShuffle.name, where=user_location()))
+            raise
+        return self._with(plan)
+
+    def with_provenance(self) -> Dataset:
+        """`(element, Provenance)`: every element with the file, the byte offset and the number it was read at.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(0, 100, 10).shuffle(ps.ALL, seed=1).batch(3).with_provenance()
+        >>> batch, provenance = next(iter(ds))
+        >>> bool((provenance.position * 10 == batch).all()), provenance.file[0], provenance.offset
+        (True, b'range(0, 100, 10)', array([-1, -1, -1]))
+
+        Of a batch the fields are arrays, one entry for each element in it. Sources number their elements only for data
+        sets that ask for it, everywhere below this step; others pay nothing. A cache that was filled without it knows
+        no numbers. `Provenance` says what the fields mean.
+        """
+        return self._then(WithProvenance)
+
+
+def _out_of_range(index: int, reason: str) -> OutOfRangeError:
+    return OutOfRangeError(f"There is no element number {index}: {reason}.")

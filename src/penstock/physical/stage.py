@@ -43,6 +43,15 @@ class Stage(ABC):
     @abstractmethod
     def restore(self, state: State) -> None: ...
 
+    def can_skip(self) -> bool:
+        """Whether `skip` is there: positions can be passed over without making what stands at them."""
+        return False
+
+    def skip(self, count: int) -> int:
+        """Pass over the next `count` positions; how many there were. Called at most once, before the first `next`."""
+        message = f"{self.label} cannot skip"
+        raise AssertionError(message)
+
     def close(self) -> None:
         """Let go of what this stage and its inputs hold."""
         for stage in self.inputs:
@@ -107,6 +116,15 @@ class StretchStage(Stage):
     def restore(self, state: State) -> None:
         place, self._stretch_skip = state
         self.go_to(place)
+
+    def pass_over(self, count: int) -> int:
+        """What `skip` does, from where `make` stands; for stages that can."""
+        message = f"{self.label} cannot skip"
+        raise AssertionError(message)
+
+    def skip(self, count: int) -> int:
+        owed, self._stretch_skip = self._stretch_skip, 0
+        return max(self.pass_over(owed + count) - owed, 0)
 
 
 class Cursor:
@@ -177,6 +195,11 @@ class Cursor:
                 parts.append(failure(error))
             got += parts[-1].size
         return join(parts) if parts else None
+
+    def skip(self, count: int) -> int:
+        """As `Stage.skip`."""
+        owed, self._skip = self._skip, 0
+        return max(self.stage.skip(owed + count) - owed, 0)
 
     def state(self) -> State:
         if self.available():

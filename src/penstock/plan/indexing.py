@@ -1,1 +1,129 @@
-"""Steps: random access, global shuffles, provenance."""
+"""Steps: the order of a whole data set drawn at once, and elements with where they were read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from penstock.block.provenance import Provenance
+from penstock.block.spec import TensorSpec
+from penstock.plan.combine import Zip
+from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, Node, UnaryNode, check_int
+from penstock.plan.ops import (
+    Batch,
+    Enumerate,
+    Filter,
+    Map,
+    MapAndBatch,
+    Prefetch,
+    Repeat,
+    Shard,
+    Shuffle,
+    Skip,
+    Take,
+    Unbatch,
+)
+from penstock.plan.scan import Scan
+from penstock.plan.storing import Cache
+
+
+class All:
+    """The type of `ALL`."""
+
+    def __repr__(self) -> str:
+        return "penstock.ALL"
+
+    def __reduce__(self) -> str:
+        return "ALL"
+
+
+ALL: Final = All()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalShuffle(UnaryNode):
+    """All elements in an order drawn from all orders; the input is read by the numbers of its elements.
+
+    `salt` is what it is for `ops.Shuffle`.
+    """
+
+    seed: int | None = None
+    reshuffle_each_iteration: bool = True
+    salt: int = -1
+
+    name: ClassVar[str] = "shuffle"
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            least = -(2**63)
+            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
+        if self.salt < 0:
+            object.__setattr__(self, "salt", self.depth)
+
+    @property
+    def label(self) -> str:
+        return "shuffle(ALL)"
+
+    @property
+    def num_parallel_calls(self) -> int | None:
+        """That of the steps below, which run by number here, a Block of elements on each worker.
+
+        None where a cache keeps what they made: it stays in this process, and only has to be looked up.
+        """
+        if any(isinstance(node, Cache) for node in self.input.walk()):
+            return None
+        below = [getattr(node, "num_parallel_calls", None) for node in self.input.walk()]
+        below += [node.steps[0].num_parallel_calls for node in self.input.walk() if isinstance(node, MapAndBatch)]
+        wanted = [number for number in below if number is not None]
+        if not wanted:
+            return None
+        return AUTOTUNE if AUTOTUNE in wanted else max(wanted)
+
+
+def globally_shuffled(plan: Node, **parameters: Any) -> Node:
+    """The plan with all its elements in random order: numbers are shuffled, and maps run on what they then give.
+
+    A map gives one element for each, so that shuffling its input shuffles its output, and it can stay parallel.
+    """
+    if isinstance(plan, (Map, Prefetch)):
+        return plan.with_inputs((globally_shuffled(plan.input, **parameters),))
+    return GlobalShuffle(input=plan, **parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithProvenance(UnaryNode):
+    """`(element, Provenance)` for every element."""
+
+    name: ClassVar[str] = "with_provenance"
+
+    @property
+    def spec(self) -> Any:
+        shape = _shape(self.input)
+        if self.input.spec is None or shape is None:
+            return None
+        number = TensorSpec(shape, np.int64)
+        return self.input.spec, Provenance(TensorSpec(shape, bytes), number, number)
+
+
+_KEEP = (Cache, Enumerate, Filter, GlobalShuffle, Map, Prefetch, Repeat, Shard, Shuffle, Skip, Take, WithProvenance)
+
+
+def _shape(node: Node) -> tuple[int | None, ...] | None:
+    """The shape of what is known of an element's origin: an axis for every batch it was put in; None if unknown."""
+    match node:
+        case Scan():
+            return ()
+        case UnaryNode() if isinstance(node, _KEEP):
+            return _shape(node.input)
+        case Zip():
+            return _shape(node.parts[0])
+        case Batch():
+            shape = _shape(node.input)
+            whole = node.drop_remainder or node.input.cardinality == INFINITE_CARDINALITY
+            return None if shape is None else (node.batch_size if whole else None, *shape)
+        case Unbatch():
+            shape = _shape(node.input)
+            return shape[1:] if shape else None
+    return None

@@ -31,6 +31,14 @@ class Apply(StretchStage):
         self._count += block.size
         return run_all(self._transforms, block, first)
 
+    def can_skip(self) -> bool:
+        return self._upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)
+
+    def pass_over(self, count: int) -> int:
+        passed = self._upstream.skip(count)
+        self._count += passed
+        return passed
+
     def place(self) -> State:
         return [self._upstream.state(), self._count]
 

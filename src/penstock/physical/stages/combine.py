@@ -42,6 +42,12 @@ class Zip(Stage):
         origin = next((block.origin for block in blocks if block.origin is not None), None)
         return Block(structure, columns, count, origin)
 
+    def can_skip(self) -> bool:
+        return all(cursor.stage.can_skip() for cursor in self._cursors)
+
+    def skip(self, count: int) -> int:
+        return min((cursor.skip(count) for cursor in self._cursors), default=0)
+
     def state(self) -> State:
         return [cursor.state() for cursor in self._cursors]
 
@@ -74,6 +80,14 @@ class Enumerate(Stage):
         self._number += block.size
         structure = nest(_PAIR, [LEAF, block.structure])
         return Block(structure, [DenseColumn(numbers), *block.columns], block.size, block.origin)
+
+    def can_skip(self) -> bool:
+        return self._upstream.can_skip()
+
+    def skip(self, count: int) -> int:
+        passed = self._upstream.skip(count)
+        self._number += passed
+        return passed
 
     def state(self) -> State:
         return [self._upstream.state(), self._number]
@@ -130,6 +144,24 @@ class Sequence(Stage):
             self._stage.close()
         self._stage = None
         self._index += 1
+
+    def can_skip(self) -> bool:
+        """Concatenate has two streams, and those of repeat are alike."""
+        last = self._index + 2 if self._count < 0 else min(self._index + 2, self._count)
+        streams = [self._current(), *map(self._build, range(self._index + 1, last))] if self._index < last else []
+        return all(stream.can_skip() for stream in streams)
+
+    def skip(self, count: int) -> int:
+        passed = 0
+        while passed < count and (self._count < 0 or self._index < self._count):
+            here = self._current().skip(count - passed)
+            passed += here
+            self._gave = self._gave or here > 0
+            if passed < count:
+                self._advance()
+            if not self._gave and self._count < 0:
+                self._count = 0
+        return passed
 
     def state(self) -> State:
         below = self._state if self._stage is None else self._stage.state()

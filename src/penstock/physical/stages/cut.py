@@ -30,6 +30,14 @@ class Take(Stage):
         self._left -= block.size
         return block
 
+    def can_skip(self) -> bool:
+        return self._cursor.stage.can_skip()
+
+    def skip(self, count: int) -> int:
+        passed = self._cursor.skip(min(count, self._left))
+        self._left -= passed
+        return passed
+
     def state(self) -> State:
         return [self._cursor.state(), self._left]
 
@@ -67,6 +75,15 @@ class Skip(Stage):
                 return block.slice(start, block.size)
             self._left -= block.size
 
+    def can_skip(self) -> bool:
+        return self._upstream.can_skip()
+
+    def skip(self, count: int) -> int:
+        if self._left < 0:
+            return 0
+        before, self._left = self._left, 0
+        return max(self._upstream.skip(before + count) - before, 0)
+
     def state(self) -> State:
         return [self._upstream.state(), self._left]
 
@@ -100,6 +117,13 @@ class Shard(Stage):
             self._ahead += len(rows) * self._stride - block.size
             if len(rows):
                 return block.take(rows)
+
+    def can_skip(self) -> bool:
+        return self._upstream.can_skip()
+
+    def skip(self, count: int) -> int:
+        passed = self._upstream.skip(count * self._stride)
+        return max(-(-(passed - self._ahead) // self._stride), 0)
 
     def state(self) -> State:
         return [self._upstream.state(), self._ahead]

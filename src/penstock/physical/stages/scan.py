@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.block.block import Block
 from penstock.errors import Context, annotate
 from penstock.physical.stage import Stage, State
+from penstock.sources.indexed import IndexedSource
 from penstock.sources.source import Reader, Source
 
 
@@ -36,6 +37,16 @@ class Scan(Stage):
 
     def restore(self, state: State) -> None:
         self._position = state
+
+    def can_skip(self) -> bool:
+        source = self._source
+        return isinstance(source, IndexedSource) and type(source).open is IndexedSource.open
+
+    def skip(self, count: int) -> int:
+        assert isinstance(self._source, IndexedSource)
+        before = self._position or 0
+        self._position = min(before + count, self._source.cardinality)
+        return int(self._position) - before
 
     def close(self) -> None:
         if self._reader is not None:

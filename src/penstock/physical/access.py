@@ -1,0 +1,133 @@
+"""Access: the elements of a plan by their numbers. The modules of `physical.accesses` say how for each node type."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block, concat_blocks
+from penstock.errors import UnimplementedError
+from penstock.options import Options
+from penstock.physical.lower import Lowering
+from penstock.physical.stretch import Stretch
+from penstock.plan.explain import short_location
+from penstock.plan.node import Node
+from penstock.plan.ops import Interleave
+from penstock.plan.scan import Scan
+
+
+class Access(ABC):
+    """The elements of a pass over a plan, each without those before it. Thread-safe."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of elements, those that fail among them, or INFINITE_CARDINALITY."""
+
+    @abstractmethod
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        """The elements with these int64 numbers, at least one, in that order: a position for each, also if it fails.
+
+        Numbers are in [0, size) and may repeat.
+        """
+
+
+Opener = Callable[[Any, Lowering], Access]
+Check = Callable[[Any], str | None]
+_OPENERS: dict[type[Node], tuple[Opener, Check]] = {}
+
+
+def _no_reason(node: Node) -> None:
+    return None
+
+
+def accessible(kind: type[Node], unless: Check = _no_reason) -> Callable[[Opener], Opener]:
+    """Say how the elements of a node type are had by number; `unless` gives the reason where they are not."""
+
+    def add(opener: Opener) -> Opener:
+        _OPENERS[kind] = (opener, unless)
+        return opener
+
+    return add
+
+
+def obstacle(plan: Node) -> tuple[Node, str] | None:
+    """The step that keeps a plan from being read by number, the nearest to the source, and why; None if there is none.
+
+    Reads nothing.
+    """
+    found = None
+    for node in plan.walk():
+        if type(node) not in _OPENERS:
+            reason: str | None = "gives its elements one after the other only"
+        else:
+            reason = _OPENERS[type(node)][1](node)
+        found = found if reason is None else (node, reason)
+    return found
+
+
+def require_access(plan: Node, purpose: str, hint: str) -> None:
+    """Raise UnimplementedError for a plan that cannot be read by number, and name the step that is in the way."""
+    found = obstacle(plan)
+    if found is None:
+        return
+    node, reason = found
+    where = short_location(node.where)
+    step = f"{node.label} ({where})" if where else node.label
+    message = f"{purpose} finds elements by their number, and {step} {reason}."
+    if isinstance(node, Scan):
+        hint = node.source.index_hint
+    elif isinstance(node, Interleave):
+        hint = "Files that are read in their order have numbers: leave out interleave, or num_parallel_reads."
+    raise UnimplementedError(message, hint=hint)
+
+
+def access(plan: Node, lowering: Lowering) -> Access:
+    """The elements of a plan, in the pass that `lowering` describes; there must be no `obstacle`."""
+    return _OPENERS[type(plan)][0](plan, lowering)
+
+
+_NOBODY: Any = None  # what is asked for by number is made by whoever asks
+
+
+def by_number(plan: Node, options: Options, epoch: int, *, provenance: bool = False) -> Access:
+    """`access` to a whole plan, from outside of a pass."""
+    return access(plan, Lowering(options, _NOBODY, epoch, provenance=provenance))
+
+
+def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:
+    """Elements and failures, one behind the other."""
+    failures: list[tuple[int, Exception]] = []
+    blocks: list[Block] = []
+    at = 0
+    for piece in pieces:
+        if isinstance(piece, Block):
+            blocks.append(piece)
+            at += piece.size
+        else:
+            failures.append((at, piece))
+            at += 1
+    return Stretch(concat_blocks(blocks) if blocks else None, tuple(failures))
+
+
+def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
+    """Stretches put together so that position i of each comes to the place that its array names."""
+    failures: list[tuple[int, Exception]] = []
+    blocks: list[Block] = []
+    places: list[np.ndarray] = []
+    for where, stretch in parts:
+        failures += [(int(where[i]), error) for i, error in stretch.failures]
+        if stretch.block is not None:
+            blocks.append(stretch.block)
+            places.append(np.delete(where, [i for i, _ in stretch.failures]))
+    failures.sort(key=lambda failed: failed[0])
+    if not blocks:
+        return Stretch(None, tuple(failures))
+    found = np.concatenate(places)
+    block = concat_blocks(blocks)
+    if (np.diff(found) < 0).any():
+        block = block.take(np.argsort(found, kind="stable"))
+    return Stretch(block, tuple(failures))

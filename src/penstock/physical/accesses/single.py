@@ -1,0 +1,237 @@
+"""By number: sources, and steps with one input that keep its elements single."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
+from penstock.block.provenance import with_provenance
+from penstock.block.structure import LEAF, Structure, nest
+from penstock.cache.memory import MemoryStore
+from penstock.errors import Context, annotate
+from penstock.keys import fold
+from penstock.permutation import permutation
+from penstock.physical.access import Access, access, accessible, scattered, stretch_of
+from penstock.physical.located import located
+from penstock.physical.lower import Lowering
+from penstock.physical.stretch import Stretch
+from penstock.physical.transform import MapTransform, run_all
+from penstock.plan import ops
+from penstock.plan.indexing import GlobalShuffle, WithProvenance
+from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.scan import Scan
+from penstock.plan.storing import Cache
+from penstock.sources.indexed import IndexedSource
+
+_PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
+
+
+class _Rows(Access):
+    """The rows of a source."""
+
+    def __init__(self, source: IndexedSource, context: Context, *, provenance: bool) -> None:
+        self._source = source
+        self._context = context
+        self._provenance = provenance
+
+    @property
+    def size(self) -> int:
+        return self._source.cardinality
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        pieces: list[Block | Exception] = []
+        at = 0
+        for piece in self._source.pieces_at(numbers):
+            if isinstance(piece, Exception):
+                annotate(piece, replace(self._context, element=int(numbers[at])))
+                at += 1
+            else:
+                at += piece.size
+                if self._provenance:
+                    piece = located(piece, self._source, numbers[at - piece.size : at])
+            pieces.append(piece)
+        return stretch_of(pieces)
+
+
+def _no_index(node: Scan) -> str | None:
+    return None if isinstance(node.source, IndexedSource) else "has no index"
+
+
+@accessible(Scan, unless=_no_index)
+def _scan(node: Scan, lowering: Lowering) -> Access:
+    assert isinstance(node.source, IndexedSource)
+    return _Rows(node.source, Context(node.label, node.where), provenance=lowering.provenance)
+
+
+class Changed(Access):
+    """The elements of another Access, changed a Block at a time by `change(block, numbers)`, one for one."""
+
+    def __init__(self, elements: Access, change: Callable[[Block, np.ndarray], Stretch]) -> None:
+        self._elements = elements
+        self._change = change
+
+    @property
+    def size(self) -> int:
+        return self._elements.size
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        found = self._elements.rows(numbers)
+        if found.block is None:
+            return found
+        if not found.failures:
+            return self._change(found.block, numbers)
+        failed = np.array([place for place, _ in found.failures])
+        left = np.delete(np.arange(found.size), failed)
+        errors = Stretch(None, tuple((i, error) for i, (_, error) in enumerate(found.failures)))
+        return scattered([(left, self._change(found.block, numbers[left])), (failed, errors)])
+
+
+def mapped(elements: Access, steps: Sequence[ops.Map], lowering: Lowering) -> Access:
+    """The elements after maps."""
+    switched = lowering.options.experimental_optimization.map_vectorization.enabled
+    transforms = [
+        MapTransform(step.function, step.label, step.where, vectorise=step.vectorise and switched) for step in steps
+    ]
+
+    def change(block: Block, numbers: np.ndarray) -> Stretch:
+        first = int(numbers[0])
+        neighbours = int(numbers[-1]) - first == len(numbers) - 1 and (np.diff(numbers) == 1).all()
+        return run_all(transforms, block, first if neighbours else -1)
+
+    return Changed(elements, change)
+
+
+@accessible(ops.Map)
+def _map(node: ops.Map, lowering: Lowering) -> Access:
+    return mapped(access(node.input, lowering), [node], lowering)
+
+
+def _filters(node: ops.FusedMap) -> str | None:
+    kept = all(isinstance(step, ops.Map) for step in node.steps)
+    return None if kept else "leaves out elements by their values"
+
+
+@accessible(ops.FusedMap, unless=_filters)
+def _fused(node: ops.FusedMap, lowering: Lowering) -> Access:
+    steps = [step for step in node.steps if isinstance(step, ops.Map)]
+    return mapped(access(node.input, lowering), steps, lowering)
+
+
+@accessible(ops.Enumerate)
+def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Access:
+    def change(block: Block, numbers: np.ndarray) -> Stretch:
+        columns = [DenseColumn(node.start + numbers), *block.columns]
+        return Stretch(block.with_columns(nest(_PAIR, [LEAF, block.structure]), columns))
+
+    return Changed(access(node.input, lowering), change)
+
+
+@accessible(WithProvenance)
+def _with_provenance(node: WithProvenance, lowering: Lowering) -> Access:
+    below = access(node.input, replace(lowering, provenance=True))
+    return Changed(below, lambda block, numbers: Stretch(with_provenance(block)))
+
+
+class _Renumbered(Access):
+    """Elements of another Access under other numbers: `number(n)` are the numbers there."""
+
+    def __init__(
+        self, elements: Access, size: Callable[[int], int], number: Callable[[np.ndarray], np.ndarray]
+    ) -> None:
+        self._elements = elements
+        self._size = size
+        self._number = number
+
+    @property
+    def size(self) -> int:
+        return self._size(self._elements.size)
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        return self._elements.rows(self._number(numbers))
+
+
+@accessible(ops.Take)
+def _take(node: ops.Take, lowering: Lowering) -> Access:
+    below = access(node.input, lowering)
+    if node.count < 0:
+        return below
+    return _Renumbered(
+        below,
+        lambda size: node.count if size == INFINITE_CARDINALITY else min(size, node.count),
+        lambda numbers: numbers,
+    )
+
+
+@accessible(ops.Skip)
+def _skip(node: ops.Skip, lowering: Lowering) -> Access:
+    def size_of(size: int) -> int:
+        if node.count < 0:
+            return 0
+        return size if size == INFINITE_CARDINALITY else max(size - node.count, 0)
+
+    return _Renumbered(access(node.input, lowering), size_of, lambda numbers: numbers + node.count)
+
+
+@accessible(ops.Shard)
+def _shard(node: ops.Shard, lowering: Lowering) -> Access:
+    def size_of(size: int) -> int:
+        return size if size == INFINITE_CARDINALITY else max(-(-(size - node.index) // node.num_shards), 0)
+
+    return _Renumbered(access(node.input, lowering), size_of, lambda numbers: node.index + numbers * node.num_shards)
+
+
+@accessible(GlobalShuffle)
+def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Access:
+    key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
+    if node.reshuffle_each_iteration:
+        key = fold(key, lowering.epoch)
+    below = access(node.input, lowering)
+    return _Renumbered(below, lambda size: size, lambda numbers: permutation(key, below.size).at(numbers))
+
+
+@accessible(ops.Prefetch)
+def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Access:
+    return access(node.input, lowering)
+
+
+class _Kept(Access):
+    """What a cache keeps, once it is complete; before that the elements are made."""
+
+    def __init__(self, elements: Access, store: Any) -> None:
+        self._elements = elements
+        self._store = store
+        self._begins: np.ndarray | None = None  # the number of each kept Block's first element, and of all
+        self._blocks: tuple[Block, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return self._elements.size
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        if self._begins is None:
+            self._look()
+        if self._begins is None:
+            return self._elements.rows(numbers)
+        which = np.searchsorted(self._begins, numbers, side="right") - 1
+        parts = []
+        for block in np.unique(which).tolist():
+            places = np.flatnonzero(which == block)
+            parts.append((places, Stretch(self._blocks[block].take(numbers[places] - self._begins[block]))))
+        return scattered(parts)
+
+    def _look(self) -> None:
+        blocks = self._store.blocks() if isinstance(self._store, MemoryStore) else None
+        if blocks is None or sum(block.size for block in blocks) != self._elements.size:
+            return  # elements that failed when the cache was filled would put the others under wrong numbers
+        self._blocks = blocks
+        self._begins = np.cumsum([0, *(block.size for block in blocks)])
+
+
+@accessible(Cache)
+def _cache(node: Cache, lowering: Lowering) -> Access:
+    return _Kept(access(node.input, replace(lowering, epoch=0)), node.store)

@@ -1,0 +1,74 @@
+"""Numbers: 0, 1, 2, … for a plan that is read by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
+from penstock.physical.stage import Stage, State
+
+_AT_ONCE = 1024  # elements that a cache is asked for at a time, while it fills
+
+
+class Numbers(Stage):
+    """The numbers below `size()`, which is asked for when the first is wanted.
+
+    Before that a pass is made over each of the streams that `fill` opens: caches, which keep whole passes only.
+    """
+
+    def __init__(
+        self, size: Callable[[], int], fill: Sequence[Callable[[], Stage]], label: str, where: str | None
+    ) -> None:
+        super().__init__(label, (), where)
+        self._size_of = size
+        self._fill = list(fill)
+        self._size = -1
+        self._at = 0
+
+    def next(self, want: int) -> Block | None:
+        if self._size < 0:
+            self._prepare()
+        stop = min(self._at + want, self._size)
+        if stop <= self._at:
+            return None
+        numbers = np.arange(self._at, stop, dtype=np.int64)
+        self._at = stop
+        return Block.single(DenseColumn(numbers))
+
+    def _prepare(self) -> None:
+        while self._fill:
+            stream = self._fill.pop()()
+            try:
+                _drain(stream)
+            finally:
+                stream.close()
+        self._size = self._size_of()
+
+    def can_skip(self) -> bool:
+        return True
+
+    def skip(self, count: int) -> int:
+        if self._size < 0:
+            self._prepare()
+        at = self._at
+        self._at = max(min(at + count, self._size), at)
+        return self._at - at
+
+    def state(self) -> State:
+        return self._at
+
+    def restore(self, state: State) -> None:
+        self._at = state
+
+
+def _drain(stream: Stage) -> None:
+    """To its end; what fails is left out of the cache, and raised where it is asked for."""
+    while True:
+        try:
+            if stream.next(_AT_ONCE) is None:
+                return
+        except Exception:
+            continue

@@ -1,0 +1,610 @@
+"""Elements by number, global shuffles, batches looked at again, and where elements come from."""
+
+import pickle
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests import reference, strategies
+from tests.generated import indexing
+from tests.golden.golden import assert_golden
+from tests.positions import assert_continues_everywhere, positions, stage_of, texts
+from tests.strategies import MOST, Pipeline, pipelines
+
+import penstock as ps
+from penstock import errors
+from penstock.physical.access import obstacle
+from penstock.runtime.run import EXECUTORS
+from penstock.testing import assert_resumes_exactly, assert_same_elements, difference, token
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of small integers that overflow
+
+
+BY_NUMBER = [
+    strategies._map, strategies._map, strategies._batch, strategies._take, strategies._skip, strategies._shard,
+    strategies._enumerate, strategies._repeat, strategies._repeat_for_ever, strategies._zip, strategies._concatenate,
+    strategies._prefetch, strategies._cache, *indexing.STEPS,
+]  # fmt: skip
+
+
+@st.composite
+def indexed(draw, most_steps=5):
+    """A pipeline of steps that can be read by number; it may be endless."""
+    found = draw(strategies.sources().filter(lambda source: obstacle(source.dataset._plan) is None))
+    for _ in range(draw(st.integers(1, most_steps))):
+        step = draw(st.sampled_from(BY_NUMBER))
+        if not (found.infinite and step is strategies._repeat_for_ever):
+            found = step(draw, found, None)
+    return found
+
+
+def numbers(dataset, epoch=0):
+    return [int(x) for x in dataset.iterator(epoch=epoch, executor="inline")]
+
+
+class Spoiled(Exception):
+    pass
+
+
+def tenfold(x):
+    return x * 10
+
+
+def fails_at_3(x):
+    if x == 3:
+        raise Spoiled(3)
+    return x
+
+
+def spoiled_at(*bad):
+    def check(x):
+        if x in bad:
+            raise Spoiled(int(x))
+        return x
+
+    return check
+
+
+# -- elements by number
+
+
+@settings(max_examples=120)
+@given(pipelines())
+def test_what_batch_at_gives_is_what_the_pass_gives(pipeline: Pipeline):
+    dataset = pipeline.dataset
+    for epoch in (0, 3):
+        wanted = list(reference.run(dataset._plan, dataset.options(), epoch))
+        for step in {0, len(wanted) // 2, len(wanted) - 1} - {-1}:
+            if step < len(wanted):
+                assert difference(dataset.batch_at(step, epoch), wanted[step]) is None
+        with pytest.raises(errors.OutOfRangeError):
+            dataset.batch_at(len(wanted), epoch)
+
+
+@given(pipelines())
+def test_at_says_when_elements_have_no_numbers(pipeline: Pipeline):
+    if obstacle(pipeline.dataset._plan) is not None:
+        with pytest.raises(errors.UnimplementedError):
+            pipeline.dataset.at(0)
+        with pytest.raises(errors.UnimplementedError):
+            pipeline.dataset.shuffle(ps.ALL)
+
+
+@settings(max_examples=200)
+@given(indexed())
+def test_every_element_is_found_by_its_number(pipeline: Pipeline):
+    dataset = pipeline.dataset
+    wanted = list(islice(reference.run(dataset._plan, dataset.options(), 1), 4 * MOST))
+    assert_same_elements([dataset.at(i, epoch=1) for i in range(len(wanted))], wanted)
+    if len(wanted) == 4 * MOST:
+        return
+    assert_same_elements([dataset.at(i - len(wanted), epoch=1) for i in range(len(wanted))], wanted)
+    for outside in (len(wanted), -len(wanted) - 1):
+        with pytest.raises(errors.OutOfRangeError):
+            dataset.at(outside, epoch=1)
+
+
+@settings(max_examples=150)
+@given(indexed())
+def test_a_global_shuffle_of_anything_that_has_numbers(pipeline: Pipeline):
+    if pipeline.infinite:
+        pipeline = pipeline.then("take(20)", pipeline.dataset.take(20), infinite=False)
+    dataset = pipeline.dataset.shuffle(ps.ALL)
+    for epoch in (0, 2):
+        wanted = list(reference.run(dataset._plan, dataset.options(), epoch))
+        for executor in ("inline", "thread"):
+            with dataset.iterator(epoch=epoch, executor=executor) as elements:
+                assert_same_elements(list(elements), wanted)
+    before = list(reference.run(pipeline.dataset._plan, dataset.options(), 2))
+    if "shuffle" not in pipeline.text:
+        assert Counter(map(token, wanted)) == Counter(map(token, before))
+
+
+@settings(max_examples=40)
+@given(indexed(most_steps=3))
+def test_a_global_shuffle_continues_from_every_step(pipeline: Pipeline):
+    dataset = pipeline.dataset.take(40).shuffle(ps.ALL)
+    assert_resumes_exactly(dataset.map(lambda *parts: parts), limit=12)
+
+
+def test_values_are_those_of_tf_data():
+    """What tf.data.experimental.at gives in TensorFlow 2.21."""
+    ds = ps.Dataset.range(10)
+    assert ps.experimental.at(ds.batch(3), 3).tolist() == [9]
+    assert ds.repeat(2).at(11) == 1
+    assert ds.shard(2, 1).at(1) == 3
+    assert ds.cache().at(1) == 1
+    assert ps.Dataset.zip(ds, ds.skip(2)).at(1) == (1, 3)
+    with pytest.raises(errors.OutOfRangeError):
+        ps.experimental.at(ds.batch(3), 4)
+    with pytest.raises(errors.UnimplementedError):
+        ps.experimental.at(ds.filter(lambda x: x > 3), 0)
+
+
+def test_only_what_is_asked_for_is_made():
+    calls = []
+    ds = ps.Dataset.range(10**12).map(lambda x: calls.append(int(x)) or x).batch(2)
+    assert ds[10**11].tolist() == [2 * 10**11, 2 * 10**11 + 1]
+    assert ds[-1].tolist() == [10**12 - 2, 10**12 - 1]
+    assert calls == [2 * 10**11, 2 * 10**11 + 1, 10**12 - 2, 10**12 - 1]
+
+
+def test_steps_without_an_end():
+    ds = ps.Dataset.range(5).repeat()
+    assert ds[10**15 + 2] == 2
+    assert ds.skip(3).shard(3, 1).batch(2)[1].tolist() == [0, 3]
+    assert ds.take(7)[-1] == 1
+    assert ps.Dataset.zip(ds, ps.Dataset.range(3))[-1] == (2, 2)
+    assert ds.concatenate(ds)[6] == 1
+    assert ps.Dataset.range(2).concatenate(ds)[4] == 2
+    assert ds.repeat(3)[8] == 3
+    with pytest.raises(errors.OutOfRangeError):
+        ds[-1]
+
+
+def test_of_nothing_there_is_no_element():
+    nothing = ps.Dataset.range(0)
+    for ds in (nothing, nothing.batch(2), nothing.repeat(), nothing.shuffle(ps.ALL), ps.Dataset.range(3).skip(-1)):
+        assert list(ds) == []
+        for index in (0, -1):
+            with pytest.raises(errors.OutOfRangeError):
+                ds[index]
+    assert ps.Dataset.range(1).padded_batch(3)[0].tolist() == [0]
+
+
+def test_slices_are_data_sets():
+    ds = ps.Dataset.range(10)
+    everything = list(range(10))
+    for key in (
+        slice(None), slice(3, None), slice(None, 4), slice(2, 8), slice(2, 8, 3), slice(None, None, 4), slice(-3, None),
+        slice(None, -3), slice(-8, -2, 2), slice(8, 2), slice(20, 30), slice(-20, 3), slice(np.int64(1), np.int32(4)),
+    ):  # fmt: skip
+        assert numbers(ds[key]) == everything[key], key
+    assert numbers(ds.filter(lambda x: x % 2 == 0)[1:4:2]) == [2, 6]
+
+
+def test_numpy_integers_and_python_loops():
+    ds = ps.Dataset.range(5).map(lambda x: x * x)
+    assert ds[np.int32(3)] == 9
+    assert [int(x) for x in reversed(ds)] == [16, 9, 4, 1, 0]
+    assert [int(ds[i]) for i in range(-5, 5)] == [0, 1, 4, 9, 16] * 2
+
+
+def test_a_cache_gives_what_it_keeps():
+    calls = []
+    ds = ps.Dataset.range(6).map(lambda x: calls.append(int(x)) or x * 2).cache()
+    assert ds[4] == 8
+    assert list(ds)
+    calls.clear()
+    assert [int(ds[i]) for i in (5, 0, 3)] == [10, 0, 6]
+    assert [int(x) for x in ds.shuffle(ps.ALL, seed=3)] == [
+        2 * n for n in numbers(ps.Dataset.range(6).shuffle(ps.ALL, 3))
+    ]
+    assert calls == []
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_a_cache_below_a_global_shuffle_fills_once(parallel):
+    calls = []
+    ds = ps.Dataset.range(50).map(lambda x: calls.append(int(x)) or x * 2, parallel).cache().shuffle(ps.ALL)
+    for epoch in range(3):
+        assert sorted(numbers(ds, epoch)) == list(range(0, 100, 2))
+    assert sorted(calls) == list(range(50))
+    other = ps.Dataset.zip(ps.Dataset.range(50).map(spoiled_at(7)).cache(), ps.Dataset.range(50)).shuffle(ps.ALL)
+    assert texts(positions(other)).count("Spoiled") == 1
+
+
+def test_each_batch_of_its_kind():
+    lengths = ps.Dataset.range(5).map(lambda n: np.arange(n))
+    assert [b.tolist() for b in (lengths.padded_batch(2)[i] for i in range(3))] == [
+        [[0], [0]], [[0, 1, 0], [0, 1, 2]], [[0, 1, 2, 3]],
+    ]  # fmt: skip
+    for grouped in (lengths.padded_batch(2, [4]), lengths.ragged_batch(2), lengths.sparse_batch(2, [5])):
+        assert_same_elements([grouped[i] for i in range(3)], list(grouped))
+    images = ps.Dataset.from_tensor_slices(np.arange(24.0).reshape(6, 2, 2))
+    fused = images.map(lambda x: x * 2, num_parallel_calls=2).batch(4).shuffle(ps.ALL)
+    assert sorted(len(batch) for batch in fused) == [2, 4]
+
+
+def test_an_element_that_fails_raises_for_itself_only():
+    ds = ps.Dataset.range(8).map(spoiled_at(3, 4))
+    assert [int(ds[i]) for i in (2, 5)] == [2, 5]
+    with pytest.raises(Spoiled) as caught:
+        ds[3]
+    assert "element 3" in caught.value.__notes__[0]
+    batches = ds.batch(3)
+    assert batches[2].tolist() == [6, 7]
+    for failed in (0, 1):
+        if failed == 0:
+            assert batches[0].tolist() == [0, 1, 2]
+        else:
+            with pytest.raises(Spoiled):
+                batches[failed]
+    assert ps.Dataset.zip(ds, ps.Dataset.range(8)).enumerate()[5] == (5, (5, 5))
+
+
+def test_failures_keep_their_numbers():
+    """The same positions as in a pass, through every step that reads by number."""
+    bad = ps.Dataset.range(11).map(spoiled_at(2, 3, 9))
+    other = ps.Dataset.range(11).map(lambda x: spoiled_at(7)(x) + 100)
+    for ds in (
+        bad, bad.batch(2), bad.batch(4), bad.batch(4, drop_remainder=True), bad.take(4), bad.skip(3), bad.shard(3, 0),
+        bad.enumerate(), bad.repeat(2), bad.concatenate(other), other.concatenate(bad), ps.Dataset.zip(bad, other),
+        bad.map(lambda x: x + 1).batch(3).map(np.sum), bad.padded_batch(3), bad.prefetch(2), bad.cache(),
+        bad.with_provenance(), ps.Dataset.zip(bad, other).shuffle(ps.ALL),
+    ):  # fmt: skip
+        wanted = positions(ds)
+        found = []
+        for index in range(len(ds)):
+            try:
+                found.append(ds[index])
+            except Spoiled as error:
+                found.append(error)
+        assert len(found) == len(wanted)
+        for one, two in zip(found, wanted, strict=True):
+            if isinstance(two, Exception):
+                assert (type(one), one.args) == (type(two), two.args)
+            else:
+                assert difference(one, two) is None
+
+
+# -- global shuffle
+
+
+def test_all_orders_of_a_few_elements_come_equally_often():
+    ds = ps.Dataset.range(3).shuffle(ps.ALL)
+    seen = {}
+    for epoch in range(1200):
+        order = tuple(numbers(ds, epoch))
+        seen[order] = seen.get(order, 0) + 1
+    assert len(seen) == 6
+    assert sum((count - 200) ** 2 / 200 for count in seen.values()) < 5 + 5 * np.sqrt(10)
+
+
+@pytest.mark.parametrize("size", [1, 2, 50, 70_000])
+def test_a_global_shuffle_gives_every_element_once(size):
+    found = np.concatenate(list(ps.Dataset.range(size).shuffle(ps.ALL).batch(10_000)))
+    assert np.array_equal(np.sort(found), np.arange(size))
+    if size > 2:
+        assert not np.array_equal(found, np.arange(size))
+
+
+def test_every_epoch_and_turn_has_its_own_order_unless_told_otherwise():
+    ds = ps.Dataset.range(30).shuffle(ps.ALL, seed=5)
+    assert numbers(ds, 0) != numbers(ds, 1)
+    assert numbers(ds, 1) == numbers(ds, 1)
+    turns = numbers(ds.repeat(2))
+    assert turns == numbers(ds, 0) + numbers(ds, 1)
+    fixed = ps.Dataset.range(30).shuffle(ps.ALL, seed=5, reshuffle_each_iteration=False)
+    assert numbers(fixed.repeat(2)) == 2 * numbers(fixed)
+    assert list(ds) != list(ds)
+
+
+def test_seeds_places_and_options_tell_shuffles_apart():
+    ds = ps.Dataset.range(40)
+    orders = [
+        numbers(ds.shuffle(ps.ALL)),
+        numbers(ds.shuffle(ps.ALL, seed=1)),
+        numbers(ds.shuffle(ps.ALL).with_options(ps.Options(seed=9))),
+        numbers(ds.shuffle(ps.ALL).shuffle(ps.ALL)),
+        numbers(ds.take(40).shuffle(ps.ALL)),
+        numbers(ds.shuffle(40)),
+    ]
+    assert len({tuple(order) for order in orders}) == len(orders)
+
+
+def test_numbers_are_shuffled_and_maps_run_behind():
+    calls = []
+    ds = ps.Dataset.range(10**9).map(lambda x: calls.append(int(x)) or x).prefetch(1).shuffle(ps.ALL, seed=2)
+    found = numbers(ds.take(3))
+    assert calls[:3] == found
+    plan = [node.label for node in ps.Dataset.range(9).map(abs, 2).shuffle(ps.ALL)._plan.walk()]
+    assert plan == ["map(abs)", "shuffle(ALL)", "range(0, 9, 1)"]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_steps_that_stay_below_run_in_parallel_too(executor):
+    ds = ps.Dataset.zip(ps.Dataset.range(40).map(tenfold, ps.AUTOTUNE), ps.Dataset.range(40)).shuffle(ps.ALL)
+    (step,) = [node for node in ds._plan.walk() if node.label == "shuffle(ALL)"]
+    assert step.num_parallel_calls == ps.AUTOTUNE
+    with ds.iterator(epoch=1, executor=executor) as elements:
+        assert_same_elements(list(elements), list(reference.run(ds._plan, ds.options(), 1)))
+    bad = ps.Dataset.range(20).map(fails_at_3, 4).batch(2, drop_remainder=True).shuffle(ps.ALL)
+    with bad.iterator(executor=executor) as elements:
+        outcomes = []
+        while len(outcomes) < 10:
+            try:
+                outcomes.append(sorted(next(elements).tolist()))
+            except Spoiled:
+                outcomes.append("Spoiled")
+        assert list(elements) == []
+    assert outcomes.count("Spoiled") == 1
+    assert {x for pair in outcomes if pair != "Spoiled" for x in pair} == set(range(20)) - {2, 3}
+
+
+def test_whole_batches_are_shuffled_where_batches_come_first():
+    ds = ps.Dataset.range(10).batch(3).shuffle(ps.ALL)
+    found = [batch.tolist() for batch in ds]
+    assert sorted(found) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+
+
+def test_over_repetitions_it_shuffles_across_them():
+    found = numbers(ps.Dataset.range(50).repeat(4).shuffle(ps.ALL))
+    assert sorted(found) == sorted(list(range(50)) * 4)
+    assert len(set(found[:50])) < 50
+
+
+def test_a_shuffle_of_a_shuffle_of_random_numbers_of_the_epoch():
+    ds = ps.Dataset.range(9).shuffle(ps.ALL).batch(2).shuffle(ps.ALL)
+    for epoch in range(3):
+        assert sorted(x for batch in ds.iterator(epoch=epoch) for x in batch.tolist()) == list(range(9))
+
+
+def test_it_starts_and_resumes_at_once_and_holds_nothing():
+    ds = ps.Dataset.range(10**12).shuffle(ps.ALL)
+    stage = stage_of(ds)
+    stage.restore([[9 * 10**11, 9 * 10**11], 0])
+    assert stage.next(4).elements() == [ds.at(9 * 10**11 + i) for i in range(4)]
+    assert stage.state() == [[9 * 10**11 + 4, 9 * 10**11 + 4], 0]
+
+
+@pytest.mark.parametrize("size", [0, 1, 17])
+def test_a_global_shuffle_resumes_everywhere(size):
+    base = ps.Dataset.range(size)
+    assert_resumes_exactly(base.shuffle(ps.ALL))
+    assert_resumes_exactly(base.map(lambda x: x + 1, 2).batch(3).shuffle(ps.ALL).repeat(2))
+    assert_resumes_exactly(base.shuffle(ps.ALL).with_provenance().batch(4), limit=MOST)
+
+
+def test_stages_continue_behind_failures():
+    bad = ps.Dataset.range(11).map(spoiled_at(2, 3, 9))
+    assert_continues_everywhere(bad.batch(2).shuffle(ps.ALL))
+    assert_continues_everywhere(ps.Dataset.zip(bad, bad).shuffle(ps.ALL))
+    assert_continues_everywhere(bad.with_provenance())
+    assert_continues_everywhere(ps.Dataset.zip(ps.Dataset.range(9), bad).with_provenance())
+
+
+def test_a_shuffle_gives_failures_in_their_places():
+    ds = ps.Dataset.range(6).map(spoiled_at(4)).enumerate().map(lambda i, x: x).shuffle(ps.ALL, seed=1)
+    order = numbers(ps.Dataset.range(6).shuffle(ps.ALL, seed=1))
+    assert texts(positions(ds)) == ["Spoiled" if x == 4 else x for x in order]
+
+
+def test_an_unknown_cardinality_is_a_buffer_for_everything():
+    ds = ps.Dataset.range(300).filter(lambda x: x % 2 == 0).shuffle(ps.UNKNOWN_CARDINALITY, seed=1)
+    found = numbers(ds)
+    assert sorted(found) == list(range(0, 300, 2))
+    assert max(abs(x // 2 - place) for place, x in enumerate(found)) > 75
+    assert_resumes_exactly(ds.take(20))
+
+
+def test_all_is_one_thing():
+    assert repr(ps.ALL) == "penstock.ALL"
+    assert pickle.loads(pickle.dumps(ps.ALL)) is ps.ALL
+
+
+# -- index_shuffle
+
+
+def test_index_shuffle_is_a_permutation_of_its_dtype_and_shape():
+    for dtype in (np.int32, np.uint32, np.int64, np.uint64):
+        found = ps.experimental.index_shuffle(np.arange(12, dtype=dtype).reshape(3, 4), [1, 2], 11)
+        assert (found.dtype, found.shape) == (dtype, (3, 4))
+        assert sorted(found.reshape(-1).tolist()) == list(range(12))
+    assert ps.experimental.index_shuffle(np.empty(0, np.int64), 1, 5).shape == (0,)
+    assert ps.experimental.index_shuffle(0, 1, 0) == 0
+
+
+def test_index_shuffle_depends_on_seed_and_size():
+    orders = [
+        ps.experimental.index_shuffle(np.arange(20), seed, most)
+        for seed, most in [(1, 19), (2, 19), ((1, 2), 19), ((2, 1), 19), ((1, 2, 3), 19), (1, 20)]
+    ]
+    assert len({tuple(order.tolist()) for order in orders}) == len(orders)
+    large = ps.experimental.index_shuffle(np.arange(1000), 7, 2**62)
+    assert len(set(large.tolist())) == 1000
+    assert large.max() > 2**61
+
+
+# -- provenance
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Two files of records, and the byte at which each begins."""
+    offsets = {}
+    for name, count in (("a", 5), ("b", 3)):
+        path = tmp_path / f"{name}.tfrecord"
+        at, found = 0, []
+        with ps.io.TFRecordWriter(path) as writer:
+            for i in range(count):
+                content = f"{name}{i}".encode() * (i + 1)
+                writer.write(content)
+                found.append(at)
+                at += 16 + len(content)
+        offsets[str(path)] = found
+    return offsets
+
+
+def origins(dataset):
+    """(element, file, offset, position) of single elements."""
+    return [(x, p.file.decode(), int(p.offset), int(p.position)) for x, p in dataset.with_provenance()]
+
+
+def test_records_know_their_file_byte_and_number(records):
+    wanted = [
+        (f"{name[-10]}{i}".encode() * (i + 1), name, offset, i)
+        for name, offsets in records.items()
+        for i, offset in enumerate(offsets)
+    ]
+    files = list(records)
+    ds = ps.TFRecordDataset(files)
+    assert origins(ds) == wanted
+    assert sorted(origins(ds.shuffle(4))) == sorted(wanted)
+    assert sorted(origins(ds.cache().shuffle(4).repeat(1))) == sorted(wanted)
+    assert origins(ps.TFRecordDataset([files[1], files[1], files[0]])) == wanted[5:] * 2 + wanted[:5]
+    interleaved = ps.Dataset.from_tensor_slices(files).interleave(ps.TFRecordDataset, cycle_length=2)
+    assert sorted(origins(interleaved)) == sorted(wanted)
+    assert [p for _, *p in origins(ds.filter(lambda record: record[1:2] == b"2"))] == [
+        list(wanted[2][1:]),
+        list(wanted[7][1:]),
+    ]
+
+
+def test_batches_have_an_entry_for_each_of_their_elements(records):
+    ds = ps.TFRecordDataset(list(records)).map(lambda record: len(record), num_parallel_calls=2).batch(3)
+    found = list(ds.with_provenance())
+    assert [p.position.tolist() for _, p in found] == [[0, 1, 2], [3, 4, 0], [1, 2]]
+    assert [p.file.tolist() for _, p in found][1] == [
+        name.encode() for name in [*list(records)[:1] * 2, list(records)[1]]
+    ]
+    assert found[2][1].offset.tolist() == records[list(records)[1]][1:]
+    twice = list(ps.Dataset.range(8).batch(2).batch(2).with_provenance())
+    assert [p.position.tolist() for _, p in twice] == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+    apart = list(ps.Dataset.range(5).batch(2).unbatch().with_provenance())
+    assert [int(p.position) for _, p in apart] == [0, 1, 2, 3, 4]
+
+
+def test_sources_in_memory_give_their_name_and_the_number_in_them():
+    ds = ps.Dataset.from_tensor_slices(np.arange(10) * 3).skip(2).shard(2, 1).take(3)
+    for switched in (True, False):
+        options = ps.Options()
+        options.experimental_optimization.push_into_source = switched
+        assert origins(ds.with_options(options)) == [(x, "from_tensor_slices", -1, x // 3) for x in (9, 15, 21)]
+    generated = ps.Dataset.from_generator(lambda: iter("abc"))
+    assert [p[1:] for p in origins(generated)] == [("from_generator(<lambda>)", -1, i) for i in range(3)]
+    pair = ps.Dataset.range(3).concatenate(ps.Dataset.range(7, 9))
+    assert [p[1:] for p in origins(pair)] == [("range(0, 3, 1)", -1, i) for i in range(3)] + [
+        ("range(7, 9, 1)", -1, i) for i in range(2)
+    ]
+
+
+def test_a_global_shuffle_and_at_know_the_numbers_too():
+    ds = ps.Dataset.range(0, 1000, 10)
+    assert all(x == 10 * position for x, _, _, position in origins(ds.shuffle(ps.ALL)))
+    element, provenance = ds.with_provenance()[7]
+    assert (element, provenance.position) == (70, 7)
+    shuffled = ds.shuffle(ps.ALL)
+    for (element, provenance), wanted in zip(
+        shuffled.with_provenance().iterator(epoch=2), numbers(shuffled, 2), strict=True
+    ):
+        assert element == wanted == ds.at(provenance.position)
+
+
+def test_numbers_count_what_fails(tmp_path, records):
+    path, other = records
+    content = bytearray(Path(path).read_bytes())
+    content[records[path][2] + 13] ^= 1
+    damaged = tmp_path / "damaged.tfrecord"
+    damaged.write_bytes(content)
+    ds = ps.TFRecordDataset([str(damaged), str(tmp_path / "missing"), other]).with_provenance()
+    found = positions(ds)
+    assert [type(item).__name__ for item in found if isinstance(item, Exception)] == ["DataLossError", "NotFoundError"]
+    assert [int(item[1].position) for item in found if not isinstance(item, Exception)] == [0, 1, 3, 4, 0, 1, 2]
+    assert_continues_everywhere(ds)
+
+
+def test_what_was_cached_without_numbers_has_none():
+    cached = ps.Dataset.range(3).cache()
+    assert list(cached)
+    assert [p[1:] for p in origins(cached)] == [("", -1, -1)] * 3
+
+
+def test_provenance_resumes_everywhere(records):
+    ds = ps.TFRecordDataset([*records, *records])
+    assert_resumes_exactly(ds.with_provenance())
+    assert_resumes_exactly(ds.shuffle(3).batch(2).with_provenance())
+    assert_resumes_exactly(ps.Dataset.range(9).skip(2).with_provenance().batch(2))
+
+
+def test_the_spec_of_provenance():
+    ds = ps.Dataset.range(9)
+    int64, text = np.int64, bytes
+    single = ps.Provenance(ps.TensorSpec((), text), ps.TensorSpec((), int64), ps.TensorSpec((), int64))
+    assert ds.shuffle(3).with_provenance().element_spec == (ps.TensorSpec((), int64), single)
+    for dataset in (
+        ds.batch(2),
+        ds.batch(2, drop_remainder=True),
+        ds.batch(3).batch(2),
+        ps.Dataset.zip(ds.batch(4), ds),
+    ):
+        (_, spec) = dataset.with_provenance().element_spec
+        first = next(iter(dataset.with_provenance()))[1]
+        assert all(part.admits(value) for part, value in zip(spec, first, strict=True))
+    _, spec = ds.batch(2, drop_remainder=True).batch(3).with_provenance().element_spec
+    assert spec.position == ps.TensorSpec((None, 2), int64)
+
+
+def test_nothing_is_numbered_unless_asked_for(records):
+    stage = stage_of(ps.TFRecordDataset(list(records)).shuffle(2))
+    while (block := stage.next(10)) is not None:
+        assert block.origin.position is None
+    assert stage_of(ps.Dataset.range(3)).next(3).origin is None
+
+
+def test_an_error_names_no_file_where_there_is_none():
+    ds = ps.Dataset.range(3).map(spoiled_at(1)).with_provenance()
+    failed = next(item for item in positions(ds) if isinstance(item, Exception))
+    assert "file" not in failed.__notes__[0]
+
+
+# -- wrong arguments
+
+ARGUMENTS = {
+    "at_text": lambda ds: ds.at("3"),
+    "at_behind": lambda ds: ds[5],
+    "at_before": lambda ds: ds.at(-6),
+    "at_behind_one": lambda ds: ds.batch(9)[1],
+    "at_endless": lambda ds: ds.repeat()[-1],
+    "at_filter": lambda ds: ds.filter(lambda x: x > 1).batch(2)[0],
+    "at_generator": lambda ds: ps.Dataset.from_generator(range, args=(3,))[0],
+    "at_shuffle": lambda ds: ds.shuffle(3)[0],
+    "at_epoch": lambda ds: ds.at(0, epoch=-1),
+    "at_function": lambda ds: ps.experimental.at([1, 2], 0),
+    "slice_backwards": lambda ds: ds[::-1],
+    "slice_float": lambda ds: ds[1.5:],
+    "batch_at_negative": lambda ds: ds.batch_at(-1),
+    "batch_at_behind": lambda ds: ds.filter(lambda x: x > 1).batch_at(4),
+    "shuffle_all_filter": lambda ds: ds.filter(lambda x: x > 1).map(abs).shuffle(ps.ALL),
+    "shuffle_all_endless": lambda ds: ds.repeat().shuffle(ps.ALL),
+    "shuffle_all_seed": lambda ds: ds.shuffle(ps.ALL, seed="a"),
+    "shuffle_all_text": lambda ds: ds.shuffle("ALL"),
+    "index_shuffle_behind": lambda ds: ps.experimental.index_shuffle([1, 7], 1, 5),
+    "index_shuffle_negative": lambda ds: ps.experimental.index_shuffle(-1, 1, 5),
+    "index_shuffle_float": lambda ds: ps.experimental.index_shuffle(0.5, 1, 5),
+    "index_shuffle_seed": lambda ds: ps.experimental.index_shuffle(0, (1, 2, 3, 4), 5),
+    "index_shuffle_most": lambda ds: ps.experimental.index_shuffle(0, 1, 2**63),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_wrong_arguments_are_refused_where_they_are_given(name):
+    with pytest.raises((errors.PenstockError, TypeError)) as caught:
+        ARGUMENTS[name](ps.Dataset.range(5))
+    error = caught.value
+    text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+    assert_golden(f"argument_indexing_{name}", text)
