@@ -7,9 +7,10 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import column_of
 from penstock.physical.stage import Cursor, Stage
-from penstock.physical.stages.batch import Batch
+from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.combine import Sequence
 from penstock.physical.stages.cut import Shard, Skip, Take
+from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.shuffle import Shuffle
 
 
@@ -59,7 +60,7 @@ def test_results_do_not_depend_on_how_the_input_is_cut(sizes, want):
     assert flat(blocks(Take(Numbers(sizes), 7, "take", None), want)) == list(range(7))
     assert flat(blocks(Skip(Numbers(sizes), 4, "skip", None), want)) == list(range(4, 10))
     assert flat(blocks(Shard(Numbers(sizes), 3, 1, "shard", None), want)) == [1, 4, 7]
-    batches = blocks(Batch(Numbers(sizes), 4, "batch", None, drop_remainder=False), want)
+    batches = blocks(Grouped(Numbers(sizes), 4, stack_block, "batch", None, drop_remainder=False), want)
     assert [b.tolist() for block in batches for b in block] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     orders = {tuple(flat(blocks(Shuffle(Numbers(s), 4, 99, "shuffle", None), want))) for s in ([10], sizes)}
     assert len(orders) == 1

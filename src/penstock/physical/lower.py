@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.stage import Stage
@@ -18,7 +19,8 @@ class Lowering:
 
     `epoch` tells passes over the same plan apart: it is folded into the key of every random step that changes from
     pass to pass. `depth` counts segments between here and the consumer. `optimise` rewrites the plan of an inner data
-    set; `dataset` makes one of a plan, for stages whose elements are data sets.
+    set; `dataset` makes one of a plan, for stages whose elements are data sets. With `provenance` sources number their
+    elements.
     """
 
     options: Options
@@ -27,9 +29,16 @@ class Lowering:
     depth: int = 0
     optimise: Callable[[Node, Options], Node] = lambda node, options: node
     dataset: Callable[[Node], Any] = lambda node: node
+    provenance: bool = False
 
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)
+
+    def turn(self, count: int, index: int) -> Lowering:
+        """For turn number `index` of `count` repetitions (negative: for ever): each is an epoch of its own."""
+        if count > 0:
+            return replace(self, epoch=self.epoch * count + index)
+        return replace(self, epoch=fold(self.epoch, index) if self.epoch else index)
 
     def ordered(self, deterministic: bool | None) -> bool:  # noqa: FBT001 - a node's own setting
         return self.options.deterministic if deterministic is None else deterministic

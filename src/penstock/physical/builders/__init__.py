@@ -1,5 +1,5 @@
 """How each node type runs, one module per group of steps; importing this package registers them all."""
 
-from penstock.physical.builders import batching, core, grouping, indexing, mixing, packing, stateful
+from penstock.physical.builders import batching, core, grouping, indexing, mixing, packing, rewritten, stateful, storing
 
-__all__ = ["batching", "core", "grouping", "indexing", "mixing", "packing", "stateful"]
+__all__ = ["batching", "core", "grouping", "indexing", "mixing", "packing", "rewritten", "stateful", "storing"]

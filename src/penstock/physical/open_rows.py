@@ -1,0 +1,142 @@
+"""OpenRows: rows that are filling up with sequences."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from penstock.block.arena import ARENA
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
+from penstock.physical.pieces import Pieces
+from penstock.plan.packing import Layout
+
+
+class _Rows:
+    """Rows of one feature: values, numbers of the segments from 1, positions in them; beginning as padding."""
+
+    def __init__(self, count: int, length: int, dtype: np.dtype, padding: object) -> None:
+        self.padding = padding
+        self.values = ARENA.empty((count, length), dtype)
+        self.ids = ARENA.empty((count, length), np.int32)
+        self.positions = ARENA.empty((count, length), np.int32)
+        self.clear(slice(None))
+
+    def clear(self, rows: np.ndarray | slice) -> None:
+        self.values[rows] = self.padding
+        self.ids[rows] = 0
+        self.positions[rows] = 0
+
+    def copy(self, rows: np.ndarray, source: _Rows, source_rows: np.ndarray) -> None:
+        self.values[rows] = source.values[source_rows]
+        self.ids[rows] = source.ids[source_rows]
+        self.positions[rows] = source.positions[source_rows]
+
+    def grown(self, count: int) -> _Rows:
+        larger = _Rows(count, self.values.shape[1], self.values.dtype, self.padding)
+        every = np.arange(len(self.values))
+        larger.copy(every, self, every)
+        return larger
+
+
+class OpenRows:
+    """The contents of open rows, and the table that says how full each is (see `kernels.packing`)."""
+
+    def __init__(self, layout: Layout, dtypes: list[np.dtype], most_sequences: int, most_open: int, best: bool) -> None:  # noqa: FBT001
+        self.layout = layout
+        self.lengths = np.array(layout.lengths, np.int64)
+        self.opened = 0
+        self.table = np.empty((0, len(layout.lengths) + 2), np.int64)
+        self.firsts = np.empty(0, np.int64)  # position in the stream of the first element of each open row
+        self._dtypes = dtypes
+        self._rules = most_sequences, most_open, best
+        self._slots = np.empty(0, np.int64)  # where the content of each open row is
+        self._free: list[int] = []
+        self._content = self._new(0)
+
+    def _new(self, count: int) -> list[_Rows]:
+        layout = self.layout
+        return [_Rows(count, *kind) for kind in zip(layout.lengths, self._dtypes, layout.values, strict=True)]
+
+    def add(self, pieces: Pieces, first: int, kernels: ModuleType) -> tuple[Block | None, np.ndarray]:
+        """Place the pieces of a Block, whose elements are number `first` and on.
+
+        Gives the rows that left, and for each the element at which it did.
+        """
+        known = len(self.table)
+        found = kernels.assign(pieces.sizes, self.table, self.opened, self.lengths, *self._rules)
+        rows, starts, segments, left, left_at, kept, self.table = found
+        total = len(left) + len(kept)
+        self.opened += total - known
+        firsts = np.empty(total, np.int64)
+        firsts[rows[::-1]] = pieces.elements[::-1] + first  # of several the last one written stays, which is the first
+        firsts[:known] = self.firsts
+        self.firsts = firsts[kept]
+
+        out = self._new(len(left))
+        place = np.full(total, -1, np.int64)  # in `out`
+        place[left] = np.arange(len(left))
+        leaving = np.flatnonzero(place[:known] >= 0)
+        for rows_out, content in zip(out, self._content, strict=True):
+            rows_out.copy(place[leaving], content, self._slots[leaving])
+        self._free += self._slots[leaving].tolist()
+        slots = np.concatenate([self._slots, np.full(total - known, -1, np.int64)])
+        new = kept[kept >= known]
+        slots[new] = self._taken(len(new))
+        self._slots = slots[kept]
+
+        goes = place[rows] >= 0
+        for target, chosen, targets in ((out, goes, place), (self._content, ~goes, slots)):
+            if chosen.any():
+                self._scatter(pieces, chosen, (targets[rows], starts, segments), target, kernels)
+        return self._block(out, len(left)), pieces.elements[left_at]
+
+    def _taken(self, count: int) -> np.ndarray:
+        """Slots for new rows, which begin as padding."""
+        missing = count - len(self._free)
+        if missing > 0:
+            have = len(self._content[0].values)
+            most = max(2 * have, have + missing)
+            self._content = [content.grown(most) for content in self._content]
+            self._free += range(most - 1, have - 1, -1)
+        slots = np.array([self._free.pop() for _ in range(count)], np.int64)
+        for content in self._content:
+            content.clear(slots)
+        return slots
+
+    def _scatter(
+        self,
+        pieces: Pieces,
+        chosen: np.ndarray,
+        places: tuple[np.ndarray, np.ndarray, np.ndarray],
+        target: list[_Rows],
+        kernels: ModuleType,
+    ) -> None:
+        rows, starts, segments = (part[chosen] for part in places)
+        offsets, sizes = pieces.offsets[chosen], pieces.sizes[chosen]
+        for f, (flat, content) in enumerate(zip(pieces.flat, target, strict=True)):
+            runs = [np.ascontiguousarray(part[:, f]) for part in (offsets, sizes, starts)]
+            arrays = content.values, content.ids, content.positions
+            kernels.scatter(flat, runs[0], runs[1], rows, runs[2], segments, *arrays)
+
+    def remaining(self, start: int, stop: int) -> Block | None:
+        """Copies of open rows, counted in the order in which they were opened."""
+        slots = self._slots[start:stop]
+        out = self._new(len(slots))
+        for rows_out, content in zip(out, self._content, strict=True):
+            rows_out.copy(np.arange(len(slots)), content, slots)
+        return self._block(out, len(slots))
+
+    def _block(self, rows: list[_Rows], count: int) -> Block | None:
+        if not count:
+            return None
+        arrays = [array for part in rows for array in (part.values, part.ids, part.positions)]
+        return Block(self.layout.structure, [DenseColumn(arrays[i]) for i in self.layout.order], count)
+
+    def set_table(self, table: list[list[int]], opened: int) -> None:
+        """Open rows as they were, without their content: what has left since, or is to be given again."""
+        self.table = np.array(table, np.int64).reshape(len(table), self.table.shape[1])
+        self.firsts = np.zeros(len(table), np.int64)
+        self._slots = self._taken(len(table))
+        self.opened = opened
