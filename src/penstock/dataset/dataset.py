@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.block.spec import spec_of
 from penstock.block.structure import map_leaves
@@ -12,7 +12,9 @@ from penstock.dataset.grouping import Grouping
 from penstock.dataset.indexing import Indexing
 from penstock.dataset.mixing import Mixing
 from penstock.dataset.packing import Packing
+from penstock.dataset.sequences import Sequences
 from penstock.dataset.stateful import Stateful
+from penstock.dataset.storing import Storing
 from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
 from penstock.options import Options
@@ -22,8 +24,11 @@ from penstock.profiler.explanation import explanation
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
 
+if TYPE_CHECKING:
+    from penstock.profiler.lint.report import Report
 
-class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing, Packing):
+
+class Dataset(Create, Sequences, Transform, Batching, Grouping, Mixing, Stateful, Indexing, Packing, Storing):
     """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
 
     Nothing runs before it is iterated. A data set can be iterated any number of times; each pass is an epoch of its
@@ -68,7 +73,8 @@ class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing,
         """One pass, as `iter(ds)` starts it, with a say in how.
 
         `epoch` names the pass that shuffles see; by default it counts the passes of this object from 0. `executor` is
-        "thread", or "inline" to run everything in the calling thread, for debugging. `instrument` is told what the
+        "thread", "process" for functions that hold the interpreter's lock (parallel maps and filters run in worker
+        processes), or "inline" to run everything in the calling thread, for debugging. `instrument` is told what the
         workers do.
 
         >>> import penstock as ps
@@ -155,7 +161,7 @@ class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing,
         return self._options
 
     def explain(self) -> str:
-        """The plan, what was rewritten and why it is equal, and how each stage runs.
+        """The plan, what was rewritten and why it is equal, how each stage runs, and advice where there is any.
 
         >>> import penstock as ps
         >>> print(ps.Dataset.range(8).map(lambda x: x + 1).skip(0).explain())  # doctest: +ELLIPSIS
@@ -164,12 +170,35 @@ class Dataset(Create, Transform, Batching, Grouping, Mixing, Stateful, Indexing,
         """
         return explanation(self._plan, self._options)
 
+    def lint(self) -> Report:
+        """What would make this data set better: a tuple of `Advice`, each with the line in question and mended calls.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(1000).repeat(3).shuffle(1000).batch(10)
+        >>> advice, = ds.lint()
+        >>> advice.code, advice.concern, advice.mended
+        ('shuffle-epochs', 'data', '.shuffle(1000).repeat(3)')
+        >>> ps.Dataset.range(1000).shuffle(1000).repeat(3).batch(10).lint()
+        nothing to advise
+
+        It follows from the plan: no element is made. What rewrites mend by themselves is not advised. The steps inside
+        data sets that interleave and flat_map open are not seen.
+        """
+        from penstock.profiler.lint.driver import lint
+
+        return lint(self._plan, self._options)
+
     def __repr__(self) -> str:
         spec = self._plan.spec
         known = "decided by its functions" if spec is None else repr(spec)
-        return f"<Dataset {self._plan.label}: {known}, {cardinality_text(self.cardinality())} elements>"
+        name = self._options.dataset_name
+        label = self._plan.label if name is None else f"{name}: {self._plan.label}"
+        return f"<Dataset {label}: {known}, {cardinality_text(self.cardinality())} elements>"
+
+
+_NO_OPTIONS = Options()
 
 
 def _inner(plan: Node) -> Dataset:
     """A data set that is an element of another."""
-    return Dataset._of(plan, Options())
+    return Dataset._of(plan, _NO_OPTIONS)

@@ -9,12 +9,14 @@ from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, 
 from penstock.options import Options
 from penstock.plan import ops
 from penstock.plan.combine import Concatenate
-from penstock.plan.node import AUTOTUNE, Node, UnaryNode
+from penstock.plan.indexing import All
+from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, Node, UnaryNode
 from penstock.plan.storing import Cache
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
+_UNBOUNDED = (1 << 32) - 1  # elements of a shuffle's buffer: as many as its draws can tell apart
 DEFAULT_CYCLE_LENGTH = 16  # fixed: an order that followed the number of cores would differ between machines
 
 
@@ -149,8 +151,12 @@ class Transform:
         """
         return self._then(ops.Unbatch)
 
+    if TYPE_CHECKING:  # of a class beside this one
+
+        def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset: ...
+
     def shuffle(
-        self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+        self, buffer_size: int | All, seed: int | None = None, reshuffle_each_iteration: bool | None = None
     ) -> Dataset:
         """Elements in random order: each is a uniform pick from a buffer of `buffer_size`, refilled by the next.
 
@@ -162,9 +168,23 @@ class Transform:
         >>> [int(x) for x in ds] == [int(x) for x in ds]
         True
 
-        A checkpoint holds no elements of the buffer: they are read again. Raises InvalidArgumentError below 1.
+        A checkpoint holds no elements of the buffer: they are read again. UNKNOWN_CARDINALITY is a buffer for all
+        elements, however many come. Raises InvalidArgumentError below 1.
+
+        `shuffle(ps.ALL)` draws from all orders of all elements, without a buffer and without a wait: it shuffles their
+        numbers, and maps run behind it. It works for what can be read by number, as `at` says, else it raises
+        UnimplementedError. A cache below it is filled first. Up to 65536 elements every order is equally likely; above
+        that the order is a network of keyed draws, `penstock.permutation`.
+
+        >>> ds = ps.Dataset.range(10**9).map(lambda x: x * 2).shuffle(ps.ALL, seed=1)
+        >>> [int(x) for x in ds.take(2)] == [int(ds.at(0)), int(ds.at(1))]
+        True
         """
         again = True if reshuffle_each_iteration is None else bool(reshuffle_each_iteration)
+        if isinstance(buffer_size, All):
+            return self._shuffled_globally(seed, again=again)
+        if buffer_size == UNKNOWN_CARDINALITY:
+            buffer_size = _UNBOUNDED
         return self._then(ops.Shuffle, buffer_size=buffer_size, seed=seed, reshuffle_each_iteration=again)
 
     def repeat(self, count: int | None = None) -> Dataset:

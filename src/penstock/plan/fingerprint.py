@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.column import Column
 from penstock.plan.node import Node, parameters
 
 
@@ -93,7 +94,7 @@ def _add_value(digest: _Digest, value: Any) -> None:
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
     elif isinstance(value, (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)):
         digest.update(f"{type(value).__name__}:{value!r}".encode())
-    elif hasattr(value, "spec") and callable(getattr(value, "__len__", None)):  # a column
+    elif isinstance(value, Column):
         digest.update(f"{type(value).__name__}{value.spec()}{len(value)}".encode())
     else:
         digest.update(_name_of(value).encode())

@@ -1,0 +1,538 @@
+"""save, load, snapshot: what comes back, in which order, from whole and from damaged files."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.golden.golden import assert_golden
+from tests.positions import assert_continues_everywhere, given, positions, stage_of, texts
+
+import penstock as ps
+from penstock import errors
+from penstock.dataset import saved
+from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
+
+RANGE = ps.Dataset.range
+load = ps.Dataset.load
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def said(error):
+    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+
+
+def values(dataset):
+    return texts(list(dataset))
+
+
+def failing(x):
+    return int(x) // int(x != 3)
+
+
+def names(folder):
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*"))
+
+
+def chunks(folder):
+    return sorted(Path(folder).rglob("*.arrow"))
+
+
+# -- arguments
+
+ARGUMENTS = {
+    "save_compression": lambda path: RANGE(3).save(path, "LZMA"),
+    "save_shard_func": lambda path: RANGE(3).save(path, shard_func=3),
+    "save_shard_func_float": lambda path: RANGE(3).save(path, shard_func=lambda x: float(x)),
+    "save_checkpoint_args": lambda path: RANGE(3).save(path, checkpoint_args={"checkpoint_interval": 2}),
+    "save_infinite": lambda path: RANGE(3).repeat().save(path),
+    "save_url": lambda path: RANGE(3).save("s3://bucket/saved"),
+    "save_number": lambda path: RANGE(3).save(3),
+    "save_datasets": lambda path: RANGE(3).window(2).save(path),
+    "load_missing": lambda path: load(path / "nothing"),
+    "load_reader_func": lambda path: load(path, reader_func=3),
+    "load_reader_func_result": lambda path: load(path, reader_func=lambda shards: 3),
+    "load_compression": lambda path: load(path, compression="GZIP"),
+    "load_spec_dtype": lambda path: load(path, ps.TensorSpec((), np.int32)),
+    "load_spec_shape": lambda path: load(path, ps.TensorSpec((2,), np.int64)),
+    "load_spec_nest": lambda path: load(path, (ps.TensorSpec((), np.int64), ps.TensorSpec((), np.int64))),
+    "load_spec_number": lambda path: load(path, 3),
+    "snapshot_compression": lambda path: RANGE(3).snapshot(path, 3),
+    "snapshot_infinite": lambda path: RANGE(3).repeat().snapshot(path),
+    "snapshot_url": lambda path: RANGE(3).snapshot("gs://bucket/snapshots"),
+    "snapshot_reader_func": lambda path: RANGE(3).snapshot(path, reader_func=3),
+    "snapshot_shard_func": lambda path: RANGE(3).snapshot(path, shard_func="x"),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_wrong_arguments_are_refused_where_they_are_given(name, tmp_path):
+    RANGE(3).save(tmp_path / "set")
+    before = names(tmp_path)
+    with pytest.raises(errors.PenstockError) as caught:
+        ARGUMENTS[name](tmp_path / "set")
+    assert_golden(f"argument_storing_{name}", said(caught.value))
+    assert names(tmp_path) == before
+
+
+def test_a_file_is_no_folder_to_save_into(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="is a file"):
+        RANGE(3).save(tmp_path / "file")
+
+
+# -- what comes back
+
+ELEMENTS = {
+    "numbers": RANGE(5),
+    "none": RANGE(0),
+    "one": RANGE(1),
+    "bytes": ps.Dataset.from_tensor_slices(np.array([b"", b"ab", b"c"], object)),
+    "nests": RANGE(5).map(lambda x: {"a": (x, np.full((2, 3), x, np.float16)), "b": Pair(x > 2, b"x" * int(x))}),
+    "differing shapes": RANGE(9).map(lambda x: np.arange(int(x) % 4)),
+    "a last batch that is smaller": RANGE(10).map(lambda x: (x, x * 2)).batch(4),
+    "sparse and ragged": RANGE(3).map(
+        lambda x: (ps.SparseTensor([[0]], [x], [2]), ps.RaggedTensor(np.arange(3), [0, int(x), 3]))
+    ),
+    "empty tuples": RANGE(3).map(lambda x: ()),
+    "complex numbers and times": RANGE(3).map(lambda x: (np.complex64(1j), np.datetime64("2020-01-01", "D"))),
+}
+
+
+@pytest.mark.parametrize("compression", [None, "AUTO", "ZSTD"])
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_elements_of_all_kinds_come_back(name, compression, tmp_path):
+    ds = ELEMENTS[name]
+    ds.save(tmp_path, compression)
+    found = load(tmp_path)
+    assert len(found) == len(list(ds))
+    assert_same_elements(list(found), list(ds))
+    if len(found):
+        assert found.element_spec == ds.element_spec or name == "differing shapes"
+        assert_same_elements([found.at(i) for i in range(len(found))], list(ds))
+        assert_continues_everywhere(found)
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_a_snapshot_gives_the_same_in_every_pass(name, tmp_path):
+    ds = ELEMENTS[name].snapshot(tmp_path)
+    for _ in range(3):
+        assert_same_elements(list(ds), list(ELEMENTS[name]))
+    assert len({path.parent for path in chunks(tmp_path)}) <= 1
+    assert_resumes_exactly(ds)
+
+
+def test_the_spec_of_a_saved_data_set_without_elements(tmp_path):
+    RANGE(0).batch(2).save(tmp_path)
+    assert load(tmp_path).element_spec == ps.TensorSpec((None,), np.int64)
+    RANGE(0).map(lambda x: object()).save(tmp_path)
+    assert list(load(tmp_path)) == []
+    assert load(tmp_path, ps.TensorSpec((), np.int8)).element_spec == ps.TensorSpec((), np.int8)
+
+
+def test_a_wider_spec_and_dict_keys_in_another_order_are_taken(tmp_path):
+    ds = RANGE(3).map(lambda x: {"b": np.full(2, x), "a": x})
+    ds.save(tmp_path)
+    spec = {"a": ps.TensorSpec((), np.int64), "b": ps.TensorSpec((None,), np.int64)}
+    found = load(tmp_path, spec)
+    assert found.element_spec["b"].shape == (None,)
+    assert_same_elements(list(found), list(ds))
+
+
+def test_dict_keys_may_come_in_any_order(tmp_path):
+    ds = RANGE(20).map(lambda x: {"a": x, "b": x * 0.5} if x % 2 else {"b": x * 0.5, "a": x})
+    ds.save(tmp_path, shard_func=lambda row: row["a"] % 3)
+    assert_same_elements(list(load(tmp_path)), list(ds))
+
+
+def test_arrays_are_read_where_they_lie_and_cannot_be_written_to(tmp_path):
+    RANGE(4).map(lambda x: np.full(3, x)).save(tmp_path)
+    for element in load(tmp_path):
+        assert not element.flags.writeable
+        assert not element.flags.owndata
+    snapshot = RANGE(4).map(lambda x: np.full(3, x)).snapshot(tmp_path)
+    for _ in range(2):
+        assert not any(element.flags.writeable for element in snapshot)
+
+
+def test_arrow_opens_the_files(tmp_path):
+    RANGE(4).map(lambda x: {"a": x, "b": b"x"}).save(tmp_path)
+    (chunk,) = chunks(tmp_path)
+    assert pa.ipc.open_file(chunk).read_all().to_pydict() == {"a": [0, 1, 2, 3], "b": [b"x"] * 4}
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["elements"] == 4
+    assert (tmp_path / manifest["chunks"][0]["file"]) == chunk
+
+
+def test_many_bytes_are_many_files_of_many_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.cache.writer._CHUNK", 20_000)
+    monkeypatch.setattr("penstock.io.saved.chunks._BATCH", 1_000)
+    ds = RANGE(500).map(lambda x: (x, np.full(16, x)), num_parallel_calls=2)
+    for compression in (None, "LZ4"):
+        ds.save(tmp_path, compression)
+        assert len(chunks(tmp_path)) > 1
+        assert_same_elements(list(load(tmp_path)), list(ds))
+        shuffled = load(tmp_path).shuffle(ps.ALL, seed=1)
+        assert sorted(int(x) for x, _ in shuffled) == list(range(500))
+        assert_same_elements([load(tmp_path).at(i) for i in (0, 499, 250, -1)], [ds.at(i) for i in (0, 499, 250, -1)])
+
+
+# -- shards: the orders are those of TensorFlow with as many cores as shards
+
+SHARDS = {
+    "in turn": (lambda x: x % 3, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    "one": (lambda x: 0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    "stretches": (lambda x: x // 4, [0, 4, 8, 1, 5, 9, 2, 6, 3, 7]),
+    "numbers that fall": (lambda x: 7 - x // 4, [8, 4, 0, 9, 5, 1, 6, 2, 7, 3]),
+    "below 0": (lambda x: -x - 1, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("name", SHARDS)
+def test_one_element_of_each_shard_comes_in_turn(name, tmp_path):
+    shard_func, wanted = SHARDS[name]
+    RANGE(10).save(tmp_path, shard_func=shard_func)
+    ds = load(tmp_path)
+    assert values(ds) == wanted
+    assert [int(ds.at(i)) for i in range(10)] == wanted
+    assert sorted(values(ds.shuffle(ps.ALL))) == list(range(10))
+    assert_resumes_exactly(ds.batch(3))
+
+
+def test_a_reader_func_gets_a_data_set_of_shards(tmp_path):
+    RANGE(10).save(tmp_path, shard_func=lambda x: x % 3)
+    one_by_one = load(tmp_path, reader_func=lambda shards: shards.flat_map(lambda shard: shard))
+    assert values(one_by_one) == [0, 3, 6, 9, 1, 4, 7, 2, 5, 8]
+    in_turn = load(tmp_path, reader_func=lambda shards: shards.interleave(lambda shard: shard))
+    assert values(in_turn) == list(range(10))
+    lengths = load(tmp_path, reader_func=lambda shards: shards.map(lambda shard: len(shard)))
+    assert values(lengths) == [4, 3, 3]
+    for ds in (one_by_one, in_turn, lengths):
+        assert_resumes_exactly(ds)
+
+
+def test_elements_wait_for_their_shard_in_bounded_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.cache.writer._WAITING", 50_000)
+    RANGE(2_000).save(tmp_path, shard_func=lambda x: x % 7)
+    assert len(chunks(tmp_path)) > 7
+    assert values(load(tmp_path)) == list(range(2_000))
+
+
+# -- whole or not at all
+
+
+def test_saving_again_replaces_what_was_there(tmp_path):
+    RANGE(3).save(tmp_path)
+    before = load(tmp_path)
+    RANGE(10, 12).save(tmp_path)
+    assert values(load(tmp_path)) == [10, 11]
+    assert len(chunks(tmp_path)) == 1
+    (error,) = {str(item) for item in positions(before)}
+    assert "is missing" in error
+
+
+def test_a_data_set_may_be_saved_over_what_it_was_loaded_from(tmp_path):
+    RANGE(5).save(tmp_path)
+    load(tmp_path).map(lambda x: x * 2).save(tmp_path)
+    assert values(load(tmp_path)) == [0, 2, 4, 6, 8]
+
+
+def test_a_url_is_loaded_from(tmp_path):
+    RANGE(5).save(tmp_path, shard_func=lambda x: x % 2)
+    ds = load(f"file://{tmp_path}")
+    assert values(ds) == [0, 1, 2, 3, 4]
+    assert int(ds.at(3)) == 3
+
+
+def test_a_snapshot_inside_of_another_data_set(tmp_path):
+    ds = RANGE(3).flat_map(lambda n: RANGE(int(n) + 1).map(lambda x: x + n).snapshot(tmp_path))
+    for _ in range(2):
+        assert values(ds) == [0, 1, 2, 2, 3, 4]
+    assert len(chunks(tmp_path)) == 3
+
+
+def test_elements_that_were_loaded_say_where_they_come_from(tmp_path):
+    RANGE(10, 13).save(tmp_path)
+    assert [int(where.position) for _, where in load(tmp_path).with_provenance()] == [0, 1, 2]
+    ds = RANGE(3).snapshot(tmp_path).with_provenance()
+    assert [[int(x) for x, _ in ds] for _ in range(2)] == [[0, 1, 2]] * 2
+
+
+def test_a_pass_that_fails_saves_nothing(tmp_path):
+    for shard_func in (None, failing):
+        ds = RANGE(5) if shard_func else RANGE(5).map(failing)
+        with pytest.raises(ZeroDivisionError):
+            ds.save(tmp_path / "new", shard_func=shard_func)
+        assert not chunks(tmp_path)
+        with pytest.raises(FileNotFoundError):
+            load(tmp_path / "new")
+    RANGE(3).save(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        RANGE(5).map(failing).save(tmp_path)
+    assert values(load(tmp_path)) == [0, 1, 2]
+
+
+def test_a_disk_that_takes_no_more_leaves_what_was_there(tmp_path, monkeypatch):
+    RANGE(3).save(tmp_path)
+    before = names(tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        RANGE(5).save(tmp_path)
+    assert names(tmp_path) == before
+    assert values(load(tmp_path)) == [0, 1, 2]
+
+
+def test_a_load_that_waits_sees_what_is_saved_meanwhile(tmp_path, monkeypatch):
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            RANGE(4).save(tmp_path)
+
+    monkeypatch.setattr(saved.time, "sleep", sleep)
+    assert values(load(tmp_path, wait=True)) == [0, 1, 2, 3]
+    assert pauses == [0.05, 0.1, 0.2]
+    assert values(load(tmp_path, wait=True)) == [0, 1, 2, 3]
+
+
+# -- damage
+
+
+def damage(path, at=-20):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+
+
+DAMAGES = {
+    "a byte": damage,
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "missing": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_the_elements_of_a_damaged_file_fail_and_no_others(name, tmp_path):
+    RANGE(6).save(tmp_path, shard_func=lambda x: x // 3)
+    DAMAGES[name](chunks(tmp_path)[1])
+    found = positions(load(tmp_path))
+    kind = "NotFoundError" if name == "missing" else "DataLossError"
+    assert texts(found) == [0, kind, 1, kind, 2, kind]
+    text = re.sub(r"data-\w+/", "data-RUN/", said(found[1])).replace(tmp_path.name, "SAVED")
+    assert_golden(f"element_storing_{name.replace(' ', '_')}", text)
+    assert values(load(tmp_path).ignore_errors()) == [0, 1, 2]
+    assert int(load(tmp_path).at(2)) == 1
+    with pytest.raises(errors.PenstockError):
+        load(tmp_path).at(1)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}'])
+def test_a_damaged_manifest_is_named(text, tmp_path):
+    RANGE(3).save(tmp_path)
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(errors.DataLossError, match="manifest") as caught:
+        load(tmp_path)
+    assert caught.value.context.file == f"{tmp_path}/manifest.json"
+
+
+def test_a_later_format_is_not_read(tmp_path):
+    RANGE(3).save(tmp_path)
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 2}))
+    with pytest.raises(errors.FailedPreconditionError, match="format 2"):
+        load(tmp_path)
+
+
+# -- snapshot
+
+
+class Calls:
+    """Of a function; no part of a plan's fingerprint, as what is in a list would be."""
+
+    def __init__(self):
+        self.count = 0
+
+
+def counted(count=10):
+    calls = Calls()
+
+    def square(x):
+        calls.count += 1
+        return x * x
+
+    return RANGE(count).map(square), calls
+
+
+def test_the_first_whole_pass_writes_and_the_others_read(tmp_path):
+    ds, calls = counted()
+    snapshot = ds.snapshot(tmp_path)
+    assert values(snapshot.take(3)) == [0, 1, 4]
+    assert not chunks(tmp_path)
+    for _ in range(3):
+        assert values(snapshot) == [x * x for x in range(10)]
+    assert calls.count == 13
+    assert values(snapshot.repeat(2).take(15)) == [x % 10 * (x % 10) for x in range(15)]
+    assert int(snapshot.at(4)) == 16
+    assert sorted(values(snapshot.shuffle(ps.ALL))) == [x * x for x in range(10)]
+    assert calls.count == 13
+
+
+def test_every_pass_over_a_snapshot_is_the_same(tmp_path):
+    ds = RANGE(10).shuffle(10).snapshot(tmp_path)
+    first = values(ds)
+    assert values(ds) == first
+    assert values(RANGE(10).shuffle(10).cache()) == first
+
+
+def test_another_process_reads_the_snapshot(tmp_path):
+    program = """
+import sys, penstock as ps
+def times(x): print("called"); return x * FACTOR
+FACTOR = int(sys.argv[2])
+print([int(x) for x in ps.Dataset.range(3).map(times).snapshot(sys.argv[1])])
+"""
+
+    def run(factor):
+        command = [sys.executable, "-c", program, str(tmp_path), str(factor)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")
+
+    assert run(2) == ["called"] * 3 + ["[0, 2, 4]", ""]
+    assert run(2) == ["[0, 2, 4]", ""]
+    assert run(3) == ["called"] * 3 + ["[0, 3, 6]", ""]
+
+
+def test_a_failure_leaves_no_snapshot(tmp_path):
+    ds = RANGE(5).map(failing).snapshot(tmp_path)
+    for _ in range(2):
+        assert texts(positions(ds)) == [0, 1, 2, "ZeroDivisionError", 4]
+    assert not chunks(tmp_path)
+    assert_continues_everywhere(ds)
+
+
+def test_a_shard_func_that_fails_takes_the_place_of_its_element(tmp_path):
+    ds = RANGE(5).snapshot(tmp_path, shard_func=failing)
+    assert texts(positions(ds)) == [0, 1, 2, "ZeroDivisionError", 4]
+    assert not chunks(tmp_path)
+    assert_continues_everywhere(ds)
+
+
+def test_elements_that_no_file_holds_are_an_error(tmp_path):
+    ds = RANGE(4).window(2).snapshot(tmp_path)
+    assert len(positions(ds)) == 2
+    with pytest.raises(errors.InvalidTypeError) as caught:
+        list(ds)
+    assert_golden("element_storing_snapshot_datasets", said(caught.value))
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_a_disk_that_takes_no_more_leaves_the_pass_as_it_is(chunk, tmp_path, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("penstock.cache.writer._CHUNK", chunk)
+    ds = RANGE(5).snapshot(tmp_path)
+    assert values(ds) == [0, 1, 2, 3, 4]
+    assert "no snapshot is written" in caplog.text
+    assert not chunks(tmp_path)
+    monkeypatch.undo()
+    assert values(ds) == [0, 1, 2, 3, 4]
+    assert len(chunks(tmp_path)) == 1
+
+
+def test_shards_and_their_order_are_seen_from_the_second_pass_on(tmp_path):
+    ds = RANGE(10).snapshot(
+        tmp_path, shard_func=lambda x: x % 3, reader_func=lambda shards: shards.flat_map(lambda shard: shard)
+    )
+    assert values(ds) == list(range(10))
+    assert values(ds) == [0, 3, 6, 9, 1, 4, 7, 2, 5, 8]
+    assert_resumes_exactly(ds)
+    shuffled = RANGE(10).snapshot(
+        tmp_path,
+        shard_func=lambda x: x % 3,
+        reader_func=lambda shards: shards.shuffle(3).flat_map(lambda shard: shard),
+    )
+    passes = {str(values(shuffled)) for _ in range(10)}
+    assert len(passes) > 1
+
+
+def test_a_state_goes_on_in_the_order_of_its_pass(tmp_path):
+    def data(path):
+        return RANGE(10).snapshot(path, shard_func=lambda x: x // 5)
+
+    ds = data(tmp_path)
+    writing = iter(ds)
+    first = [int(next(writing)) for _ in range(4)]
+    state = writing.state_dict()
+    assert values(ds) == list(range(10))  # it is written meanwhile
+    assert first + [int(x) for x in resumed(ds, state)] == list(range(10))
+    reading = iter(ds)
+    wanted = [0, 5, 1, 6, 2, 7, 3, 8, 4, 9]
+    assert [int(next(reading)) for _ in range(4)] == wanted[:4]
+    state = reading.state_dict()
+    assert [int(x) for x in resumed(ds, state)] == wanted[4:]
+    chunks(tmp_path)[0].parent.parent.joinpath("manifest.json").unlink()
+    with pytest.raises(errors.FailedPreconditionError, match="is not there"):
+        list(resumed(data(tmp_path), state))
+
+
+def test_a_state_goes_on_with_or_without_the_files_where_the_order_is_the_same(tmp_path):
+    ds, calls = counted()
+    snapshot = ds.snapshot(tmp_path)
+    writing = iter(snapshot)
+    for _ in range(4):
+        next(writing)
+    state = writing.state_dict()
+    writing.close()
+    assert values(resumed(snapshot, state)) == [x * x for x in range(4, 10)]
+    assert not chunks(tmp_path)  # it began in the middle
+    assert values(snapshot) == [x * x for x in range(10)]
+    before = calls.count
+    reading = resumed(snapshot, state)
+    assert int(next(reading)) == 16
+    assert calls.count == before
+    state = reading.state_dict()
+    for path in Path(tmp_path).rglob("manifest.json"):
+        path.unlink()
+    assert values(resumed(snapshot, state)) == [x * x for x in range(5, 10)]
+    assert len(chunks(tmp_path)) == 2  # passed over from the start, and so written once more
+
+
+def test_of_two_passes_at_a_time_one_is_kept(tmp_path):
+    ds = RANGE(4).snapshot(tmp_path)
+    one, other = iter(ds), iter(ds)
+    next(one), next(other)
+    assert values(one) == values(other) == [1, 2, 3]
+    assert len(chunks(tmp_path)) == 1
+    assert values(ds) == [0, 1, 2, 3]
+
+
+def test_a_pass_that_is_left_removes_what_it_wrote(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.cache.writer._CHUNK", 1)
+    stage = stage_of(RANGE(10).snapshot(tmp_path))
+    elements = given(stage, 2)
+    next(elements)
+    assert chunks(tmp_path)
+    stage.close()
+    stage.close()
+    assert not chunks(tmp_path)
+
+
+def test_the_seed_counts_and_each_seed_has_its_snapshot(tmp_path):
+    ds = RANGE(20).shuffle(20).snapshot(tmp_path)
+    passes = [values(ds.with_options(ps.Options(seed=seed))) for seed in (1, 2, 1, 2)]
+    assert passes[0] == passes[2] != passes[1] == passes[3]
