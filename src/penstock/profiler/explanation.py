@@ -1,4 +1,4 @@
-"""The text of `Dataset.explain`: the plan, the rewrites, the stages."""
+"""The text of `Dataset.explain`: the plan, the rewrites, the stages, advice."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from penstock.block.structure import flatten
 from penstock.options import Options
 from penstock.physical.vectorise import optimised
 from penstock.plan.explain import cardinality_text, tree
+from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Batch, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch
 from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import PHASES
-from penstock.runtime.machine import granted_cpus
+from penstock.runtime.machine import at_most, autotuned_workers, granted_cpus
 from penstock.trace.traced import traced, traced_spec
 
 
 def explanation(plan: Node, options: Options) -> str:
-    """Three paragraphs: the plan as written, each rewrite with its sentence, and how every step runs."""
+    """Paragraphs: the plan as written, each rewrite with its sentence, how every step runs, advice if there is any."""
+    from penstock.profiler.lint.driver import lint
+
     rewritten, record = rewrite(plan, options)
     count = cardinality_text(plan.cardinality)
-    parts = [f"plan ({count} element{'' if count == '1' else 's'})", _indented(tree(plan))]
+    called = "plan" if options.dataset_name is None else f"plan of {options.dataset_name}"
+    parts = [f"{called} ({count} element{'' if count == '1' else 's'})", _indented(tree(plan))]
     if record:
         sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
         rows = []
@@ -29,6 +33,9 @@ def explanation(plan: Node, options: Options) -> str:
             rows.append(f"{name}: {places}\n  {sentences[name]}")
         parts += ["rewritten", _indented("\n".join(rows))]
     parts += ["runs as", _indented("\n".join(_stages(rewritten, options)))]
+    advice = lint(plan, options)
+    if advice:
+        parts += ["advice", _indented(str(advice))]
     return "\n".join(parts)
 
 
@@ -39,7 +46,7 @@ def _indented(text: str) -> str:
 def _stages(plan: Node, options: Options) -> list[str]:
     rows = []
     for node in plan.walk():
-        rows.append(f"{node.label}: {_how(node)}")
+        rows.append(f"{node.label}: {_how(node, options)}")
         steps = node.steps if isinstance(node, (FusedMap, MapAndBatch)) else (node,)
         spec = node.inputs[0].spec if node.inputs else None
         for step in steps:
@@ -56,9 +63,9 @@ def _behind(step: Map | Filter, spec: Any) -> Any:
     return traced_spec(step.function, spec)
 
 
-def _how(node: Node) -> str:
+def _how(node: Node, options: Options) -> str:
     parallel = None
-    if isinstance(node, (Map, FusedMap, Interleave, Batch)):
+    if isinstance(node, (Map, FusedMap, Interleave, Batch, GlobalShuffle)):
         parallel = node.num_parallel_calls
     elif isinstance(node, MapAndBatch):
         parallel = node.steps[0].num_parallel_calls
@@ -66,7 +73,10 @@ def _how(node: Node) -> str:
         return "ahead of the consumer, on a worker" if node.buffer_size else "in the puller's thread"
     if parallel is None:
         return "in the puller's thread"
-    workers = f"{granted_cpus()} (AUTOTUNE)" if parallel == AUTOTUNE else str(parallel)
+    if parallel == AUTOTUNE:
+        workers = f"{autotuned_workers(options, granted_cpus())} (AUTOTUNE)"
+    else:
+        workers = str(at_most(options, parallel))
     if isinstance(node, Interleave):
         return f"inputs read ahead, parallel calls {workers}"
     return f"on workers, up to {workers} at once"

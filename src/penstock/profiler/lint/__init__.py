@@ -1,0 +1,1 @@
+"""What would make a pipeline better, found by looking at its plan."""

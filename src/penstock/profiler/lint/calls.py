@@ -1,0 +1,81 @@
+"""Steps as the calls that make them, for advice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.node import AUTOTUNE, Node, function_name
+from penstock.plan.ops import (
+    Batch,
+    Enumerate,
+    Filter,
+    FlatMap,
+    Interleave,
+    Map,
+    Prefetch,
+    Repeat,
+    Shard,
+    Shuffle,
+    Skip,
+    Take,
+)
+
+
+def calls(nodes: Iterable[Node]) -> str:
+    """`.shuffle(1000).map(decode, num_parallel_calls=ps.AUTOTUNE)`: the first step is nearest to the source."""
+    return "".join(call(node) for node in nodes)
+
+
+def call(node: Node) -> str:
+    """One step as a call."""
+    match node:
+        case Map() | FlatMap():
+            return f".{node.name}({_function(node.function)}{_options(node)})"
+        case Filter():
+            return f".filter({_function(node.predicate)})"
+        case Batch():
+            drop = ", drop_remainder=True" if node.drop_remainder else ""
+            return f".batch({node.batch_size}{drop}{_options(node)})"
+        case Shuffle() | GlobalShuffle():
+            buffer = _number(node.buffer_size) if isinstance(node, Shuffle) else "ps.ALL"
+            seed = "" if node.seed is None else f", seed={node.seed}"
+            again = "" if node.reshuffle_each_iteration else ", reshuffle_each_iteration=False"
+            return f".shuffle({buffer}{seed}{again})"
+        case Interleave():
+            block = "" if node.block_length == 1 else f", block_length={node.block_length}"
+            return f".interleave({_function(node.function)}, cycle_length={node.cycle_length}{block}{_options(node)})"
+        case Repeat():
+            return f".repeat({'' if node.count < 0 else node.count})"
+        case Take() | Skip():
+            return f".{node.name}({node.count})"
+        case Shard():
+            return f".shard({node.num_shards}, {node.index})"
+        case Enumerate():
+            return f".enumerate({node.start or ''})"
+        case Prefetch():
+            return f".prefetch({_number(node.buffer_size)})"
+    label = node.label
+    return f".{label}" if label.endswith(")") else f".{label}()"
+
+
+def _options(node: Any) -> str:
+    found = ""
+    if getattr(node, "num_parallel_calls", None) is not None:
+        found = f", num_parallel_calls={_number(node.num_parallel_calls)}"
+    if getattr(node, "deterministic", None) is False:
+        found += ", deterministic=False"
+    return found
+
+
+def _number(value: int) -> str:
+    return "ps.AUTOTUNE" if value == AUTOTUNE else str(value)
+
+
+def _function(function: Callable[..., Any]) -> str:
+    """The function's name; what has none that can be written is left out."""
+    name = function_name(function)
+    if getattr(function, "__module__", "").startswith("penstock."):
+        return f"ps.{name}"
+    return name if name.isidentifier() else "..."

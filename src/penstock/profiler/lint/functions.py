@@ -1,0 +1,227 @@
+"""What a user's function uses, read from its bytecode: random draws, files, pictures, numpy. Nothing is called."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+_UNKNOWN = object()
+_SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NOT_TAKEN")
+_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+_CALL = ("CALL", "CALL_FUNCTION", "CALL_METHOD")
+_LOOP = ("FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+_MOST_FUNCTIONS = 100  # helpers that are looked into
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A name or chain of attributes as it is spelled, and what it stands for.
+
+    `value` is None for a name that is not defined yet, and for an attribute, spelled with a dot in front, of something
+    that only a call would show. `bare` says that it is called without arguments.
+    """
+
+    spelled: str
+    value: Any
+    bare: bool = False
+
+
+def uses(function: Callable[..., Any]) -> list[Use]:
+    """What a function looks up outside; in place of a helper of its own package stands what that looks up."""
+    return _Reading(function).found
+
+
+def keeps_state(function: Callable[..., Any]) -> bool:
+    """Whether it assigns to globals, to names of an enclosing function, or to attributes."""
+    return _Reading(function).keeps_state
+
+
+def loops(function: Callable[..., Any]) -> bool:
+    """Whether it, or a helper of its own package, holds a loop or comprehension."""
+    return _Reading(function).loops
+
+
+class _Reading:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.found: list[Use] = []
+        self.keeps_state = False
+        self.loops = False
+        self._seen: set[int] = set()
+        self._package = _package(_plain(function)[0])
+        self._function(function)
+
+    def _function(self, function: Any) -> None:
+        given: dict[str, Any] = {}
+        while isinstance(function, functools.partial):
+            given = {**function.keywords, **given}
+            self.found.extend(Use("an argument", value) for value in function.args)
+            function = function.func
+        plain, instance = _plain(function)
+        if not isinstance(plain, FunctionType) or _package(plain) == "penstock":
+            self.found.append(Use(str(attribute(plain, "__name__") or type(plain).__name__), function))
+            return
+        if id(plain) in self._seen or len(self._seen) >= _MOST_FUNCTIONS:
+            return
+        self._seen.add(id(plain))
+        local = {**_defaults(plain), **given}
+        if instance is not None and plain.__code__.co_argcount:
+            local[plain.__code__.co_varnames[0]] = instance
+        cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False))
+        self._code(plain.__code__, _Scope(plain.__globals__, cells, local))
+
+    def _code(self, code: CodeType, scope: _Scope) -> None:
+        chain: Any = _UNKNOWN  # what the next attribute is looked up in
+        spelled = ""
+        for step in _steps(code):
+            name = step.opname
+            if name in _SILENT:
+                continue
+            inner = _attribute(chain, step.argval) if name in _ATTRIBUTE and chain is not _UNKNOWN else _UNKNOWN
+            if inner is not _UNKNOWN:
+                chain, spelled = inner, f"{spelled}.{step.argval}"
+                continue
+            if chain is not _UNKNOWN:
+                self._ended(spelled, chain, bare=name in _CALL and step.arg == 0)
+            if name in _ATTRIBUTE:
+                self.found.append(Use(f".{step.argval}", None))
+            chain, spelled = scope.value(step), str(step.argval)
+            if name == "LOAD_GLOBAL" and chain is _UNKNOWN:
+                self.found.append(Use(spelled, None))
+            if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and step.argval in scope.cells):
+                self.keeps_state = True
+            elif name in _LOOP:
+                self.loops = True
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self._code(constant, scope.inner())
+
+    def _ended(self, spelled: str, value: Any, *, bare: bool) -> None:
+        """A name with its attributes stands for this value; helpers of the user's are looked into."""
+        if isinstance(value, (FunctionType, MethodType)) and _package(value) in (self._package, "__main__"):
+            self._function(value)
+        else:
+            self.found.append(Use(spelled, value, bare))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An instruction; what newer interpreters do in one (`STORE_FAST_LOAD_FAST`) is two."""
+
+    opname: str
+    argval: Any
+    arg: int | None = None
+
+
+def _steps(code: CodeType) -> Iterator[_Step]:
+    for found in dis.get_instructions(code):
+        if isinstance(found.argval, tuple) and "_FAST_" in found.opname:
+            first, second = (word + "_FAST" for word in re.findall("LOAD|STORE", found.opname))
+            yield _Step(first, found.argval[0])
+            yield _Step(second, found.argval[1])
+        else:
+            yield _Step(found.opname, found.argval, found.arg)
+
+
+class _Scope:
+    """The names that a piece of code may look up: globals, those of enclosing functions, imports of its own."""
+
+    def __init__(self, names: dict[str, Any], cells: dict[str, Any], local: dict[str, Any]) -> None:
+        self.names = names
+        self.cells = cells
+        self._local = local
+        self._outer: dict[str, Any] = {}  # what is known of the names of the code around it
+        self._module = ""
+        self._imported: Any = _UNKNOWN
+
+    def inner(self) -> _Scope:
+        """The scope of a lambda or comprehension in this code."""
+        found = _Scope(self.names, self.cells, {})
+        found._outer = {**self._outer, **self._local}
+        return found
+
+    def value(self, step: _Step) -> Any:
+        """What a step loads, where that is known; imports are remembered for the names they are stored in."""
+        name = step.opname
+        if name == "LOAD_GLOBAL":
+            return _global(self.names, step.argval)
+        if name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+            if step.argval in self.cells:
+                return _content(self.cells[step.argval])
+            return self._local.get(step.argval, self._outer.get(step.argval, _UNKNOWN))
+        if name.startswith("LOAD_FAST") and isinstance(step.argval, str):
+            return self._local.get(step.argval, _UNKNOWN)
+        if name == "IMPORT_NAME":
+            self._module = step.argval
+            self._imported = sys.modules.get(step.argval.partition(".")[0], _UNKNOWN)
+        elif name == "IMPORT_FROM":
+            whole = sys.modules.get(self._module, _UNKNOWN)
+            found = _attribute(whole, step.argval)
+            aliased = self._module.endswith(f".{step.argval}")  # import a.b as c
+            self._imported = whole if found is _UNKNOWN and aliased else found
+        elif name == "STORE_FAST":
+            self._local[step.argval] = self._imported
+            self._imported = _UNKNOWN
+        return _UNKNOWN
+
+
+def _plain(function: Any) -> tuple[Any, Any]:
+    """The Python function behind a callable, and the object it is bound to."""
+    if isinstance(function, functools.partial):
+        return _plain(function.func)
+    if isinstance(function, MethodType):
+        return function.__func__, function.__self__
+    if isinstance(function, (FunctionType, type)):
+        return function, None
+    called = getattr(type(function), "__call__", None)  # noqa: B004
+    return (called, function) if isinstance(called, FunctionType) else (function, None)
+
+
+def _defaults(function: FunctionType) -> dict[str, Any]:
+    """What parameters stand for that are left out."""
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    values = function.__defaults__ or ()
+    return dict(zip(names[len(names) - len(values) :], values, strict=True)) | (function.__kwdefaults__ or {})
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute of an object of the user's, which may do anything when it is asked; None where it has none."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # whatever it raises, it does not say what it is
+        return None
+
+
+def _package(function: Any) -> str:
+    return str(attribute(function, "__module__") or "").partition(".")[0]
+
+
+def _global(names: dict[str, Any], name: str) -> Any:
+    if name in names:
+        return names[name]
+    found = names.get("__builtins__")
+    values = vars(found) if isinstance(found, ModuleType) else found
+    return values.get(name, _UNKNOWN) if isinstance(values, dict) else _UNKNOWN
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _UNKNOWN
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute that is had without running anything: of a module, a class, or one that an object holds."""
+    if isinstance(value, (ModuleType, type)):
+        try:
+            return getattr(value, name, _UNKNOWN)
+        except Exception:  # a module that loads its parts when they are asked for, and cannot
+            return _UNKNOWN
+    held = getattr(value, "__dict__", None)
+    return held.get(name, _UNKNOWN) if isinstance(held, dict) else _UNKNOWN

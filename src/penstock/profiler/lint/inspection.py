@@ -1,0 +1,68 @@
+"""Inspection: a plan as checks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from penstock.options import Options
+from penstock.plan.node import Node, UnaryNode
+from penstock.rewrite.driver import rewrite
+
+_ASIDE = (  # rewrites that put steps together, or add them: checks look at the user's
+    "map_fusion",
+    "filter_fusion",
+    "map_and_filter_fusion",
+    "map_and_batch_fusion",
+    "shuffle_and_repeat_fusion",
+    "push_into_source",
+    "inject_prefetch",
+)
+Kind = TypeVar("Kind", bound=Node)
+
+
+class Inspection:
+    """A plan with its options.
+
+    `written` is what the user wrote; `mended` the same after the rewrites that move steps and make them parallel, so
+    that nobody is told to do what is done for him; `final` is what runs.
+    """
+
+    def __init__(self, plan: Node, options: Options) -> None:
+        self.written = plan
+        self.options = options
+        apart = Options(experimental_optimization=dict.fromkeys(_ASIDE, False))
+        self.mended = rewrite(plan, options._merged(apart))[0]
+        self.final = rewrite(plan, options)[0]
+
+    def asked(self, kind: type[Kind]) -> Iterator[tuple[Kind, tuple[Node, ...]]]:
+        """The steps of a kind as they are written, each with those it hands its elements to, the nearest first."""
+        return _places(self.written, (), kind)
+
+    def each(self, kind: type[Kind]) -> Iterator[tuple[Kind, tuple[Node, ...]]]:
+        """The same of the mended plan."""
+        return _places(self.mended, (), kind)
+
+
+def _places(node: Node, above: tuple[Node, ...], kind: type[Kind]) -> Iterator[tuple[Kind, tuple[Node, ...]]]:
+    if isinstance(node, kind):
+        yield node, above
+    for part in node.inputs:
+        yield from _places(part, (node, *above), kind)
+
+
+def below(node: Node) -> Iterator[Node]:
+    """The steps below one, the nearest first, down to a source or a step of several inputs."""
+    while isinstance(node, UnaryNode):
+        node = node.input
+        yield node
+
+
+def between(top: Node, bottom: Node) -> list[Node]:
+    """The steps above `bottom` and below `top`, the one nearest to the source first."""
+    found: list[Node] = []
+    for node in below(top):
+        if node is bottom:
+            break
+        found.append(node)
+    return found[::-1]

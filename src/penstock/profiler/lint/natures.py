@@ -1,0 +1,128 @@
+"""What kind of function a user's function is: random, costly, plain numpy."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from penstock.profiler.lint.functions import Use, attribute, keeps_state, loops, uses
+
+_DECODERS = ("decode_image", "decode_jpeg", "decode_png")
+_PICTURES = (*_DECODERS, "encode_jpeg", "encode_png", "resize")
+_LIBRARIES = {
+    **dict.fromkeys(["cv2", "PIL", "imageio", "skimage", "simplejpeg", "turbojpeg", "tifffile"], "works on pictures"),
+    **dict.fromkeys(["librosa", "soundfile", "torchaudio", "av", "decord"], "decodes sound or video"),
+    **dict.fromkeys(["zlib", "gzip", "bz2", "lzma", "zstandard"], "compresses or decompresses"),
+    **dict.fromkeys(["requests", "urllib", "httpx", "fsspec", "boto3"], "waits for another machine"),
+    **dict.fromkeys(["h5py", "pydicom", "nibabel", "rasterio"], "reads files"),
+}
+_READS = (".read_bytes", ".read_text")
+_REDUCTIONS = (".sum", ".mean", ".std", ".var", ".min", ".max", ".argmax", ".argmin", ".any", ".all", ".prod")
+_METHODS = (*_REDUCTIONS, ".astype", ".clip", ".round", ".cumsum", ".shape", ".dtype", ".ndim", ".real", ".imag")
+_NUMBERS = (abs, min, max, float, int, bool, round)
+_SETTERS = ("seed", "getstate", "setstate", "get_state", "set_state")
+
+
+def randomness(function: Callable[..., Any]) -> str | None:
+    """The source of random numbers that a function draws from, as it is spelled; None if it draws none.
+
+    A generator that the function seeds itself gives the same in every epoch, and does not count.
+    """
+    return next((use.spelled for use in uses(function) if _is_random(use)), None)
+
+
+def _is_random(use: Use) -> bool:
+    import os
+    import random
+    import uuid
+
+    generators = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+    value = use.value
+    if isinstance(value, generators):
+        return True
+    if isinstance(value, type) and issubclass(value, generators):
+        return use.bare
+    if value is np.random.default_rng:
+        return use.bare
+    if any(value is known for known in (os.urandom, uuid.uuid1, uuid.uuid4)):
+        return True
+    name = _name(value)
+    if isinstance(_owner(value), generators):
+        return name not in _SETTERS
+    module = _module(value)
+    return module == "secrets" or (module.startswith("penstock.image") and name.startswith("random_"))
+
+
+def _owner(value: Any) -> Any:
+    """The object that a method is bound to, also one that is written in C."""
+    return attribute(value, "__self__")
+
+
+def _name(value: Any) -> str:
+    return _text(value, "__name__")
+
+
+def _module(value: Any) -> str:
+    return _text(value, "__module__")
+
+
+def _text(value: Any, name: str) -> str:
+    found = attribute(value, name)
+    return found if isinstance(found, str) else ""
+
+
+def work(function: Callable[..., Any]) -> tuple[str, str] | None:
+    """What a function does that takes long beside other threads, and how it is spelled; None where nothing is known."""
+    for use in uses(function):
+        found = _work(use)
+        if found is not None:
+            return found, use.spelled.removeprefix(".")
+    return None
+
+
+def _work(use: Use) -> str | None:
+    value = use.value
+    if value is None:
+        return "reads files" if use.spelled in _READS else None
+    if value is builtins.open or value is np.load or value is np.fromfile:
+        return "reads files"
+    name = _name(value)
+    module = name if isinstance(value, ModuleType) else _module(value)
+    if module.startswith("penstock.image") and name in _PICTURES:
+        return "works on pictures"
+    return _LIBRARIES.get(module.partition(".")[0])
+
+
+def decodes(function: Callable[..., Any]) -> str | None:
+    """How a function spells the picture decoder that it uses."""
+    for use in uses(function):
+        name = _name(use.value)
+        module = _module(use.value)
+        if module.startswith("penstock.image") and name in _DECODERS:
+            return use.spelled
+        if use.spelled.endswith(("cv2.imdecode", "cv2.imread", "Image.open", "imageio.imread")):
+            return use.spelled
+    return None
+
+
+def only_numpy(function: Callable[..., Any]) -> bool:
+    """Whether a function is numpy arithmetic without loops, which could be written for many elements at once."""
+    return not loops(function) and not keeps_state(function) and all(_is_numpy(use) for use in uses(function))
+
+
+def _is_numpy(use: Use) -> bool:
+    value = use.value
+    if value is None:
+        return use.spelled in _METHODS
+    if isinstance(value, (bool, int, float, complex, np.generic, np.ndarray, np.dtype)):
+        return True
+    if isinstance(value, ModuleType):
+        return False
+    module = _module(value).partition(".")[0]
+    if isinstance(value, np.ufunc) or (module == "numpy" and not _is_random(use)):
+        return True
+    return any(value is known for known in _NUMBERS)

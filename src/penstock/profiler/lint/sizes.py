@@ -1,0 +1,37 @@
+"""How many bytes an element holds, as far as its spec says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import flatten
+
+
+def element_bytes(spec: Any) -> int | None:
+    """Bytes of an element's arrays; None where the spec leaves them open. A byte string of unknown length counts 0."""
+    if spec is None:
+        return None
+    total = 0
+    for leaf in flatten(spec)[0]:
+        if not isinstance(leaf, TensorSpec) or None in leaf.shape:
+            return None
+        if leaf.dtype is not bytes:
+            total += math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize  # type: ignore[arg-type]
+    return total
+
+
+def has_bytes(spec: Any) -> bool:
+    """Whether an element holds byte strings, whose length no spec tells."""
+    return any(isinstance(leaf, TensorSpec) and leaf.dtype is bytes for leaf in flatten(spec)[0])
+
+
+def size_text(count: int) -> str:
+    """`602 MB` in the units that disks and memory are sold in."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,109 @@
+"""Which functions lint() takes to be random, and that it leaves strange ones alone."""
+
+import functools
+import random
+import uuid
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+GENERATOR = np.random.default_rng(1)
+
+
+def numbers():
+    return ps.Dataset.range(1000)
+
+
+def augment(x):
+    return x + np.random.uniform()
+
+
+class Augment:
+    def __init__(self):
+        self.generator = np.random.default_rng()
+
+    def __call__(self, x):
+        return x + self.generator.normal()
+
+    def method(self, x):
+        return x + self.generator.normal()
+
+    def several(self, x):
+        return [x + self.generator.normal() for _ in range(int(x) % 3)]
+
+
+def importing(x):
+    from random import random as draw
+
+    return x + draw()
+
+
+def importing_numpy(x):
+    import numpy.random as npr
+
+    return x + npr.normal()
+
+
+def helped(x):
+    return augment(x)
+
+
+def scaled(x, generator):
+    return x * generator.random()
+
+
+def defaulted(x, generator=GENERATOR):
+    return x * generator.random()
+
+
+def random_flip(x):
+    return x
+
+
+random_flip.__module__ = "penstock.image.flips"
+
+RANDOM = {
+    "object": Augment(),
+    "method": Augment().method,
+    "method with a comprehension": Augment().several,
+    "import": importing,
+    "import of numpy": importing_numpy,
+    "helper": helped,
+    "partial by name": functools.partial(scaled, generator=GENERATOR),
+    "partial by place": functools.partial(scaled, GENERATOR),
+    "default": defaulted,
+    "global generator": lambda x: x + GENERATOR.normal(),
+    "unseeded generator": lambda x: x + np.random.default_rng().normal(),
+    "comprehension": lambda x: [x + random.random() for _ in range(3)],
+    "itself": np.random.poisson,
+    "identifier": lambda x: uuid.uuid4().hex,
+    "image": lambda x: random_flip(x),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_functions_are_found(name):
+    (advice,) = numbers().map(RANDOM[name]).cache().lint()
+    assert advice.code == "cache-random"
+
+
+class Strange:
+    """An object that answers to a name or two, and to nothing else."""
+
+    __name__ = "strange"
+    __penstock_primitive__ = False
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    def __call__(self, x):
+        return x
+
+
+def test_strange_functions_are_left_alone():
+    strange = Strange()
+    for function in (strange, lambda x: strange(x), lambda x: strange.part(x), lambda x: undefined + x):  # noqa: F821
+        for dataset in (numbers().map(function, 2), numbers().filter(function)):
+            assert dataset.batch(8).cache().lint() == ()
