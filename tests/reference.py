@@ -28,6 +28,7 @@ from penstock.plan.storing import Cache
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.records import RecordsSource
+from penstock.sources.sliced import SlicedSource
 
 
 @dataclass(frozen=True)
@@ -151,11 +152,22 @@ def _(node: Scan, context: Context) -> Iterator[Any]:
     elif isinstance(source, GeneratorSource):
         for element in source.function(*source.args):
             yield value_of(element)
+    elif isinstance(source, SlicedSource):
+        yield from islice(elements(Scan(source=source.inner), context), source.start, source.stop, source.step)
     else:
-        assert isinstance(source, RecordsSource)
-        assert not source.compression_type
-        for name in source.files:
-            yield from _records(Path(name).read_bytes())
+        yield from source_elements(source)
+
+
+@singledispatch
+def source_elements(source: Any) -> Iterator[Any]:
+    raise AssertionError(f"the reference does not know {type(source).__name__}")
+
+
+@source_elements.register
+def _(source: RecordsSource) -> Iterator[bytes]:
+    assert not source.compression_type
+    for name in source.files:
+        yield from _records(Path(name).read_bytes())
 
 
 def _records(content: bytes) -> Iterator[bytes]:

@@ -245,9 +245,14 @@ SMALL = st.integers(0, 5)
 PARALLEL = st.sampled_from([None, 1, 2, 4, ps.AUTOTUNE])
 
 
+@cache
+def all_sources() -> list[Any]:
+    return [*SOURCES, *(source for module in modules() for source in getattr(module, "SOURCES", []))]
+
+
 @st.composite
 def sources(draw: Any) -> Pipeline:
-    name, make, kind = draw(st.sampled_from(SOURCES))
+    name, make, kind = draw(st.sampled_from(all_sources()))
     size = draw(SIZES)
     return Pipeline(make(size), kind, text=f"{name}({size})")
 

@@ -5,12 +5,25 @@
 [array([1, 2]), array([3, 4])]
 """
 
-from penstock import errors, image, io
+from penstock import errors, experimental, image, io
+from penstock.block.provenance import Provenance
 from penstock.block.spec import TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.dataset import schedule as mixing
+from penstock.dataset.arrow import ArrowDataset
 from penstock.dataset.dataset import Dataset
+from penstock.dataset.fixed_length import FixedLengthRecordDataset
+from penstock.dataset.image_folder import ImageFolderDataset
+from penstock.dataset.indexed_tfrecord import IndexedTFRecordDataset
+from penstock.dataset.json_lines import JsonLinesDataset
+from penstock.dataset.numpy_files import NumpyDataset
+from penstock.dataset.parquet import ParquetDataset
+from penstock.dataset.text_line import TextLineDataset
 from penstock.dataset.tfrecord import TFRecordDataset
-from penstock.options import Options
+from penstock.dataset.webdataset import WebDataset
+from penstock.options import Options, ThreadingOptions
+from penstock.plan.indexing import ALL
+from penstock.plan.mix_weights import MixWeights
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from penstock.runtime.instrument import Recorder
 from penstock.runtime.run import Iterator
@@ -18,18 +31,33 @@ from penstock.runtime.run import Iterator
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALL",
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
+    "ArrowDataset",
     "Dataset",
+    "FixedLengthRecordDataset",
+    "ImageFolderDataset",
+    "IndexedTFRecordDataset",
     "Iterator",
+    "JsonLinesDataset",
+    "MixWeights",
+    "NumpyDataset",
     "Options",
+    "ParquetDataset",
+    "Provenance",
     "RaggedTensor",
     "Recorder",
     "SparseTensor",
     "TFRecordDataset",
     "TensorSpec",
+    "TextLineDataset",
+    "ThreadingOptions",
+    "WebDataset",
     "errors",
+    "experimental",
     "image",
     "io",
+    "mixing",
 ]

@@ -11,43 +11,98 @@ import penstock as ps
 DATASET = {
     "apply",
     "as_numpy_iterator",
+    "assert_cardinality",
+    "at",
     "batch",
+    "batch_at",
+    "batch_by_tokens",
+    "bucket_by_sequence_length",
     "cache",
     "cardinality",
+    "choose_from_datasets",
     "concatenate",
+    "counter",
     "element_spec",
     "enumerate",
     "explain",
     "filter",
+    "fingerprint",
     "flat_map",
     "from_generator",
+    "from_list",
+    "from_sequence",
     "from_tensor_slices",
     "from_tensors",
+    "group_by_window",
+    "get_single_element",
+    "ignore_errors",
+    "ignored",
     "interleave",
     "iterator",
+    "lint",
     "list_files",
+    "load",
     "map",
     "options",
+    "pad_to_cardinality",
+    "pack",
+    "padded_batch",
     "prefetch",
+    "ragged_batch",
+    "random",
     "range",
+    "rebatch",
+    "reduce",
+    "rejection_resample",
     "repeat",
+    "save",
+    "sample_from_datasets",
+    "scan",
     "shard",
     "shuffle",
     "skip",
+    "snapshot",
+    "sparse_batch",
     "take",
+    "take_while",
     "unbatch",
+    "window",
+    "unique",
     "with_options",
+    "with_provenance",
     "zip",
 }
 TOP = {
+    "ALL",
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
     "Dataset",
+    "FixedLengthRecordDataset",
+    "JsonLinesDataset",
+    "MixWeights",
     "Options",
+    "Provenance",
     "TFRecordDataset",
+    "TextLineDataset",
+    "ThreadingOptions",
     "io",
     "image",
+    "mixing",
+    "ArrowDataset",
+    "ImageFolderDataset",
+    "IndexedTFRecordDataset",
+    "NumpyDataset",
+    "ParquetDataset",
+    "WebDataset",
+}
+EXPERIMENTAL = {
+    "AutotuneOptions",
+    "CsvDataset",
+    "OptimizationOptions",
+    "SqlDataset",
+    "make_csv_dataset",
+    "from_list",
 }
 IO = {
     "Example",
@@ -91,6 +146,11 @@ def test_dataset_has(name):
     assert hasattr(ps.Dataset, name)
 
 
+@pytest.mark.parametrize("name", sorted(EXPERIMENTAL))
+def test_experimental_has(name):
+    assert hasattr(ps.experimental, name)
+
+
 @pytest.mark.parametrize("name", sorted(IO))
 def test_io_has(name):
     assert hasattr(ps.io, name)
@@ -101,7 +161,7 @@ def test_image_has(name):
     assert hasattr(ps.image, name)
 
 
-SPACES = pytest.mark.parametrize("name", ["penstock", "penstock.io", "penstock.image"])
+SPACES = pytest.mark.parametrize("name", ["penstock", "penstock.experimental", "penstock.io", "penstock.image"])
 
 
 @SPACES
@@ -148,5 +208,22 @@ def test_defaults_are_those_of_tf_data():
     )
     starts_with(ps.Dataset.shard, "num_shards", "index")
     starts_with(ps.Dataset.repeat, "count")
+    starts_with(
+        ps.Dataset.sample_from_datasets,
+        "datasets",
+        "weights",
+        "seed",
+        "stop_on_empty_dataset",
+        "rerandomize_each_iteration",
+    )
+    starts_with(ps.Dataset.choose_from_datasets, "datasets", "choice_dataset", "stop_on_empty_dataset")
+    starts_with(ps.Dataset.rejection_resample, "class_func", "target_dist", "initial_dist", "seed")
     starts_with(ps.Dataset.list_files, "file_pattern", "shuffle", "seed")
-    starts_with(ps.TFRecordDataset, "filenames", "compression_type", "buffer_size", "num_parallel_reads")
+    reading = ("filenames", "compression_type", "buffer_size", "num_parallel_reads")
+    for reader in (ps.TFRecordDataset, ps.TextLineDataset, ps.JsonLinesDataset):
+        starts_with(reader, *reading)
+    around = ("header_bytes", "footer_bytes", "buffer_size", "compression_type", "num_parallel_reads")
+    starts_with(ps.FixedLengthRecordDataset, "filenames", "record_bytes", *around)
+    fields = ("header", "field_delim", "use_quote_delim", "na_value", "select_cols", "exclude_cols")
+    starts_with(ps.experimental.CsvDataset, "filenames", "record_defaults", "compression_type", "buffer_size", *fields)
+    starts_with(ps.experimental.SqlDataset, "driver_name", "data_source_name", "query", "output_types")

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError
 from penstock.keys import draw, fold
-from penstock.runtime.run import EXECUTORS
 from penstock.testing import resumed
 
 FAILED = "failed"
+EXECUTORS = ("inline", "thread")
 
 
 class Spoiled(Exception):
@@ -53,7 +53,7 @@ def outcomes(iterator, limit=200):
             element = next(iterator)
         except StopIteration:
             break
-        except (Spoiled, InvalidArgumentError):
+        except (Spoiled, InvalidArgumentError, InvalidTypeError):
             found.append(FAILED)
         else:
             found.append(element.tolist() if isinstance(element, np.ndarray) else int(np.max(element)))
@@ -216,6 +216,13 @@ def test_the_elements_around_failures_come_and_the_failures_in_their_place(case)
             assert outcomes(elements) == []
 
 
+@settings(max_examples=25)
+@given(cases())
+def test_worker_processes_fail_in_the_same_places(case):
+    with case.dataset.iterator(epoch=0, executor="process") as elements:
+        assert outcomes(elements) == case.wanted
+
+
 @settings(max_examples=max(60, settings.default.max_examples // 4))
 @given(cases(most=4))
 def test_a_state_behind_or_before_a_failure_is_as_good_as_any(case):
@@ -316,3 +323,17 @@ def test_repeat_goes_on_after_an_empty_epoch_and_stops_if_nothing_was_ever_produ
     assert [int(x) for x in ps.Dataset.from_generator(numbers).repeat().take(4)] == [0, 1, 0, 1]
     assert len(passes) == 3
     assert list(ps.Dataset.range(0).repeat()) == []
+
+
+def test_unbatch_of_what_cannot_be_cut_fails_once_for_each_and_goes_on():
+    nested = ps.Dataset.range(4).window(2)
+    found = outcomes(iter(nested.unbatch()))
+    assert found == [FAILED, FAILED]
+
+
+def test_unbatch_of_sparse_and_ragged_gives_their_rows():
+    rows = ps.SparseTensor(np.array([[1, 2], [0, 1]]), np.array([7, 5]), np.array([2, 4]))
+    found = list(ps.Dataset.from_tensors(rows).unbatch())
+    assert [row.to_list() for row in found] == [[0, 5, 0, 0], [0, 0, 7, 0]]
+    ragged = ps.RaggedTensor.from_row_lengths(np.arange(5), [2, 0, 3])
+    assert [row.tolist() for row in ps.Dataset.from_tensors(ragged).unbatch()] == [[0, 1], [], [2, 3, 4]]

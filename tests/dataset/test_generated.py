@@ -17,7 +17,7 @@ from penstock.testing import assert_resumes_exactly, assert_same_elements, token
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of small integers that overflow
 
-RULES = sorted(OptimizationOptions._defaults)
+RULES = sorted({*OptimizationOptions._settings, *OptimizationOptions._below} - {"apply_default_optimizations"})
 
 
 def expected(dataset, epoch=0):
@@ -31,11 +31,23 @@ def found(dataset, epoch=0, executor="thread"):
 
 @settings(max_examples=max(200, settings.default.max_examples))
 @given(pipelines())
-def test_both_executors_give_what_the_reference_gives(pipeline: Pipeline):
+def test_threads_and_the_inline_executor_give_what_the_reference_gives(pipeline: Pipeline):
     for epoch in (0, 2):
         wanted = expected(pipeline.dataset, epoch)
         assert_same_elements(found(pipeline.dataset, epoch, "inline"), wanted)
         assert_same_elements(found(pipeline.dataset, epoch, "thread"), wanted)
+
+
+@settings(max_examples=max(40, settings.default.max_examples // 4))
+@given(pipelines())
+def test_worker_processes_give_what_the_reference_gives(pipeline: Pipeline):
+    assert_same_elements(found(pipeline.dataset, 0, "process"), expected(pipeline.dataset, 0))
+
+
+@settings(max_examples=20)
+@given(pipelines(most_steps=3))
+def test_a_state_goes_from_worker_processes_to_threads_and_back(pipeline: Pipeline):
+    assert_resumes_exactly(pipeline.dataset, limit=MOST // 2, executors=("process", "thread"))
 
 
 @given(pipelines())

@@ -110,6 +110,9 @@ def _reordered(block: Block, structure: Structure) -> Block:
     return Block(structure, [block.columns[i] for i in order], block.size, block.origin)
 
 
+_SCALARS = frozenset(np.dtype(code).type for code in "?bhilqBHILQefdFD")
+
+
 class Builder:
     """Collects elements one by one and makes columns of them.
 
@@ -127,6 +130,10 @@ class Builder:
         return self._size
 
     def add(self, element: Any) -> None:
+        if type(element) in _SCALARS and self._structure is LEAF and self._leaves is not None:
+            self._leaves[0].append(element)  # the common case has nothing to take apart, convert or copy
+            self._size += 1
+            return
         structure = self._structure
         if structure is None:
             leaves, structure = flatten(element)

@@ -34,9 +34,7 @@ def naive(files: Sequence[str], settings: Settings) -> ps.Dataset:
 
     The loop iterates it with the inline executor: nothing is rewritten, nothing runs but in the loop's own thread.
     """
-    one_by_one = ps.Options()
-    for name in ("map_vectorization", "map_fusion", "map_and_batch_fusion", "shuffle_before_map", "noop_elimination"):
-        setattr(one_by_one.experimental_optimization, name, False)
+    one_by_one = ps.Options(experimental_optimization={"apply_default_optimizations": False})
     return (
         ps.Dataset.list_files(list(files), shuffle=False)
         .interleave(ps.TFRecordDataset, cycle_length=CYCLE)

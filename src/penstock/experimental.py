@@ -1,0 +1,37 @@
+"""`tf.data.experimental`: what of it is not found as a method of `Dataset`.
+
+>>> import penstock as ps
+>>> ps.experimental.__name__
+'penstock.experimental'
+"""
+
+from penstock.dataset.batching_functions import dense_to_ragged_batch, dense_to_sparse_batch, pad_to_cardinality
+from penstock.dataset.csv import CsvDataset
+from penstock.dataset.group_by_reducer import group_by_reducer
+from penstock.dataset.indexing_functions import at, index_shuffle
+from penstock.dataset.make_csv import make_csv_dataset
+from penstock.dataset.sequences import from_list
+from penstock.dataset.sql import SqlDataset
+from penstock.dataset.stateful_functions import Counter, RandomDataset, assert_cardinality, ignore_errors
+from penstock.options import AutotuneOptions, OptimizationOptions
+from penstock.plan.reducer import Reducer
+
+__all__ = [
+    "AutotuneOptions",
+    "Counter",
+    "CsvDataset",
+    "OptimizationOptions",
+    "RandomDataset",
+    "Reducer",
+    "SqlDataset",
+    "assert_cardinality",
+    "at",
+    "dense_to_ragged_batch",
+    "dense_to_sparse_batch",
+    "from_list",
+    "group_by_reducer",
+    "ignore_errors",
+    "index_shuffle",
+    "make_csv_dataset",
+    "pad_to_cardinality",
+]
