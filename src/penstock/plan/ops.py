@@ -113,6 +113,16 @@ class Unbatch(UnaryNode):
 
     name: ClassVar[str] = "unbatch"
 
+    def __post_init__(self) -> None:
+        if self.input.spec is None:
+            return
+        leaves, structure = flatten(self.input.spec)
+        for leaf, path in zip(leaves, structure.paths(), strict=True):
+            if isinstance(leaf, TensorSpec) and not leaf.shape:
+                message = f"unbatch cuts along the first axis; component {path or 'value'} is a scalar."
+                hint = "Only elements made by batch, or arrays, can be unbatched."
+                raise InvalidArgumentError(message, hint=hint)
+
     @property
     def spec(self) -> Any:
         if self.input.spec is None:

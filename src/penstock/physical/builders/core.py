@@ -13,6 +13,7 @@ from penstock.options import Options
 from penstock.physical.executor import BatchTask
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
+from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import Unbatch, stack_block
 from penstock.physical.stages.cached import Cached
@@ -124,7 +125,8 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
 
 @register(combine.Concatenate)
 def _concatenate(node: combine.Concatenate, lowering: Lowering) -> Stage:
-    return Sequence(lambda index: lower(node.parts[index], lowering), len(node.parts), node.label, node.where)
+    parts = Sequence(lambda index: lower(node.parts[index], lowering), len(node.parts), node.label, node.where)
+    return parts if node.spec is not None else Agreed(parts, node.label, node.where)
 
 
 @register(combine.Zip)

@@ -34,7 +34,7 @@ class Agreement:
     def error(self, source: int, block: Block, number: int) -> InvalidTypeError:
         """Why element `number` of the joined stream, which is one of this Block's, is not admitted."""
         message = f"Data set {source} gives {_kind(block)}; the elements before it were {self.kind}."
-        hint = "All data sets that are mixed have one nest, with the same dtypes and ranks: map them to it first."
+        hint = "All data sets that are joined have one nest, with the same dtypes and ranks: map them to it first."
         return InvalidTypeError(message, hint=hint, context=Context(self._label, self._where, number))
 
 
