@@ -5,6 +5,7 @@
 'penstock.experimental'
 """
 
+from penstock.dataset.batched_features import make_batched_features_dataset, parse_example_dataset
 from penstock.dataset.batching_functions import dense_to_ragged_batch, dense_to_sparse_batch, pad_to_cardinality
 from penstock.dataset.csv import CsvDataset
 from penstock.dataset.group_by_reducer import group_by_reducer
@@ -32,6 +33,8 @@ __all__ = [
     "group_by_reducer",
     "ignore_errors",
     "index_shuffle",
+    "make_batched_features_dataset",
     "make_csv_dataset",
     "pad_to_cardinality",
+    "parse_example_dataset",
 ]

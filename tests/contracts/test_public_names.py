@@ -101,6 +101,7 @@ EXPERIMENTAL = {
     "CsvDataset",
     "OptimizationOptions",
     "SqlDataset",
+    "make_batched_features_dataset",
     "make_csv_dataset",
     "from_list",
 }

@@ -73,6 +73,8 @@ class Group:
             raise FailedPreconditionError(message, hint="Make a new Options object and apply it with with_options().")
 
     def _freeze(self) -> None:
+        if self._frozen:
+            return
         vars(self)["_frozen"] = True
         for group in self._groups.values():
             group._freeze()

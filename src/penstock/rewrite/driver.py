@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.verify import verify
 from penstock.rewrite.phases import PHASES, Phase
+from penstock.rewrite.rule import Rule
 
 _MOST_ROUNDS = 100  # of one phase; plans are tens of nodes deep
 
@@ -34,12 +36,14 @@ def optimise_inner(plan: Node, options: Options) -> Node:
 def rewrite(plan: Node, options: Options, *, outermost: bool = True) -> tuple[Node, list[Rewritten]]:
     """The rewritten plan and the record of how it came about. Equal to the given plan in all it gives."""
     record: list[Rewritten] = []
+    kinds = {type(node) for node in plan.walk()}
     for phase in PHASES:
-        if outermost or not phase.outermost:
-            rewritten = _run_phase(phase, plan, options, record)
-            if rewritten is not plan:
-                verify(rewritten)
-            plan = rewritten
+        if (outermost or not phase.outermost) and any(_rules_for(phase, kind) for kind in kinds):
+            changed = _run_phase(phase, plan, options, record)
+            if changed is not plan:
+                plan = changed
+                verify(plan)
+                kinds = {type(node) for node in plan.walk()}
     return plan, record
 
 
@@ -65,11 +69,17 @@ def _pass(phase: Phase, node: Node, options: Options, record: list[Rewritten]) -
 
 def _apply(phase: Phase, node: Node, options: Options, record: list[Rewritten]) -> Node:
     """What the first rule with something to say about this node makes of it."""
-    for rule in phase.rules:
-        if not isinstance(node, rule.kind) or not getattr(options.experimental_optimization, rule.option):
+    for rule in _rules_for(phase, type(node)):
+        if not getattr(options.experimental_optimization, rule.option):
             continue
         found = rule.apply(node)
         if found is not None:
             record.append(Rewritten(rule.name, node.label, found.label))
             return found
     return node
+
+
+@cache
+def _rules_for(phase: Phase, kind: type[Node]) -> tuple[Rule, ...]:
+    """The rules of a phase that look at nodes of a kind."""
+    return tuple(rule for rule in phase.rules if issubclass(kind, rule.kind))

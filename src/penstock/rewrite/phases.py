@@ -19,7 +19,7 @@ from penstock.rewrite.rules.parallelise_maps import parallelise_maps
 from penstock.rewrite.rules.shuffle_before_map import shuffle_before_map
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Phase:
     """Rules that are applied together until none has anything to say.
 
