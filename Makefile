@@ -14,7 +14,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 PEERS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["bench"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format lock clean need-python
+.PHONY: help demo test check fuzz bench parity format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,9 +30,16 @@ check: $(VENV)/dev.stamp ## lint, types and import contracts only
 	@echo "mypy";         $(VENV)/bin/mypy --no-error-summary
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 
+fuzz: $(VENV)/dev.stamp ## the property tests with 2000 new cases each (half an hour)
+	@HYPOTHESIS_PROFILE=search $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
+		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/physical tests/block tests/sources tests/io
+
 bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own
-	@status=0; for question in benchmarks/[a-z]*.py; do \
+	@status=0; for question in $(filter-out benchmarks/parity.py,$(sort $(wildcard benchmarks/[a-z]*.py))); do \
 		echo "== $$question"; $(BENCH)/bin/python "$$question" || status=1; done; exit $$status
+
+parity: $(BENCH)/stamp ## the same input through penstock and TensorFlow: is it equal? (minutes)
+	@$(BENCH)/bin/python benchmarks/parity.py
 
 format: $(VENV)/dev.stamp ## let ruff rewrite the code
 	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .

@@ -1,4 +1,4 @@
-"""Data sets: random chains of transformations give the same elements, specs and cardinalities; so does interleave."""
+"""Data sets: interleave under many settings, functions, what is random, and what is known before a pass."""
 
 from __future__ import annotations
 
@@ -9,34 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 import penstock as ps
-from _parity.check import Check, Comparer, outcome
+from _parity.check import Check, Comparer
+from _parity.kit import OURS, THEIRS
 
-CHAINS = 400
 ORDERS = 150
 
 
 def elements(ds: Any) -> list[Any]:
     """Every element, as numpy values."""
     return list(ds.as_numpy_iterator())
-
-
-def chains(compare: Comparer) -> None:
-    """Two to five transformations on a random source, built by the same calls in both libraries."""
-    for number in range(CHAINS):
-        text, build = _chain(np.random.default_rng(number))
-        compare.same_or_both_refuse(
-            text,
-            lambda: elements(build(ps.Dataset)),  # noqa: B023  # called before the next turn
-            lambda: elements(build(tf.data.Dataset)),  # noqa: B023
-        )
-        theirs, refusal = outcome(lambda: build(tf.data.Dataset))  # noqa: B023
-        if refusal is None:
-            ours = build(ps.Dataset)
-            known = int(theirs.cardinality())
-            if known == tf.data.UNKNOWN_CARDINALITY and ours.cardinality() >= 0:
-                known = len(elements(theirs))  # penstock knows more: it must be right
-            compare.same(f"cardinality of {text}", int(ours.cardinality()), known)
-            compare.same(f"element_spec of {text}", _spec(ours.element_spec), _spec(theirs.element_spec))
 
 
 def _spec(spec: Any) -> Any:
@@ -47,59 +28,6 @@ def _spec(spec: Any) -> Any:
         return tuple(_spec(part) for part in spec)
     name = "bytes" if spec.dtype in (bytes, tf.string) else tf.as_dtype(spec.dtype).name
     return f"{name} {tuple(spec.shape)}"
-
-
-Build = Callable[[Any], Any]  # from the Dataset class of a library to a data set
-
-
-def _chain(rng: np.random.Generator) -> tuple[str, Build]:
-    text, build = _source(rng)
-    for _ in range(rng.integers(2, 6)):
-        step_text, step = _step(rng)
-        text, build = text + step_text, _then(build, step)
-    return text, build
-
-
-def _then(build: Build, step: Callable[[Any, Any], Any]) -> Build:
-    return lambda kind: step(build(kind), kind)
-
-
-def _source(rng: np.random.Generator) -> tuple[str, Build]:
-    arguments = [(int(rng.integers(0, 30)),), tuple(int(rng.integers(*b)) for b in ((-5, 5), (5, 40), (1, 4)))]
-    form = int(rng.integers(4))
-    if form < 2:
-        return f"range{arguments[form]}", lambda kind: kind.range(*arguments[form])
-    rows = int(rng.integers(1, 20))
-    image = rng.integers(100, size=(rows, 2, 3)).astype(np.float32)
-    values: Any = (image, np.arange(rows, dtype=np.int32)) if form == 2 else {"x": image, "n": np.arange(rows)}
-    name = "tuple" if form == 2 else "dict"
-    return f"slices of a {name} ({rows} rows)", lambda kind: kind.from_tensor_slices(values)
-
-
-def _step(rng: np.random.Generator) -> tuple[str, Callable[[Any, Any], Any]]:
-    """The text of a random transformation, and the function that applies it."""
-    number, flag = int(rng.integers(-1, 9)), bool(rng.integers(2))
-    arguments: dict[str, tuple[Any, ...]] = {
-        "take": (number,),
-        "skip": (number,),
-        "repeat": (max(number, 0) % 3,),
-        "shard": (number % 4 + 2, number % 2),
-        "batch": (max(number, 1), flag),
-        "unbatch": (),
-        "enumerate": (number,),
-        "prefetch": (2,),
-        "cache": (),
-        "zip": (),
-        "concatenate": (),
-    }
-    name = str(rng.choice(list(arguments)))
-    if name == "zip":
-        return ".zip(with its skip(1))", lambda ds, kind: kind.zip((ds, ds.skip(1)))
-    if name == "concatenate":
-        return ".concatenate(its skip(1))", lambda ds, _: ds.concatenate(ds.skip(1))
-    if name == "unbatch":  # of something that certainly can be
-        return ".batch(3).unbatch()", lambda ds, _: ds.batch(3).unbatch()
-    return f".{name}{arguments[name]}", lambda ds, _: getattr(ds, name)(*arguments[name])
 
 
 def orders(compare: Comparer) -> None:
@@ -191,9 +119,38 @@ def specs(compare: Comparer) -> None:
         compare.same(f"element_spec: {text}", _spec(mine.element_spec), _spec(other.element_spec))
 
 
+SHARE = 0.04  # how far a share of 2000 draws may be off: four deviations
+MIXED = "K.Dataset.sample_from_datasets([K.Dataset.range(30), K.Dataset.range(100, 110)], seed=3)"
+WEIGHTED = (
+    "K.Dataset.sample_from_datasets([K.Dataset.range(1).repeat(), K.Dataset.range(1, 2).repeat()], [0.2, 0.8], seed=3)"
+)
+RESAMPLED = (
+    "K.Dataset.range(10**6).map(lambda x: x % 4 // 3)"
+    ".rejection_resample(lambda x: K.cast(x, 'int32'), [0.2, 0.8], {}, seed=3).map(lambda label, x: x)"
+)
+
+
+def mixtures(compare: Comparer) -> None:
+    """Draws have their own order: every element comes, in its data set's order, and the shares are right."""
+    for kit in (OURS, THEIRS):
+        found = [int(x) for x in elements(kit.build(MIXED))]
+        for low, high in ((0, 30), (100, 110)):
+            part = [x for x in found if low <= x < high]
+            compare.same(f"{kit.name}: a part of {MIXED}", part, list(range(low, high)))
+        initial = ("None", "[0.75, 0.25]")
+        for text in (WEIGHTED, *(RESAMPLED.format(dist) for dist in initial)):
+            share = float(np.mean(elements(kit.build(text).skip(500).take(2000))))
+            compare.same(f"{kit.name}: {text} has a share of {share}", abs(share - 0.8) < SHARE, True)
+    for text in ("K.Dataset.random(seed=1).take(500)", "K.Dataset.random().take(500)"):
+        for kit in (OURS, THEIRS):
+            found = elements(kit.build(text))
+            inside = all(0 <= int(x) < 2**32 for x in found)
+            compare.same(f"{kit.name}: {text}", (inside, len(set(found))), (True, 500))
+
+
 CHECKS = (
-    Check("random chains of transformations", chains),
     Check("interleave and flat_map", orders),
     Check("functions, generators, shuffles", functions),
+    Check("mixtures and random numbers", mixtures),
     Check("element_spec and cardinality", specs),
 )

@@ -1,0 +1,97 @@
+"""What differs between the libraries for one pipeline, beyond what may: elements, errors, cardinality, element_spec."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import tensorflow as tf
+
+from _parity.check import comparable
+from _parity.kit import OURS, THEIRS
+from _parity.outcome import Outcome, outcome_of
+
+# Penstock's kind of error, and TensorFlow's where that is another.
+KINDS = {
+    ("InvalidArgument", "FailedPrecondition"),  # shapes that do not go together in a rebatch
+    ("InvalidArgument", "InternalError"),  # an element too long for pad_to_bucket_boundary
+    ("InvalidArgument", "UnknownError"),  # a query that SQLite refuses
+}
+
+KNOWN_SHAPES = re.compile(r"\.repeat\([^()]*\)\.batch\(\d+\)\.take\(.*\.ragged_batch\(")
+DROPS = re.compile(r"drop_remainder=True|batch\(\d+, True|, True\)\.flat_map")
+
+
+def difference(text: str, **known: Any) -> str | None:
+    """What differs between the libraries."""
+    if KNOWN_SHAPES.search(text):
+        return None  # batches of what has no end are full: penstock stacks where TensorFlow makes ragged tensors
+    ours, theirs = outcome_of(OURS, text, **known), outcome_of(THEIRS, text, **known)
+    found = _in_outcome(text, ours, theirs)
+    if found is None and "construction" not in (ours.moment, theirs.moment):
+        mine, other = OURS.build(text, **known), THEIRS.build(text, **known)
+        found = _in_cardinality(int(mine.cardinality()), int(other.cardinality()), theirs) or _in_spec(mine, other)
+    return found
+
+
+def _in_outcome(text: str, ours: Outcome, theirs: Outcome) -> str | None:
+    both = f"\n    penstock:   {ours!r}\n    tensorflow: {theirs!r}"
+    if ours.error is None and "Incompatible shapes at component" in str(theirs.error):
+        return None  # TensorFlow forgets shapes of components behind choose_from_datasets
+    if theirs.moment == "construction" and ours.error is None:
+        # penstock sees what a function does when it runs
+        return None if not ours.elements else f"only TensorFlow refuses it{both}"
+    if ours.error is None and theirs.error is not None and DROPS.search(text):
+        return None  # a remainder that is dropped takes its failures with it
+    if (ours.error is None) != (theirs.error is None):
+        return f"one of them fails{both}"
+    if comparable(ours.elements) != comparable(theirs.elements) and theirs.moment != "construction":
+        return f"elements{both}"
+    if ours.kind != theirs.kind and (ours.kind, theirs.kind) not in KINDS:
+        return f"the kind of error, {ours.kind} and {theirs.kind}{both}"
+    return None
+
+
+def _in_cardinality(ours: int, theirs: int, run: Outcome) -> str | None:
+    """Where TensorFlow does not know it, penstock may, and must be right; also where TensorFlow is wrong."""
+    if run.complete and ours == len(run.elements):
+        return None
+    if ours == theirs or (theirs == tf.data.UNKNOWN_CARDINALITY and not run.complete):
+        return None
+    return f"cardinality, {ours} and {theirs}"
+
+
+def _in_spec(ours: Any, theirs: Any) -> str | None:
+    """A dimension that TensorFlow leaves open may be known: penstock may have looked at an element."""
+    try:
+        mine = ours.element_spec
+    except Exception as error:  # an element that was to be looked at failed, or there was none
+        return None if not _first(ours) else f"element_spec: {error!r}"
+    other = theirs.element_spec
+    return None if alike(mine, other) else f"element_spec\n    penstock:   {mine}\n    tensorflow: {other}"
+
+
+def _first(ds: Any) -> bool:
+    try:
+        return bool(list(ds.take(1)))
+    except Exception:
+        return False
+
+
+def alike(ours: Any, theirs: Any) -> bool:
+    if isinstance(theirs, dict):
+        return isinstance(ours, dict) and list(ours) == list(theirs) and all(alike(ours[k], theirs[k]) for k in ours)
+    if isinstance(theirs, tuple):
+        same_length = isinstance(ours, tuple) and len(ours) == len(theirs)
+        return same_length and all(alike(a, b) for a, b in zip(ours, theirs, strict=True))
+    dtype = tf.string if ours.dtype is bytes else tf.as_dtype(ours.dtype)
+    if dtype != theirs.dtype:
+        return False
+    if not isinstance(theirs, tf.TensorSpec):  # of sparse and ragged tensors penstock's specs have no shape
+        return not hasattr(ours, "shape") and f"{ours.kind.__name__}Spec" == type(theirs).__name__
+    if not hasattr(ours, "shape"):
+        return False
+    if theirs.shape.rank is None:
+        return True
+    mine, other = tuple(ours.shape), tuple(theirs.shape.as_list())
+    return len(mine) == len(other) and all(b is None or a == b for a, b in zip(mine, other, strict=True))

@@ -1,0 +1,1 @@
+"""What steps.py measures: each step, written once for penstock and for tf.data."""

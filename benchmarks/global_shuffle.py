@@ -1,0 +1,118 @@
+"""How soon does a shuffle of everything begin, how fast is it, and what memory does it take?
+
+    range(10 000 000).shuffle(ALL).batch(1024)
+
+The start is from building the data set to its first batch, in a process that has made another such pass before. Beside
+it: tf.data's own global shuffle, which is not public, a `shuffle` of tf.data with a buffer for all elements, of which
+there are a tenth (start and memory grow with their number), and a permutation of all numbers by numpy, which is handed
+out in batches. Memory is what the process grew by at its highest. A rate counts elements, over the first two million.
+Goal: the start takes at most 50 ms.
+
+    python benchmarks/global_shuffle.py [--pairs N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
+
+import numpy as np
+from _common.duel import output_of
+from _common.table import rate
+
+COUNT, BATCH, MEASURED = 10_000_000, 1024, 2_000_000
+FEWER = COUNT // 10
+MOST_MS = 50
+
+Batches = Callable[[int], Iterator[Any]]  # the pass of a seed
+
+
+def penstock() -> Batches:
+    import penstock as ps
+
+    return lambda seed: iter(ps.Dataset.range(COUNT).shuffle(ps.ALL, seed=seed).batch(BATCH))
+
+
+def tf_global() -> Batches:
+    import tensorflow as tf
+    from tensorflow.python.data.experimental.ops.global_shuffle_op import _global_shuffle
+
+    return lambda seed: iter(_global_shuffle(tf.data.Dataset.range(COUNT), seed=seed).batch(BATCH))
+
+
+def tf_buffer() -> Batches:
+    import tensorflow as tf
+
+    return lambda seed: iter(tf.data.Dataset.range(FEWER).shuffle(FEWER, seed=seed).batch(BATCH))
+
+
+def numpy() -> Batches:
+    def batches(seed: int) -> Iterator[Any]:
+        order = np.random.default_rng(seed).permutation(COUNT)
+        for start in range(0, COUNT, BATCH):
+            yield order[start : start + BATCH]
+
+    return batches
+
+
+SIDES = {"penstock": penstock, "tf.data, global": tf_global, "tf.data, a tenth": tf_buffer, "numpy": numpy}
+NEEDS = {"tf.data, global": "tensorflow", "tf.data, a tenth": "tensorflow"}
+
+
+def measure(side: str) -> tuple[float, float, float]:
+    """Milliseconds to the first batch, elements per second behind it, MiB."""
+    batches = SIDES[side]()
+    before = _peak()
+    next(batches(0))
+    if "penstock.compiled" in sys.modules:
+        sys.modules["penstock.compiled"].wait_for_kernels()
+        next(batches(1))
+    started = time.perf_counter()
+    found = batches(2)
+    next(found)
+    first = time.perf_counter()
+    given = sum(len(batch) for batch in itertools.islice(found, MEASURED // BATCH))
+    took = time.perf_counter() - first
+    return (first - started) * 1e3, given / took, _peak() - before
+
+
+def _peak() -> float:
+    """The most memory the process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="a shuffle of ten million elements: start, rate, memory")
+    parser.add_argument("--pairs", type=int, default=2, metavar="N", help="runs of each side (%(default)s)")
+    parser.add_argument("--side", choices=SIDES, help="run this side alone, in this process, and print its figures")
+    chosen = parser.parse_args()
+    if chosen.side:
+        print(json.dumps(measure(chosen.side)))
+        return
+    present = [side for side in SIDES if importlib.util.find_spec(NEEDS.get(side, "penstock"))]
+    runs = [{side: figures(side) for side in present} for _ in range(chosen.pairs)]
+    print(f"{'':16}  {'first batch: least':>18}  {'median':>9}  {'elements':>9}  {'memory':>8}  goal")
+    for side in present:
+        starts, rates, memory = zip(*(run[side] for run in runs), strict=True)
+        verdict = "-" if side != "penstock" else f"≤ {MOST_MS} ms {'met' if min(starts) <= MOST_MS else 'MISSED'}"
+        least, middle = f"{min(starts):.1f} ms", f"{median(starts):.1f} ms"
+        speed, grown = rate(median(rates)), f"{max(memory):.0f} MiB"
+        print(f"{side:16}  {least:>18}  {middle:>9}  {speed:>9}  {grown:>8}  {verdict}")
+
+
+def figures(side: str) -> list[float]:
+    """Those of a side, from a process of its own."""
+    found: list[float] = json.loads(output_of([sys.executable, *sys.argv, "--side", side]).splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    main()
