@@ -30,9 +30,9 @@ check: $(VENV)/dev.stamp ## lint, types and import contracts only
 	@echo "mypy";         $(VENV)/bin/mypy --no-error-summary
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 
-fuzz: $(VENV)/dev.stamp ## the property tests with 2000 new cases each (half an hour)
+fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (half an hour)
 	@HYPOTHESIS_PROFILE=search $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
-		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/physical tests/block tests/sources tests/io
+		tests/dataset/test_generated.py tests/dataset/test_failures.py
 
 bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own
 	@status=0; for question in $(filter-out benchmarks/parity.py,$(sort $(wildcard benchmarks/[a-z]*.py))); do \
