@@ -248,12 +248,13 @@ def _(node: ops.Shuffle, context: Context) -> Iterator[Any]:
 
 @elements.register
 def _(node: ops.Repeat, context: Context) -> Iterator[Any]:
+    """For ever goes on after an epoch without elements, unless nothing has ever come."""
+    gave = False
     for turn in count_from() if node.count < 0 else range(node.count):
         if node.count > 0:
             epoch = context.epoch * node.count + turn
         else:
             epoch = fold(context.epoch, turn) if context.epoch else turn
-        gave = False
         for element in elements(node.input, context.in_epoch(epoch)):
             gave = True
             yield element

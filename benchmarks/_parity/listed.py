@@ -22,10 +22,6 @@ DIFFERENCES: tuple[tuple[str, str], ...] = (
         "Dataset.choose_from_datasets",
         "K.Dataset.choose_from_datasets([K.Dataset.range(3)] * 2, K.Dataset.from_tensors(np.int32(1)))",
     ),
-    (
-        "Dataset.concatenate",
-        "K.Dataset.range(2).map(lambda x: x).concatenate(K.Dataset.range(2).map(lambda x: K.text(x)))",
-    ),
     ("Dataset.counter", "K.Dataset.counter(0.0, 0.1, dtype=K.dtype(np.float32)).take(200)"),
     ("Dataset.from_tensor_slices", "K.Dataset.from_tensor_slices([1, 2])"),
     ("Dataset.from_tensors", "K.Dataset.from_tensors((1, [2]))"),
