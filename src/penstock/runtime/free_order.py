@@ -24,18 +24,23 @@ _TIDY_AT = 1024  # entries of a log between two looks at how far back anybody re
 
 
 class Log:
-    """The ranges a segment has given, in the order in which it gave them, as far back as any view of it reaches."""
+    """The ranges a segment has given, in the order in which it gave them, as far back as any view of it reaches.
+
+    Views are known by weak references without a callback: a callback is Python code that runs wherever a view is let go
+    of, and a Ctrl-C that arrives inside it is lost.
+    """
 
     def __init__(self) -> None:
         self._entries: Ranges = []
         self._dropped = 0
-        self._views: weakref.WeakSet[LogView] = weakref.WeakSet()
+        self._views: list[weakref.ref[LogView]] = []
         self._tidy_at = _TIDY_AT
+        self._tidy_views_at = _TIDY_AT
 
     def add(self, first: int, count: int) -> None:
         self._entries.append((first, count))
         if len(self._entries) >= self._tidy_at:
-            oldest = min((view.start for view in self._views), default=self._dropped + len(self._entries))
+            oldest = min((view.start for view in self._living()), default=self._dropped + len(self._entries))
             del self._entries[: oldest - self._dropped]
             self._dropped = oldest
             self._tidy_at = 2 * len(self._entries) + _TIDY_AT
@@ -43,8 +48,15 @@ class Log:
     def view(self, base: int) -> LogView:
         """What will be given from now on, counted from element number `base`."""
         found = LogView(self, self._dropped + len(self._entries), base)
-        self._views.add(found)
+        self._views.append(weakref.ref(found))
+        if len(self._views) >= self._tidy_views_at:
+            self._tidy_views_at = 2 * len(self._living()) + _TIDY_AT
         return found
+
+    def _living(self) -> list[LogView]:
+        living = [view for view in (ref() for ref in self._views) if view is not None]
+        self._views = [weakref.ref(view) for view in living]
+        return living
 
     def since(self, start: int) -> Ranges:
         return self._entries[start - self._dropped :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks
 from penstock.errors import Context, as_failure
 from penstock.physical.stage import Cursor, Stage, State
+
+_AT_ONCE = 0.0005  # seconds
+_MOST_OUTER = 16
 
 
 @dataclass(slots=True)
@@ -81,6 +85,7 @@ class Interleave(Stage):
         self._turn = 0
         self._given_in_turn = 0
         self._number = 0
+        self._ask = 1  # outer elements to ask for
         self._outer_ended = False
 
     def next(self, want: int) -> Block | None:
@@ -159,7 +164,7 @@ class Interleave(Stage):
     def _open_next(self) -> _Input | None:
         before, number = self._outer.state(), self._number
         try:
-            if not self._outer.fill(1):
+            if not self._fill_outer():
                 return None
         except Exception as error:
             self._number += 1
@@ -172,6 +177,16 @@ class Interleave(Stage):
             file, offset = (None, None) if block.origin is None else block.origin.at(0)
             failed = as_failure(error, Context(self.label, self.where, number, file, offset))
             return _Input(before, number, None, failed)
+
+    def _fill_outer(self) -> bool:
+        """Have an outer element at hand; a few at a time where they come at once."""
+        if self._outer.available():
+            return True
+        started = time.perf_counter()
+        more = self._outer.fill(self._ask)
+        at_once = time.perf_counter() - started < _AT_ONCE
+        self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
+        return more
 
     def _opened(self, block: Block, number: int) -> Cursor:
         return Cursor(self._open_input(block.elements()[0], number))
