@@ -131,3 +131,18 @@ def test_a_side_file_that_is_gone_or_another_one_is_an_error(tmp_path):
     (tmp_path / "side").unlink()
     with pytest.raises(NotFoundError, match="missing"):
         resumed(carrying(), state)
+
+
+def test_the_counts_of_many_open_groups_go_to_a_side_file(tmp_path):
+    def grouped():
+        ds = ps.Dataset.range(200_000).map(lambda x: (x * 7919) % 10_007)
+        return ds.group_by_window(lambda x: x, lambda key, window: window.batch(8), window_size=5)
+
+    it = iter(grouped())
+    for _ in range(35_000):
+        next(it)
+    assert len(json.dumps(it.state_dict())) > 1 << 16
+    state = it.state_dict(side_file=tmp_path / "side")
+    assert len(json.dumps(state)) < 4096
+    rest = [b.tolist() for b in it]
+    assert [b.tolist() for b in resumed(grouped(), json.loads(json.dumps(state)))] == rest

@@ -215,8 +215,8 @@ class Iterator:
 
         Numbers, strings, lists and dicts (JSON and pickle both keep it), without any element in it: positions and keys.
         It belongs to this plan; `load_state_dict` of an iterator over another one refuses it and says what differs.
-        What a function of yours carries along (`scan`) is part of it; with `side_file`, values beyond 4 KiB are written
-        there and named in the state.
+        What a function of yours carries along (`scan`) is part of it, and a count for every open group; what is beyond
+        4 KiB is written to `side_file` where one is given, and named in the state.
         """
         below, skip = self._closed_at or self._place()
         state = {

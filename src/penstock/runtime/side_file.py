@@ -1,20 +1,22 @@
 """Side file: where a checkpoint puts what is too large to stand in it.
 
 States are positions and keys. The exception is a value that a user's function hands on (`scan`): it follows from
-everything before it, cannot be made again cheaply, and may be large. Such texts of a state go to a file beside it.
+everything before it, cannot be made again cheaply, and may be large. The counts of thousands of open groups are large
+as well. Such texts and tables of a state go to a file beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import DataLossError, NotFoundError
 
-_LARGE = 4096  # characters from which a text is set aside
-_MARK = "in_side_file"
+_LARGE = 4096  # characters from which a text, or a table as text, is set aside
+_TEXT, _TABLE = "text_in_side_file", "table_in_side_file"
 
 
 def set_aside(stages: Any, path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
@@ -53,9 +55,10 @@ def _digest(content: bytes) -> str:
 
 def _slim(state: Any, parts: list[str]) -> Any:
     if isinstance(state, str) and len(state) > _LARGE and state.isascii():
-        start = sum(map(len, parts))
-        parts.append(state)
-        return {_MARK: [start, len(state)]}
+        return {_TEXT: _kept(state, parts)}
+    if isinstance(state, (list, tuple)) and len(state) > 1 and all(map(_is_row, state)):
+        text = json.dumps(state)
+        return {_TABLE: _kept(text, parts)} if len(text) > _LARGE else state
     if isinstance(state, dict):
         return {name: _slim(part, parts) for name, part in state.items()}
     if isinstance(state, (list, tuple)):
@@ -63,11 +66,25 @@ def _slim(state: Any, parts: list[str]) -> Any:
     return state
 
 
+def _kept(text: str, parts: list[str]) -> list[int]:
+    start = sum(map(len, parts))
+    parts.append(text)
+    return [start, len(text)]
+
+
+def _is_row(entry: Any) -> bool:
+    """A number, or a list of numbers."""
+    if isinstance(entry, (list, tuple)):
+        return all(isinstance(item, int) for item in entry)
+    return isinstance(entry, int)
+
+
 def _whole(state: Any, content: str) -> Any:
     if isinstance(state, dict):
-        if set(state) == {_MARK}:
-            start, length = state[_MARK]
-            return content[start : start + length]
+        if set(state) in ({_TEXT}, {_TABLE}):
+            ((mark, (start, length)),) = state.items()
+            text = content[start : start + length]
+            return text if mark == _TEXT else json.loads(text)
         return {name: _whole(part, content) for name, part in state.items()}
     if isinstance(state, list):
         return [_whole(part, content) for part in state]
