@@ -14,7 +14,7 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure, flatten
-from penstock.errors import InvalidTypeError
+from penstock.errors import InvalidTypeError, PenstockError
 from penstock.io.saved.chunks import encode_chunk
 from penstock.io.saved.durable import write_whole
 from penstock.io.saved.manifest import Chunk, Manifest, read_manifest, spec_as_json, write_manifest
@@ -130,7 +130,7 @@ class SavedWriter:
     def _run_before(self) -> str | None:
         try:
             run = read_manifest(str(self._folder)).run
-        except Exception:
+        except (PenstockError, OSError):
             return None  # none, or one whose files nobody can tell
         return run if run.startswith("data-") and os.sep not in run else None
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from penstock.block.structure import Structure, flatten
 from penstock.errors import InvalidTypeError
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedNode, Node
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zip(Node):
+class Zip(JoinedNode):
     """One element of each input, in the nest the user gave the inputs in; ends with the shortest."""
 
-    parts: tuple[Node, ...]
     structure: Structure
 
     name: ClassVar[str] = "zip"
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
-        return replace(self, parts=inputs)
 
     @property
     def spec(self) -> Any:
@@ -42,8 +34,18 @@ class Zip(Node):
         return min(finite) if finite else INFINITE_CARDINALITY
 
 
+def relaxed(first: Any, second: Any) -> Any:
+    """The narrowest nest of specs that both satisfy, or None where structures, dtypes or ranks differ."""
+    leaves, structure = flatten(first)
+    others, other = flatten(second)
+    if not structure.same_as(other):
+        return None
+    found = [a.relax(b) for a, b in zip(leaves, structure.flatten(other.build(others)), strict=True)]
+    return None if any(leaf is None for leaf in found) else structure.build(found)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Concatenate(Node):
+class Concatenate(JoinedNode):
     """All elements of the first input, then all of the second."""
 
     parts: tuple[Node, Node]
@@ -52,32 +54,15 @@ class Concatenate(Node):
 
     def __post_init__(self) -> None:
         first, second = (part.spec for part in self.parts)
-        if first is None or second is None or self._relaxed(first, second) is not None:
+        if first is None or second is None or relaxed(first, second) is not None:
             return
         message = f"concatenate needs data sets of one structure and dtype, got {first} and {second}."
         raise InvalidTypeError(message, hint="Map one of them to the other's structure first.")
 
-    @staticmethod
-    def _relaxed(first: Any, second: Any) -> Any:
-        leaves, structure = flatten(first)
-        others, other = flatten(second)
-        if not structure.same_as(other):
-            return None
-        relaxed = [a.relax(b) for a, b in zip(leaves, structure.flatten(other.build(others)), strict=True)]
-        return None if any(leaf is None for leaf in relaxed) else structure.build(relaxed)
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
-        first, second = inputs
-        return replace(self, parts=(first, second))
-
     @property
     def spec(self) -> Any:
         first, second = (part.spec for part in self.parts)
-        return None if first is None or second is None else self._relaxed(first, second)
+        return None if first is None or second is None else relaxed(first, second)
 
     @property
     def cardinality(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.block.provenance import Provenance
 from penstock.block.spec import TensorSpec
 from penstock.plan.combine import Zip
-from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, Node, UnaryNode, check_int
+from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, Node, UnaryNode, check_seed
 from penstock.plan.ops import (
     Batch,
     Enumerate,
@@ -56,11 +56,7 @@ class GlobalShuffle(UnaryNode):
     name: ClassVar[str] = "shuffle"
 
     def __post_init__(self) -> None:
-        if self.seed is not None:
-            least = -(2**63)
-            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
-        if self.salt < 0:
-            object.__setattr__(self, "salt", self.depth)
+        check_seed(self)
 
     @property
     def label(self) -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.combine import Concatenate
+from penstock.plan.combine import relaxed
 from penstock.plan.mix_weights import MixWeights
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, check_int
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedNode, Node, check_seed
 from penstock.plan.weights import check_weights
 
 ON_EMPTY = ("continue", "stop", "repeat", "error")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleFrom(Node):
+class SampleFrom(JoinedNode):
     """Each element from one of the sources, drawn by weight.
 
     `weights` are floats, a function of the step, or a `MixWeights`; None where a data set gives them, which is then
@@ -48,23 +48,12 @@ class SampleFrom(Node):
             _check_weights_spec(self.parts[-1].spec, count)
         elif not callable(self.weights):
             object.__setattr__(self, "weights", check_weights("weights", self.weights, count))
-        if self.seed is not None:
-            least = -(2**63)
-            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
-        if self.salt < 0:
-            object.__setattr__(self, "salt", self.depth)
+        check_seed(self)
         common_spec(self.name, self.sources)
 
     @property
     def sources(self) -> tuple[Node, ...]:
         return self.parts[:-1] if self.weights is None else self.parts
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
-        return replace(self, parts=inputs)
 
     @property
     def label(self) -> str:
@@ -96,7 +85,7 @@ class SampleFrom(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChooseFrom(Node):
+class ChooseFrom(JoinedNode):
     """Each element from the source whose number an element of the first part gives."""
 
     parts: tuple[Node, ...]  # the choices, then the sources
@@ -116,13 +105,6 @@ class ChooseFrom(Node):
     @property
     def sources(self) -> tuple[Node, ...]:
         return self.parts[1:]
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.parts
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
-        return replace(self, parts=inputs)
 
     @property
     def label(self) -> str:
@@ -148,11 +130,11 @@ def common_spec(name: str, sources: tuple[Node, ...]) -> Any:
         if spec is None:
             unknown = True
             continue
-        relaxed = spec if found is None else Concatenate._relaxed(found, spec)
-        if relaxed is None:
+        both = spec if found is None else relaxed(found, spec)
+        if both is None:
             message = f"{name} needs data sets of one structure and dtype; number {i} gives {spec}, others {found}."
             raise InvalidTypeError(message, hint="Map them to one structure first.")
-        found = relaxed
+        found = both
     return None if unknown else found
 
 

@@ -84,6 +84,20 @@ class UnaryNode(Node):
         return replace(self, input=inputs[0])
 
 
+@dataclass(frozen=True, kw_only=True)
+class JoinedNode(Node):
+    """A step with several inputs."""
+
+    parts: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.parts
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        return replace(self, parts=inputs)
+
+
 def parameters(node: Node) -> dict[str, Any]:
     """The fields of a node that say what it does: all but its inputs and the line it came from."""
     skipped = {"where", "input", "parts"}
@@ -114,6 +128,18 @@ def check_parallel(name: str, value: Any) -> int | None:
         return None
     hint = "Leave it out for one call at a time, or give penstock.AUTOTUNE to let the engine choose."
     return check_int(name, value, least=1, also=(AUTOTUNE,), hint=hint)
+
+
+def check_seed(node: Any) -> None:
+    """The seed of a random step as a Python int, and its salt where the step was not given one: its place in the plan.
+
+    Rewrites move steps and keep the salt, so that they never change what is drawn.
+    """
+    if node.seed is not None:
+        seed = check_int("seed", node.seed, least=-(2**63), hint="Any int64 will do.")
+        object.__setattr__(node, "seed", seed)
+    if getattr(node, "salt", 0) < 0:
+        object.__setattr__(node, "salt", node.depth)
 
 
 def check_function(name: str, value: Any, step: str) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from penstock.plan.node import (
     check_function,
     check_int,
     check_parallel,
+    check_seed,
     function_name,
     limit,
 )
@@ -161,11 +162,7 @@ class Shuffle(UnaryNode):
     def __post_init__(self) -> None:
         hint = "A buffer of 1 keeps the order; to leave elements as they come, leave out .shuffle()."
         object.__setattr__(self, "buffer_size", check_int("buffer_size", self.buffer_size, least=1, hint=hint))
-        if self.seed is not None:
-            least = -(2**63)
-            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
-        if self.salt < 0:
-            object.__setattr__(self, "salt", self.depth)
+        check_seed(self)
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.block.spec import LeafSpec, Shape, TensorSpec, dtype_name
 from penstock.block.structure import LEAF, Structure, flatten, is_nest
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int, check_seed
 from penstock.plan.padding import Padding, paddings
 
 STRATEGIES = ("first_fit", "best_fit")
@@ -181,11 +181,7 @@ class BatchByTokens(UnaryNode):
             raise InvalidTypeError(message, hint="Leave it out to take the first extent of the longest component.")
         check_choice("cost", self.cost, COSTS)
         check_choice("too_long", self.too_long, TOO_COSTLY)
-        if self.seed is not None:
-            least = -(2**63)
-            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
-        if self.salt < 0:
-            object.__setattr__(self, "salt", self.depth)
+        check_seed(self)
         known = self.known()
         if known is not None:
             self.paddings(known[1], known[0])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.block.spec import TensorSpec
-from penstock.plan.node import UNKNOWN_CARDINALITY, UnaryNode, check_function, check_int, function_name
+from penstock.plan.node import UNKNOWN_CARDINALITY, UnaryNode, check_function, check_seed, function_name
 
 GROUP = 32  # elements between two estimates of how classes are distributed
 PRIOR = 10  # times each class counts as seen before the first element
@@ -66,11 +66,7 @@ class Accept(UnaryNode):
     name: ClassVar[str] = "rejection_resample"
 
     def __post_init__(self) -> None:
-        if self.seed is not None:
-            least = -(2**63)
-            object.__setattr__(self, "seed", check_int("seed", self.seed, least=least, hint="Any int64 will do."))
-        if self.salt < 0:
-            object.__setattr__(self, "salt", self.depth)
+        check_seed(self)
 
     @property
     def label(self) -> str:

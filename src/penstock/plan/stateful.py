@@ -20,6 +20,7 @@ from penstock.plan.node import (
     UnaryNode,
     check_function,
     check_int,
+    check_seed,
     function_name,
 )
 from penstock.plan.tally import Tally
@@ -177,9 +178,7 @@ class Random(Node):
     name: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
-        if self.seed is not None:
-            value = check_int("seed", self.seed, least=-(2**63), hint="Any int64 will do.")
-            object.__setattr__(self, "seed", value)
+        check_seed(self)
 
     @property
     def label(self) -> str:

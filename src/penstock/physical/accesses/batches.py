@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import ListColumn
-from penstock.errors import Context, annotate
+from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.access import Access, access, accessible
 from penstock.physical.accesses.single import mapped
 from penstock.physical.lower import Lowering
@@ -62,7 +62,7 @@ class _Groups(Access):
             return None
         try:
             return Stretch(self._stack(block, self._batch_size))
-        except Exception:
+        except PenstockError:
             return None
 
     def _group(self, number: int, part: Stretch) -> Stretch:
