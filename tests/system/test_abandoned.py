@@ -19,6 +19,7 @@ def workers():
 
 
 def assert_no_worker_stays():
+    """None is inside a run that was closed; the pool's threads come out of their loop on their own, a moment later."""
     for thread in workers():
         thread.join(SECONDS)
     assert workers() == []
@@ -74,14 +75,14 @@ def test_close():
     some(iterator)
     iterator.close()
     iterator.close()
-    assert workers() == []
+    assert_no_worker_stays()
     assert list(iterator) == []
 
 
 def test_a_with_block():
     with endless().iterator() as iterator:
         some(iterator)
-    assert workers() == []
+    assert_no_worker_stays()
 
 
 def test_an_exception_in_the_loop():
@@ -277,7 +278,7 @@ def test_an_endless_repetition_over_a_segment_ends_when_it_is_closed():
     for _ in range(50):
         with ds.iterator() as iterator:
             some(iterator, 3)
-    assert workers() == []
+    assert_no_worker_stays()
 
 
 def test_a_batch_larger_than_a_segment_may_hold_is_made():
