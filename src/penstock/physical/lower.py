@@ -20,7 +20,7 @@ class Lowering:
     `epoch` tells passes over the same plan apart: it is folded into the key of every random step that changes from
     pass to pass. `depth` counts segments between here and the consumer. `optimise` rewrites the plan of an inner data
     set; `dataset` makes one of a plan, for stages whose elements are data sets. With `provenance` sources number their
-    elements.
+    elements. `meter` is shown every stage that is made, before it runs.
     """
 
     options: Options
@@ -30,6 +30,7 @@ class Lowering:
     optimise: Callable[[Node, Options], Node] = lambda node, options: node
     dataset: Callable[[Node], Any] = lambda node: node
     provenance: bool = False
+    meter: Callable[[Node, Stage], None] | None = None
 
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)
@@ -60,4 +61,7 @@ def register(kind: type[Node]) -> Callable[[Builder], Builder]:
 
 def lower(node: Node, lowering: Lowering) -> Stage:
     """The running form of a plan."""
-    return _BUILDERS[type(node)](node, lowering)
+    stage = _BUILDERS[type(node)](node, lowering)
+    if lowering.meter is not None:
+        lowering.meter(node, stage)
+    return stage

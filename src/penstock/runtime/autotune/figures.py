@@ -1,7 +1,7 @@
-"""What the tuner reads and what it may turn: plain values, so that a trace of them can be recorded, simulated, replayed.
+"""What the tuner reads and what it may turn: plain values, so that a trace can be recorded, simulated and replayed.
 
-A *segment* here is one place in a plan where workers run ahead of a consumer: a parallel map, a filled batch, or all the
-inputs that one interleave reads ahead, which share their knobs.
+A *segment* here is one place in a plan where workers run ahead of a consumer: a parallel map, a filled batch, or all
+the inputs that one interleave reads ahead, which share their knobs.
 """
 
 from __future__ import annotations
