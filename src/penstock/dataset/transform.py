@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import Options
+from penstock.physical.access import obstacle
 from penstock.plan import ops
 from penstock.plan.combine import Concatenate
-from penstock.plan.indexing import All
+from penstock.plan.indexing import All, autotuned_buffer, unwieldy
 from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, Node, UnaryNode
 from penstock.plan.storing import Cache
 
@@ -44,12 +46,14 @@ class Transform:
         map_func: Callable[..., Any],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        *,
+        executor: str = "auto",
     ) -> Dataset:
         """`map_func(element)` for every element; the parts of a plain tuple are separate arguments.
 
         The function is ordinary Python on numpy values: scalars come as numpy scalars, byte strings as `bytes`. Its
         result is a nest of numbers, text, bytes and arrays. With `num_parallel_calls` up to that many calls run at
-        once, in threads; `AUTOTUNE` lets the engine choose. Order is kept unless `deterministic=False`.
+        once; `AUTOTUNE` lets the engine choose. Order is kept unless `deterministic=False`.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(3).map(lambda x: (x, x * 2)).map(lambda a, b: a + b)
@@ -59,9 +63,27 @@ class Transform:
         A function of numpy arithmetic and penstock's own operations runs on a Block of elements at a time where that
         gives the same bits; `explain()` says whether. Whatever the function raises arrives at the consumer with its own
         traceback and a note naming the stage, the line of this call, and for data the file and offset.
+
+        `executor` says who calls the function. "auto": threads, and worker processes where measuring shows that they
+        are faster and the function may go there, which `explain()` tells. "thread", "process": always those; a
+        function that keeps what it has seen, prints or draws random numbers does so in its own process, where the
+        others do not see it. Without `num_parallel_calls` "process" is one call at a time in a worker process, and
+        "thread" the thread that asks for the element. "inline": always that thread, one call at a time whatever
+        `num_parallel_calls` says, for what must stay there. Elements and order do not depend on it, and a state goes on
+        under another one, as long as the same steps run together.
+
+        >>> ds = ps.Dataset.range(3).map(lambda x: x + 1, num_parallel_calls=ps.AUTOTUNE, executor="thread")
+        >>> [int(x) for x in ds]
+        [1, 2, 3]
+
+        Raises InvalidArgumentError for another `executor`, and for "process" a function that cannot be pickled.
         """
         return self._then(
-            ops.Map, function=map_func, num_parallel_calls=num_parallel_calls, deterministic=deterministic
+            ops.Map,
+            function=map_func,
+            num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
+            executor=executor,
         )
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
@@ -169,7 +191,7 @@ class Transform:
         True
 
         A checkpoint holds no elements of the buffer: they are read again. UNKNOWN_CARDINALITY is a buffer for all
-        elements, however many come. Raises InvalidArgumentError below 1.
+        elements, however many come. Raises InvalidArgumentError for other numbers below 1, but -1, which is AUTOTUNE.
 
         `shuffle(ps.ALL)` draws from all orders of all elements, without a buffer and without a wait: it shuffles their
         numbers, and maps run behind it. It works for what can be read by number, as `at` says, else it raises
@@ -179,11 +201,28 @@ class Transform:
         >>> ds = ps.Dataset.range(10**9).map(lambda x: x * 2).shuffle(ps.ALL, seed=1)
         >>> [int(x) for x in ds.take(2)] == [int(ds.at(0)), int(ds.at(1))]
         True
+
+        `shuffle(ps.AUTOTUNE)` is `shuffle(ps.ALL)` where that works, the data set ends, and no Parquet file decodes a
+        row group for each row. Else it has a buffer of a size that follows from the plan alone, so that the order is
+        the same on every machine: as many elements as 256 MiB hold by their spec, at least 16, at most 65536 and not
+        more than there are. What has no fixed size counts 128 KiB for all of it together, in a batch for each of its
+        elements; so does what a function has made. That gives up to 2048. `explain()` says what was chosen, and why.
+
+        >>> ps.Dataset.range(10).shuffle(ps.AUTOTUNE)
+        <Dataset shuffle(ALL): TensorSpec(shape=(), dtype=int64), 10 elements>
+        >>> ps.Dataset.range(10).filter(lambda x: x > 3).shuffle(ps.AUTOTUNE)
+        <Dataset shuffle(AUTOTUNE: 65536): TensorSpec(shape=(), dtype=int64), unknown elements>
         """
         again = True if reshuffle_each_iteration is None else bool(reshuffle_each_iteration)
         if isinstance(buffer_size, All):
             return self._shuffled_globally(seed, again=again)
-        if buffer_size == UNKNOWN_CARDINALITY:
+        if isinstance(buffer_size, Integral) and buffer_size == AUTOTUNE:
+            found = obstacle(self._plan) or unwieldy(self._plan)
+            if found is None:
+                return self._shuffled_globally(seed, again=again)
+            node, reason = found
+            buffer_size = autotuned_buffer(self._plan, f"{node.label} {reason}")
+        elif buffer_size == UNKNOWN_CARDINALITY:
             buffer_size = _UNBOUNDED
         return self._then(ops.Shuffle, buffer_size=buffer_size, seed=seed, reshuffle_each_iteration=again)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +13,7 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError, user_locatio
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
+EXECUTORS = ("auto", "thread", "process", "inline")  # who may call a step's function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +101,8 @@ class JoinedNode(Node):
 
 
 def parameters(node: Node) -> dict[str, Any]:
-    """The fields of a node that say what it does: all but its inputs and the line it came from."""
-    skipped = {"where", "input", "parts"}
+    """The fields of a node that say what it does: all but its inputs, the line it came from, and who does it."""
+    skipped = {"where", "input", "parts", "executor"}
     return {f.name: getattr(node, f.name) for f in fields(node) if f.name not in skipped}
 
 
@@ -128,6 +130,20 @@ def check_parallel(name: str, value: Any) -> int | None:
         return None
     hint = "Leave it out for one call at a time, or give penstock.AUTOTUNE to let the engine choose."
     return check_int(name, value, least=1, also=(AUTOTUNE,), hint=hint)
+
+
+def check_executor(value: Any) -> str:
+    """`executor`: one of EXECUTORS."""
+    if isinstance(value, str) and value in EXECUTORS:
+        return value
+    listed = ", ".join(map(repr, EXECUTORS))
+    if not isinstance(value, str):
+        message = f"executor must be one of {listed}, got executor={value!r} ({type(value).__name__})."
+        raise InvalidTypeError(message)
+    near = difflib.get_close_matches(value.lower(), EXECUTORS, 1, cutoff=0.5)
+    hint = f"Did you mean {near[0]!r}?" if near else "Leave it out to let the engine choose."
+    message = f"executor must be one of {listed}, got executor={value!r}."
+    raise InvalidArgumentError(message, hint=hint)
 
 
 def check_seed(node: Any) -> None:

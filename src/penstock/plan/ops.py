@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from penstock.plan.node import (
     UNKNOWN_CARDINALITY,
     Node,
     UnaryNode,
+    check_executor,
     check_function,
     check_int,
     check_parallel,
@@ -29,11 +30,15 @@ from penstock.trace.traced import traced_spec
 
 @dataclass(frozen=True, kw_only=True)
 class Map(UnaryNode):
-    """`function(element)` for every element; plain tuples unpack into arguments."""
+    """`function(element)` for every element; plain tuples unpack into arguments.
+
+    `executor` says who may call the function. It takes no part in what the step gives, nor in fingerprints.
+    """
 
     function: Callable[..., Any]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
+    executor: str = "auto"
     vectorise: bool = True  # run it a Block at a time where that is known to be equal
 
     name: ClassVar[str] = "map"
@@ -41,6 +46,7 @@ class Map(UnaryNode):
     def __post_init__(self) -> None:
         check_function("map_func", self.function, "map")
         object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
+        check_executor(self.executor)
 
     @property
     def label(self) -> str:
@@ -144,9 +150,22 @@ class Unbatch(UnaryNode):
         return UNKNOWN_CARDINALITY if size is None or count < 0 else count * size
 
 
+class Chosen(int):
+    """A number that AUTOTUNE chose from the plan alone, and why."""
+
+    reason: str
+
+    def __new__(cls, number: int, reason: str = "") -> Self:
+        found = super().__new__(cls, number)
+        found.reason = reason
+        return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shuffle(UnaryNode):
     """A uniform pick from a buffer of `buffer_size` elements, again and again.
+
+    What AUTOTUNE means is settled before: then `buffer_size` is the number that was `Chosen`.
 
     `salt` tells two unseeded shuffles of one plan apart; it is fixed when the step is made, so that rewrites, which
     move steps, never change an order.
@@ -160,13 +179,17 @@ class Shuffle(UnaryNode):
     name: ClassVar[str] = "shuffle"
 
     def __post_init__(self) -> None:
-        hint = "A buffer of 1 keeps the order; to leave elements as they come, leave out .shuffle()."
-        object.__setattr__(self, "buffer_size", check_int("buffer_size", self.buffer_size, least=1, hint=hint))
+        hint = (
+            "Give a number of elements, penstock.AUTOTUNE or penstock.ALL; to leave elements as they come, leave out "
+            ".shuffle()."
+        )
+        if not isinstance(self.buffer_size, Chosen):
+            object.__setattr__(self, "buffer_size", check_int("buffer_size", self.buffer_size, least=1, hint=hint))
         check_seed(self)
 
     @property
     def label(self) -> str:
-        return f"shuffle({self.buffer_size})"
+        return f"shuffle({'AUTOTUNE: ' if isinstance(self.buffer_size, Chosen) else ''}{self.buffer_size})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,6 +388,17 @@ class Prefetch(UnaryNode):
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
 
 
+def executor_of(steps: Sequence[Map | Filter]) -> str:
+    """Who calls the functions of steps that run as one: what one of them asks for, "auto" where none does.
+
+    Maps that are not parallel run in the puller's thread whether they say "thread" or "inline".
+    """
+    asked = {step.executor for step in steps if isinstance(step, Map)} - {"auto"}
+    if "process" in asked:
+        return "process"
+    return "inline" if "inline" in asked else next(iter(asked), "auto")
+
+
 @dataclass(frozen=True, kw_only=True)
 class FusedMap(UnaryNode):
     """Neighbouring maps and filters as one step: made by rewrites, never by users."""
@@ -384,6 +418,10 @@ class FusedMap(UnaryNode):
     @property
     def deterministic(self) -> bool | None:
         return self.steps[0].deterministic if isinstance(self.steps[0], Map) else None
+
+    @property
+    def executor(self) -> str:
+        return executor_of(self.steps)
 
     @property
     def spec(self) -> Any:
@@ -413,6 +451,10 @@ class MapAndBatch(UnaryNode):
     @property
     def label(self) -> str:
         return " · ".join([step.label for step in self.steps] + [self.batch.label])
+
+    @property
+    def executor(self) -> str:
+        return executor_of(self.steps)
 
     @property
     def spec(self) -> Any:

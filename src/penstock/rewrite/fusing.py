@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from penstock.plan.node import Node
-from penstock.plan.ops import Filter, FusedMap, Map
+from penstock.plan.ops import Filter, FusedMap, Map, executor_of
 from penstock.trace.purity import why_impure
+from penstock.trace.shippable import why_not_shippable
 
 Steps = tuple[Map | Filter, ...]
 
@@ -22,9 +26,9 @@ def fused(steps: Steps, node: Map | Filter) -> Node | None:
 
     Maps fuse when all are parallel with one setting, or all sequential. A filter has no setting and joins either side
     of a sequential chain; behind a parallel map it joins too, since it is stateless per element and the segment keeps
-    the order.
+    the order. Who calls their functions has to agree, too: see `together`.
     """
-    if not _alike(steps, node):
+    if not _alike(steps, node) or not together(steps, node):
         return None
     below = node.input
     assert isinstance(below, (Map, Filter, FusedMap))
@@ -39,3 +43,24 @@ def _alike(steps: Steps, node: Map | Filter) -> bool:
         return (node.num_parallel_calls, node.deterministic) == (first.num_parallel_calls, first.deterministic)
     # a predicate written to be called one at a time, in order, stays so unless nobody can tell
     return first.num_parallel_calls is None or why_impure(node.predicate) is None
+
+
+def together(steps: Steps, node: Map | Filter) -> bool:
+    """Whether the functions of `steps` and of the node above may be called by the same executor.
+
+    "auto" goes along with what its neighbours ask for: with "thread", and with "process" if its function may go there.
+    What is parallel and "inline" stays by itself. Steps that are not parallel are all called in the puller's thread,
+    unless they say "process".
+    """
+    below, above = executor_of(steps), executor_of([node])
+    asked = {below, above} - {"auto"}
+    if "process" in asked:
+        others = (step for step in (*steps, node) if isinstance(step, Filter) or step.executor == "auto")
+        return len(asked) == 1 and all(why_not_shippable(_function(step)) is None for step in others)
+    if any(isinstance(step, Map) and step.num_parallel_calls is not None for step in steps):
+        return len(asked) < 2 and ("inline" not in asked or below == above or isinstance(node, Filter))
+    return True
+
+
+def _function(step: Map | Filter) -> Callable[..., Any]:
+    return step.function if isinstance(step, Map) else step.predicate

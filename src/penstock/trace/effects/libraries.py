@@ -1,0 +1,159 @@
+"""What is known of the functions of libraries: which leave no trace, which change an argument, which do more."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from sysconfig import get_path
+from types import FunctionType
+from typing import Any
+
+from penstock.trace.effects.words import words
+
+_HARMLESS = """
+    builtins math cmath re json struct hashlib hmac zlib bz2 lzma gzip.compress gzip.decompress base64 binascii
+    itertools functools collections operator string unicodedata textwrap html urllib.parse bisect heapq
+    statistics fractions decimal numbers array io csv copy datetime calendar enum dataclasses typing types
+    codecs difflib pickle ast.literal_eval xml.etree posixpath ntpath genericpath os.path os.fspath os.fsencode
+    os.fsdecode pathlib contextlib colorsys zoneinfo stringprep quopri abc warnings.catch_warnings graphlib
+    keyword sys.intern sys.getsizeof uuid.UUID uuid.uuid3 uuid.uuid5 time.sleep time.strptime time.strftime
+    time.gmtime time.struct_time numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson
+    rapidjson msgpack zstandard lz4 snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken
+    unidecode jellyfish Levenshtein rapidfuzz skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io
+    penstock.block penstock.trace penstock.errors penstock.permutation"""
+_VISIBLE = {
+    "prints": "builtins.print builtins.breakpoint builtins.help pprint cv2.imshow cv2.waitKey cv2.namedWindow",
+    "reads from the terminal": "builtins.input",
+    "uses super()": "builtins.super",
+    "runs code that only running shows": """builtins.exec builtins.eval builtins.compile builtins.__import__ importlib
+        operator.methodcaller builtins.globals builtins.locals builtins.vars ctypes inspect gc""",
+    "gives what differs between processes, as id and hash do": "builtins.id builtins.hash",
+    "draws random numbers": "random secrets uuid os.urandom numpy.random cv2.randu cv2.randn cv2.randShuffle",
+    "changes a setting of the library": """cv2.setRNGSeed cv2.setNumThreads cv2.setUseOptimized cv2.ocl numpy.seterr
+        numpy.seterrcall numpy.setbufsize numpy.set_printoptions pyarrow.set_cpu_count decimal.getcontext
+        decimal.setcontext decimal.localcontext""",
+    "reads the clock": """time datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow
+        datetime.date.today""",
+    "asks the operating system": "os posix nt sys platform signal resource atexit locale getpass tempfile",
+    "shares something between threads": """threading _thread multiprocessing concurrent asyncio queue sched
+        contextvars""",
+    "logs": "logging warnings traceback faulthandler",
+    "changes files": """shutil subprocess sqlite3 numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
+        numpy.memmap numpy.lib.format.open_memmap cv2.imwrite cv2.imwritemulti cv2.VideoWriter pyarrow.fs
+        penstock.io.storage penstock.io.tfrecord penstock.io.saved penstock.io.TFRecordWriter""",
+    "uses the network": "socket ssl http urllib.request ftplib smtplib requests httpx aiohttp",
+    "may hold an accelerator, which processes do not share": """torch torchvision torchaudio jax jaxlib tensorflow cupy
+        mxnet paddle flax keras""",
+}
+_RULES: dict[str, str | None] = {  # by dotted path, the longest that fits; None is harmless
+    **dict.fromkeys(words(_HARMLESS)),
+    **{path: why for why, paths in _VISIBLE.items() for path in words(paths)},
+}
+_INTERNAL = {  # where what is public of a module is defined
+    **{
+        f"_{name}": name
+        for name in words("io json struct bisect heapq operator collections functools codecs csv random")
+    },
+    **{f"_{name}": name for name in words("datetime decimal pickle statistics lzma bz2 string")},
+    **dict.fromkeys(words("_hashlib _blake2 _sha1 _sha2 _sha3 _sha256 _sha512 _md5"), "hashlib"),
+    "_sre": "re",
+    "_collections_abc": "collections",
+    "_pydecimal": "decimal",
+    "_pydatetime": "datetime",
+}
+_CHANGED = {  # by the number of the argument
+    0: """heapq.heappush heapq.heappop heapq.heapify heapq.heapreplace heapq.heappushpop bisect.insort
+        bisect.insort_left bisect.insort_right operator.setitem operator.delitem operator.iadd operator.ior
+        operator.iconcat operator.imul operator.isub builtins.setattr builtins.delattr builtins.next numpy.copyto
+        numpy.put numpy.place numpy.putmask numpy.fill_diagonal numpy.put_along_axis cv2.rectangle cv2.line cv2.circle
+        cv2.putText cv2.polylines cv2.fillPoly cv2.ellipse cv2.drawContours cv2.floodFill cv2.arrowedLine
+        cv2.fillConvexPoly cv2.drawMarker""",
+    1: "cv2.accumulate cv2.accumulateWeighted struct.pack_into",
+}
+_MUTATED = {path: place for place, paths in _CHANGED.items() for path in words(paths)}
+_ALIASES = words(  # what they give may be, or hold, what they are given
+    """builtins.getattr builtins.max builtins.min builtins.next copy.copy typing.cast operator.getitem
+    dataclasses.replace numpy.asarray numpy.asanyarray numpy.ascontiguousarray numpy.asfortranarray numpy.reshape
+    numpy.ravel numpy.squeeze numpy.transpose numpy.swapaxes numpy.moveaxis numpy.broadcast_to numpy.atleast_1d
+    numpy.atleast_2d numpy.atleast_3d numpy.expand_dims numpy.flip numpy.fliplr numpy.flipud numpy.rot90 numpy.split
+    numpy.array_split numpy.diagonal numpy.real numpy.imag numpy.nditer numpy.require numpy.array"""
+)
+_ALIASING_MODULES = ("itertools", "functools", "collections")
+SEEDED = words(  # random numbers that follow from an argument
+    """random.Random numpy.random.default_rng numpy.random.RandomState numpy.random.PCG64 numpy.random.Philox
+    numpy.random.Generator numpy.random.SeedSequence numpy.random.MT19937 numpy.random.SFC64"""
+)
+
+
+def why_visible(path: str) -> str | None:
+    """What a library's function, by its dotted path, does that could be noticed; None where none of it could be."""
+    place = path
+    while place:
+        if place in _RULES:
+            why = _RULES[place]
+            if why is None or path.startswith("builtins."):
+                return why
+            return f"{why} (`{path}`)"
+        place = place.rpartition(".")[0]
+    return f"uses `{path}`, of which is not known what it does"
+
+
+def known(path: str) -> bool:
+    """Whether anything is known of a module."""
+    return path.partition(".")[0] in _ROOTS
+
+
+_ROOTS = {path.partition(".")[0] for path in _RULES}
+
+
+def is_library(path: str) -> bool:
+    """Whether a module is one of a library."""
+    root = path.partition(".")[0]
+    if root in sys.stdlib_module_names or root in _ROOTS:
+        return root != "__main__"
+    return not is_users(root, getattr(sys.modules.get(root), "__file__", None))
+
+
+def mutated(path: str) -> int | None:
+    """The number of the argument that a function changes."""
+    return _MUTATED.get(path)
+
+
+def aliases(path: str) -> bool:
+    """Whether what it gives may be part of what it is given."""
+    return path in _ALIASES or path.partition(".")[0] in _ALIASING_MODULES
+
+
+def path_of(value: Any, module: str | None = None) -> str:
+    """The dotted path of a library's function or class, as its users know it."""
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
+    place = module or getattr(value, "__module__", None) or ""
+    root, dot, rest = place.partition(".")
+    return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}" if place else str(name)
+
+
+def is_users(module: str | None, file: str | None) -> bool:
+    """Whether code is the user's own, and so looked into, instead of a library's."""
+    root = (module or "").partition(".")[0]
+    if root == "penstock":  # an example in a docstring is not its code
+        return file is not None and not file.startswith(_OURS)
+    if root in sys.stdlib_module_names or root in _ROOTS:
+        return root == "__main__"
+    return file is None or (not file.startswith(_LIBRARIES) and "site-packages" not in file)
+
+
+_OURS = str(Path(__file__).parents[2])
+_LIBRARIES = tuple(path for name in ("stdlib", "purelib", "platlib") if (path := get_path(name)))
+
+
+def is_users_function(function: FunctionType) -> bool:
+    """Whether a function is the user's own."""
+    return is_users(function.__module__, function.__code__.co_filename)
+
+
+def is_users_class(kind: type) -> bool:
+    """Whether a class is the user's own: written in Python, and in no library."""
+    if not kind.__flags__ & (1 << 9):  # of the interpreter's or a library's C code
+        return False
+    module = sys.modules.get(kind.__module__)
+    return is_users(kind.__module__, getattr(module, "__file__", None))

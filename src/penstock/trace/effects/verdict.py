@@ -1,0 +1,41 @@
+"""The verdict on a function: the first thing it does, beside giving its result, that somebody could notice."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from penstock.trace.effects.calling import Calling
+from penstock.trace.effects.interpreter import Frame
+from penstock.trace.effects.libraries import is_users_function
+from penstock.trace.effects.values import OWN, Arguments, Visible
+from penstock.trace.effects.watched import Watched
+
+
+def why_visible(function: Any, watched: list[Watched]) -> str | None:
+    """What it does that could be noticed, or None; and into `watched` what this was read from."""
+    world = Calling(watched)
+    elements = Arguments(rest=OWN)
+    try:
+        if type(function) is FunctionType and is_users_function(function):
+            if function.__code__.co_flags & inspect.CO_GENERATOR:
+                return "it is a generator"
+            world.entered(function, elements)
+        else:
+            spelled = _name_of(function)
+            frame = Frame((lambda: None).__code__, {}, {}, (), world)
+            world.call(frame, world.reached(function, spelled), elements)
+    except Visible as why:
+        return f"it {why}"
+    return None
+
+
+def _name_of(function: Any) -> str:
+    """What a callable is called, without asking it."""
+    if type(function) is MethodType:
+        function = function.__func__
+    if type(function) is functools.partial:
+        function = function.func
+    return str(function.__name__) if type(function) in (FunctionType, BuiltinFunctionType) else type(function).__name__
