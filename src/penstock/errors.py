@@ -111,8 +111,20 @@ class UnimplementedError(PenstockError, NotImplementedError):
     """What this kind of data set cannot do at all: random access to a source without an index."""
 
 
+class DeadlineExceededError(PenstockError, TimeoutError):
+    """A function took longer with one element than `Options.element_timeout` allows."""
+
+
 class MissingDependencyError(PenstockError, ImportError):
     """An optional package is needed; the hint names the extra to install."""
+
+
+class ResourceExhaustedError(PenstockError, MemoryError):
+    """A buffer of a size you gave, or one element, is larger than the budget for all buffers together."""
+
+
+class BudgetWarning(UserWarning):
+    """A buffer is larger than the budget that follows from the machine: there may be memory for it, or not."""
 
 
 def annotate(error: BaseException, context: Context) -> None:

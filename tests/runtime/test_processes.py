@@ -1,6 +1,7 @@
 """The process executor: the same elements, errors and states, from functions that run elsewhere."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.structure import LEAF
 from penstock.block.transport import pack, portable, unpack
-from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
 
@@ -108,6 +109,35 @@ def test_an_element_that_kills_its_process_is_found_and_the_others_come():
     assert found == [0, 1, 2, 3, 4, error, *range(6, 12)]
     assert "exit statuses 3 and 3" in str(error)
     assert "element 5" in str(error)
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+def test_an_element_that_hangs_fails_in_its_place_on_every_executor(executor, tmp_path):
+    door = tmp_path / "door"
+    os.mkfifo(door)
+
+    def hangs(x):
+        if x == 7:
+            door.open().close()  # waits for somebody to open it for writing
+        return [int(x)]
+
+    options = ps.Options(element_timeout=2.0)
+    dataset = ps.Dataset.range(12).map(hangs, num_parallel_calls=2).with_options(options)
+    found = []
+    with dataset.iterator(executor=executor) as elements:
+        while (element := next_or_late(elements)) is not None:
+            found.append(element)
+    os.close(os.open(door, os.O_RDWR))  # abandoned threads go home
+    assert [x if isinstance(x, Exception) else int(x[0]) for x in found] == [*range(7), found[7], *range(8, 12)]
+    assert isinstance(found[7], DeadlineExceededError)
+    assert re.search(r"test_processes.py:\d+\n  element 7\n", str(found[7]))
+
+
+def next_or_late(elements):
+    try:
+        return next(elements, None)
+    except DeadlineExceededError as error:
+        return error
 
 
 def test_workers_end_with_a_parent_that_is_killed():

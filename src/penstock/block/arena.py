@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,9 @@ class Arena:
         self._idle_limit = idle_bytes
         self._idle: dict[int, deque[np.ndarray]] = {}
         self._idle_bytes = 0
+        self._changed: Callable[[int], None] = _nobody
         self._lock = threading.RLock()  # a lease may die inside our own critical section, during garbage collection
+        self._inside = False  # of it; told under the lock
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         """An uninitialised array; its memory is free again when it and all views of it are gone."""
@@ -67,28 +70,66 @@ class Arena:
 
     def _take(self, nbytes: int) -> np.ndarray:
         with self._lock:
-            idle = self._idle.get(nbytes)
-            if idle:
-                self._idle_bytes -= nbytes
-                raw = idle.pop()
-                del self._idle[nbytes]
-                if idle:
-                    self._idle[nbytes] = idle  # behind the sizes that nobody asks for any more
-                return raw
+            if not self._inside:
+                self._inside = True
+                try:
+                    found = self._idle_one(nbytes)
+                finally:
+                    self._inside = False
+                if found is not None:
+                    return found
         block = np.empty(nbytes + ALIGNMENT, np.uint8)
         start = -block.ctypes.data % ALIGNMENT
         return block[start : start + nbytes]
 
+    def _idle_one(self, nbytes: int) -> np.ndarray | None:
+        idle = self._idle.pop(nbytes, None)
+        if not idle:
+            return None
+        raw = idle.pop()
+        if idle:
+            self._idle[nbytes] = idle  # behind the sizes that nobody asks for any more
+        self._idle_bytes -= nbytes
+        self._changed(self._idle_bytes)
+        return raw
+
     def _give_back(self, raw: np.ndarray) -> None:
         with self._lock:
-            self._idle.setdefault(raw.nbytes, deque()).append(raw)
-            self._idle_bytes += raw.nbytes
-            while self._idle_bytes > self._idle_limit:  # the size that waited longest goes first
-                size = next(iter(self._idle))
-                self._idle[size].popleft()
-                self._idle_bytes -= size
-                if not self._idle[size]:
-                    del self._idle[size]
+            if self._inside:
+                return  # the memory is freed
+            self._inside = True
+            try:
+                self._idle.setdefault(raw.nbytes, deque()).append(raw)
+                self._idle_bytes += raw.nbytes
+                self._trim()
+            finally:
+                self._inside = False
+
+    def _trim(self) -> None:
+        while self._idle_bytes > self._idle_limit:  # the size that waited longest goes first
+            size = next(iter(self._idle))
+            self._idle[size].popleft()
+            self._idle_bytes -= size
+            if not self._idle[size]:
+                del self._idle[size]
+        self._changed(self._idle_bytes)
+
+    def bound(self, nbytes: int) -> None:
+        """Hold no more than so many idle bytes. Never waits: what another thread is busy with goes a little later."""
+        self._idle_limit = nbytes
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._inside:
+                    self._inside = True
+                    self._trim()
+                    self._inside = False
+            finally:
+                self._lock.release()
+
+    def watch(self, changed: Callable[[int], None]) -> None:
+        """Call `changed` with the idle bytes whenever these change, from any thread; it must be quick."""
+        self._changed = changed
+        changed(self._idle_bytes)
 
     def idle_bytes(self) -> int:
         """Bytes held for reuse and used by nobody."""
@@ -99,6 +140,11 @@ class Arena:
         with self._lock:
             self._idle.clear()
             self._idle_bytes = 0
+            self._changed(0)
+
+
+def _nobody(nbytes: int) -> None:
+    """Nobody is told."""
 
 
 ARENA = Arena()

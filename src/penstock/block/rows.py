@@ -9,9 +9,11 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, concat
+from penstock.block.footprint import Footprints
 from penstock.block.origin import Origin, concat_origins
 from penstock.block.structure import Structure
 
+_STRING = 20  # bytes beside its content
 _BY_REFERENCE = 1 << 16  # bytes of one element from which a view of its Block is kept instead of a copy
 
 
@@ -26,6 +28,7 @@ class Rows:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._reserved = 0
+        self._used = 0  # slots below which all that is held lies
         self._structure: Structure | None = None
         self._columns: list[_ColumnRows] = []
         self._origin: _OriginRows | None = None
@@ -36,7 +39,8 @@ class Rows:
             self._structure = block.structure
             self._columns = [_rows_for(column) for column in block.columns]
             self._origin = None if block.origin is None else _OriginRows()
-        self._reserve(int(slots.max()) + 1)
+        self._used = max(self._used, int(slots.max()) + 1)
+        self._reserve(self._used)
         chosen = block if rows is None else block.take(rows)
         for i, column in enumerate(chosen.columns):
             if not self._columns[i].accepts(column):
@@ -44,6 +48,20 @@ class Rows:
             self._columns[i].put(slots, column)
         if self._origin is not None:
             self._origin = self._origin.put(slots, chosen.origin)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept alive for the slots used, also by elements that are views of larger arrays."""
+        found = sum(rows.nbytes(self._used) for rows in self._columns)
+        return found if self._origin is None else found + self._origin.nbytes(self._used)
+
+    @property
+    def slot_bytes(self) -> int | None:
+        """Bytes that every slot takes, where they are the same for all."""
+        sizes = [rows.slot_bytes for rows in self._columns]
+        if not sizes or None in sizes:
+            return None
+        return sum(size for size in sizes if size) + (0 if self._origin is None else self._origin.slot_bytes)
 
     def _reserve(self, count: int) -> None:
         if count <= self._reserved:
@@ -80,6 +98,12 @@ class Rows:
 
 
 class _ColumnRows(ABC):
+    slot_bytes: int | None = None
+
+    @abstractmethod
+    def nbytes(self, count: int) -> int:
+        """Bytes kept alive for the slots below `count`."""
+
     @abstractmethod
     def accepts(self, column: Column) -> bool:
         """Whether the column has this layout; otherwise all becomes a list."""
@@ -115,6 +139,10 @@ def _grown(array: np.ndarray, count: int) -> np.ndarray:
 class _DenseRows(_ColumnRows):
     def __init__(self, column: DenseColumn) -> None:
         self._array = np.empty((0, *column.array.shape[1:]), column.array.dtype)
+        self.slot_bytes: int = column.array.nbytes // len(column)
+
+    def nbytes(self, count: int) -> int:
+        return count * self.slot_bytes
 
     def reserve(self, count: int) -> None:
         self._array = _grown(self._array, count)
@@ -145,6 +173,10 @@ class _BytesRows(_ColumnRows):
         self._which = np.zeros(shape, np.int32)
         self._buffers: list[np.ndarray] = []
         self._ids: dict[int, int] = {}
+        self._alive = Footprints()
+
+    def nbytes(self, count: int) -> int:
+        return self._alive.nbytes + count * _STRING * (self._starts[:1].size or 1)
 
     def reserve(self, count: int) -> None:
         self._starts = _grown(self._starts, count)
@@ -161,6 +193,7 @@ class _BytesRows(_ColumnRows):
             if id(buffer) not in self._ids:
                 self._ids[id(buffer)] = len(self._buffers)
                 self._buffers.append(buffer)
+                self._alive.add(buffer)
             local[i] = self._ids[id(buffer)]
         self._starts[slots] = column.starts
         self._lengths[slots] = column.lengths
@@ -173,6 +206,9 @@ class _BytesRows(_ColumnRows):
         self._buffers = [self._buffers[i] for i in used]
         self._which = which.reshape(self._which.shape).astype(np.int32)
         self._ids = {id(buffer): i for i, buffer in enumerate(self._buffers)}
+        self._alive = Footprints()
+        for buffer in self._buffers:
+            self._alive.add(buffer)
 
     def get(self, slots: np.ndarray) -> Column:
         which = self._which[slots] if len(self._buffers) > 1 else None
@@ -186,6 +222,12 @@ class _BytesRows(_ColumnRows):
 class _ListRows(_ColumnRows):
     def __init__(self, items: list[Any]) -> None:
         self._items = items
+        self._alive = Footprints()
+        for item in items:
+            self._alive.add(item)
+
+    def nbytes(self, count: int) -> int:
+        return self._alive.nbytes
 
     def reserve(self, count: int) -> None:
         self._items.extend([None] * (count - len(self._items)))
@@ -195,7 +237,10 @@ class _ListRows(_ColumnRows):
 
     def put(self, slots: np.ndarray, column: Column) -> None:
         for slot, value in zip(slots.tolist(), column.values(), strict=True):
-            self._items[slot] = value
+            before, self._items[slot] = self._items[slot], value
+            self._alive.add(value)
+            if before is not None:
+                self._alive.remove(before)
 
     def get(self, slots: np.ndarray) -> Column:
         return ListColumn([self._items[slot] for slot in slots.tolist()])
@@ -211,6 +256,11 @@ class _OriginRows:
         self._offset = np.empty(0, np.int64)
         self._position: np.ndarray | None = None
         self._reserved = 0
+
+    slot_bytes = 16
+
+    def nbytes(self, count: int) -> int:
+        return 0 if self._file is None else count * self.slot_bytes
 
     def reserve(self, count: int) -> None:
         self._reserved = count

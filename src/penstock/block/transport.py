@@ -2,25 +2,80 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from penstock.block.block import Block
-from penstock.block.column import BytesColumn, Column
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.origin import Origin
+from penstock.block.structure import LEAF, Structure
 
 _SLACK = 2  # times the bytes a column means, from which it is copied out of the buffers it points into
 
 
-def pack(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
-    """A value as bytes and buffers. Functions and classes that the other process cannot import travel by value."""
+def pack(value: Any, *, by_value: bool = False) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    """A value as bytes and buffers.
+
+    Functions and classes that the other process cannot import travel by value; that costs more, and is done where
+    `by_value` asks for it or a plain pickle will not do.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    if not by_value:
+        try:
+            content = pickle.dumps(value, 5, buffer_callback=buffers.append)
+        except Exception:  # a lambda, a class made in a function: the other way can
+            buffers.clear()
+        else:
+            if b"__main__" not in content:  # which is another module there
+                return content, buffers
+            buffers.clear()
     import cloudpickle
 
-    buffers: list[pickle.PickleBuffer] = []
     return cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append), buffers
 
 
-def unpack(content: bytes, buffers: Sequence[Any]) -> Any:
+# The general way to pickle classes with slots costs as much as the rest of a small Block's journey.
+
+
+def _block(block: Block) -> tuple[Any, ...]:
+    return Block, (block.structure, block.columns, block.size, block.origin)
+
+
+def _structure(found: Structure) -> str | tuple[Any, ...]:
+    if found is LEAF:
+        return "LEAF"  # the module's own
+    return Structure, (found.kind, found.names, found.children, found.size, found.flat)
+
+
+def _dense(column: DenseColumn) -> tuple[Any, ...]:
+    return DenseColumn, (column.array,)
+
+
+def _bytes(column: BytesColumn) -> tuple[Any, ...]:
+    return BytesColumn, (column.buffers, column.starts, column.lengths, column.which)
+
+
+def _list(column: ListColumn) -> tuple[Any, ...]:
+    return ListColumn, (column.items,)
+
+
+def _origin(origin: Origin) -> tuple[Any, ...]:
+    return Origin, (origin.files, origin.file, origin.offset, origin.position)
+
+
+copyreg.pickle(Block, _block)
+copyreg.pickle(Structure, _structure)
+copyreg.pickle(DenseColumn, _dense)
+copyreg.pickle(BytesColumn, _bytes)
+copyreg.pickle(ListColumn, _list)
+copyreg.pickle(Origin, _origin)
+
+
+def unpack(content: bytes | memoryview, buffers: Sequence[Any]) -> Any:
     """The value again, its arrays over `buffers` without a copy."""
     return pickle.loads(content, buffers=buffers)
 
@@ -31,6 +86,10 @@ def portable(block: Block) -> Block:
 
 
 def _alone(column: Column) -> Column:
+    if isinstance(column, DenseColumn):
+        flags = column.array.flags
+        whole = flags.c_contiguous or flags.f_contiguous  # another would be pickled by value
+        return column if whole else DenseColumn(np.ascontiguousarray(column.array))
     if not isinstance(column, BytesColumn):
         return column
     behind = sum(buffer.nbytes for buffer in column.buffers)

@@ -1,7 +1,9 @@
 """ProcessPool: worker processes that stay, for functions that hold the interpreter's lock.
 
-A process is started when a Block first needs one and serves all runs after that. It ends with its parent: a worker
-whose parent goes, however it goes, reads the end of its connection.
+Processes are started when Blocks wait for them, or ahead by `warm_up`, all at once, and serve every run after that.
+There are as many as threads ask at the same time: the cores granted, unless a step asks for more parallel calls, and
+memory allows them. Those beyond the cores end when they had nothing to do for a while. All end with their parent,
+however it goes.
 """
 
 from __future__ import annotations
@@ -9,175 +11,258 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-import socket
-import subprocess
-import sys
 import threading
+import time
 import weakref
-from collections.abc import Sequence
-from multiprocessing.connection import Connection
+from collections import deque
+from functools import cache
 
 from penstock.block.block import Block
+from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import pack, portable
-from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError
-from penstock.physical.stretch import Stretch, failure, join
-from penstock.physical.transform import Transform
-from penstock.runtime.machine import granted_cpus
-from penstock.runtime.process_worker import START, receive, send
+from penstock.errors import PenstockError
+from penstock.physical.stretch import Stretch, join
+from penstock.runtime.machine import granted_cpus, granted_memory
+from penstock.runtime.process_failures import in_place, not_started, poison, too_late, unsendable
+from penstock.runtime.process_handle import Unreadable, Worker
+from penstock.runtime.process_link import Late, Packed
+from penstock.runtime.process_start import births
+from penstock.runtime.process_task import ProcessTask
 
+__all__ = ["ProcessPool", "ProcessTask", "process_pool"]
 
-class _Worker:
-    """One process, and the transforms it has been given."""
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            theirs.set_inheritable(True)
-            command = [sys.executable, "-c", START, str(theirs.fileno()), *sys.path]
-            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-            self.connection = Connection(ours.detach())
-        self.known: set[int] = set()
-
-    def run(self, task: ProcessTask, block: Block, first: int) -> Stretch:
-        if task.number not in self.known:
-            send(self.connection, ("transforms", task.number, task.transforms))
-            self.known.add(task.number)
-        send(self.connection, ("run", task.number, block, first))
-        made: Stretch = receive(self.connection)
-        return made
-
-    def forget(self, number: int) -> None:
-        if number in self.known:
-            self.known.discard(number)
-            send(self.connection, ("forget", number))
-
-    def close(self) -> None:
-        self.connection.close()
-        try:
-            self.process.wait(1)
-        except subprocess.TimeoutExpired:  # inside a user's function
-            self.process.kill()
-            self.process.wait()
-
-
-class ProcessTask:
-    """Transforms that run in worker processes. Called like `run_all`, by any number of threads."""
-
-    def __init__(self, pool: ProcessPool, transforms: Sequence[Transform]) -> None:
-        self.transforms = list(transforms)
-        self.number = next(pool.numbers)
-        self.label = " · ".join(transform.label for transform in transforms)
-        self.where = transforms[-1].where
-        self._pool = pool
-        try:
-            pack(self.transforms)
-        except Exception as error:
-            message = f"{self.label} cannot be sent to a worker process: {error}"
-            hint = (
-                "Its function holds something that cannot be pickled, such as an open file or a lock: make it inside."
-            )
-            raise InvalidArgumentError(message, hint=hint, context=Context(self.label, self.where)) from error
-        weakref.finalize(self, pool.forget, self.number).atexit = False
-
-    def __call__(self, transforms: Sequence[Transform], block: Block, first: int, allocate: object = None) -> Stretch:
-        return self._pool.run(self, portable(block), first)
+_PATIENCE = 1.0  # seconds that processes get to end by themselves
+_UNUSED = 60.0  # seconds without work after which a worker beyond the cores ends
+_ATTEMPTS = 3  # to start a process
+_SHARE = 1 << 28  # bytes of memory granted, for each of which there may be a worker; one takes a fifth of it
 
 
 class ProcessPool:
-    """As many worker processes as cores were granted; each serves one thread at a time."""
+    """Worker processes; each serves one thread at a time. Thread-safe."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, cpus: int) -> None:
         self.numbers = itertools.count()
-        self._most = most
-        self._lock = threading.Lock()
-        self._free = threading.Condition(self._lock)
-        self._idle: list[_Worker] = []
-        self._alive = 0
-        self._forgotten: set[int] = set()
+        self._cpus = cpus
+        self._most = max(cpus, granted_memory() // _SHARE)
+        self._memory = SharedMemory(granted_memory())
+        self._begin()
+        _pools.add(self)
+        _watch_forks()
 
-    def run(self, task: ProcessTask, block: Block, first: int) -> Stretch:
-        """What becomes of a Block. One whose process dies is tried again, then in halves: the element is found."""
+    def _begin(self) -> None:
+        self._lock = threading.RLock()  # garbage collection inside our critical section may lead here
+        self._free = threading.Condition(self._lock)
+        self._idle: list[Worker] = []
+        self._workers: set[Worker] = set()  # idle, or at work
+        self._forgotten: deque[int] = deque()
+        self._waiting = 0  # threads
+        self._starting = 0
+        self._failed: Exception | None = None  # why the last processes did not start
+        self._closed = 0  # times
+
+    # -- Blocks
+
+    def run(self, task: ProcessTask, block: Block, first: int, *, alone: bool = False) -> Stretch:
+        """What becomes of a Block; `alone`: of an element of one that was too late.
+
+        A Block whose worker dies is done once more, and then in halves, until the element that kills them is found. One
+        that is too late is done again element by element.
+        """
         codes: list[int | None] = []
+        by_value = False
+        packed: Packed | None = None
         while len(codes) < 2:
-            worker = self._take()
             try:
-                made = worker.run(task, block, first)
+                packed = packed or Packed.of(*pack(portable(block), by_value=by_value))
+            except Exception as error:
+                return self._in_halves(task, block, first, unsendable(error))
+            worker = self._take()
+            started = time.perf_counter()
+            try:
+                answer = worker.run(task, packed, first)
             except (EOFError, OSError):
-                worker.close()
-                codes.append(worker.process.returncode)
-                self._lost()
+                codes.append(self._lose(worker, _PATIENCE))
+            except Late:
+                self._lose(worker)
+                return self._too_late(task, block, first, alone=alone)
+            except Unreadable as error:
+                self._give_back(worker)
+                if by_value:
+                    return self._in_halves(task, block, first, unsendable(error))
+                packed, by_value = None, True
+            except PenstockError:  # the worker cannot prepare what it was sent
+                self._give_back(worker)
+                raise
             except BaseException:  # interrupted between question and answer: they would no longer match
-                worker.close()
-                self._lost()
+                self._lose(worker)
                 raise
             else:
                 self._give_back(worker)
-                return made
-        if block.size > 1:
-            middle = block.size // 2
-            parts = [(block.slice(0, middle), first), (block.slice(middle, block.size), first + middle)]
-            return join([self.run(task, part, number if first >= 0 else -1) for part, number in parts])
-        message = f"Worker processes ended while they ran {task.label} (exit statuses {codes[0]} and {codes[1]})."
-        hint = "A negative status is a signal: -9 is what the system sends when memory runs out, -11 a crash in C code."
-        file, offset = (None, None) if block.origin is None else block.origin.at(0)
-        context = Context(task.label, task.where, first if first >= 0 else None, file, offset)
-        error = FailedPreconditionError(message, hint=hint, context=context)
-        return failure(error)
+                task.count(block.size, answer.seconds, answer.cpu_seconds, time.perf_counter() - started)
+                return answer.made
+        return self._in_halves(task, block, first, poison(task.transforms, codes))
 
-    def _take(self) -> _Worker:
-        with self._free:
-            while not self._idle and self._alive >= self._most:
-                self._free.wait()
-            if self._idle:
-                return self._idle.pop()
-            self._alive += 1
-        try:
-            return _Worker()
-        except BaseException:
-            self._lost()
-            raise
+    def _in_halves(self, task: ProcessTask, block: Block, first: int, error: PenstockError) -> Stretch:
+        """The Block's halves, one after the other; a single element fails."""
+        if block.size == 1:
+            return in_place(error, task.transforms, block, first)
+        middle = block.size // 2
+        parts = [(block.slice(0, middle), first), (block.slice(middle, block.size), _number(first, middle))]
+        return join([self.run(task, part, number) for part, number in parts])
 
-    def _give_back(self, worker: _Worker) -> None:
-        for number in tuple(self._forgotten & worker.known):
-            worker.forget(number)
-        with self._free:
+    def _too_late(self, task: ProcessTask, block: Block, first: int, *, alone: bool) -> Stretch:
+        if alone:
+            assert task.element_timeout is not None
+            return in_place(too_late(task.transforms, task.element_timeout), task.transforms, block, first)
+        parts = [(block.slice(row, row + 1), _number(first, row)) for row in range(block.size)]
+        return join([self.run(task, part, number, alone=True) for part, number in parts])
+
+    # -- workers
+
+    def warm_up(self, count: int = 0) -> None:
+        """Have so many workers started (0: as many as cores), without waiting for them."""
+        with self._lock:
+            self._begin_more((count or self._cpus) - len(self._workers) - self._starting)
+
+    def ready(self) -> bool:
+        """Whether as many workers as cores have been started."""
+        return len(self._workers) >= self._cpus
+
+    def size(self) -> int:
+        """Workers there are."""
+        return len(self._workers)
+
+    def _take(self) -> Worker:
+        with self._lock:
+            self._waiting += 1
+            try:
+                while True:
+                    while self._idle:
+                        worker = self._idle.pop()
+                        if worker.fit():
+                            return worker
+                        self._workers.discard(worker)
+                        worker.end()
+                    if self._failed is not None:
+                        error, self._failed = self._failed, None
+                        raise error
+                    self._begin_more(self._waiting - self._starting)
+                    self._free.wait()
+            finally:
+                self._waiting -= 1
+
+    def _begin_more(self, count: int) -> None:
+        """Start processes, each in a thread that ends when the process is ready."""
+        for _ in range(min(count, self._most - len(self._workers) - self._starting)):
+            self._failed = None
+            thread = threading.Thread(target=self._start, args=(self._closed,), name="penstock-start", daemon=True)
+            self._starting += 1
+            try:
+                thread.start()
+            except BaseException:
+                self._starting -= 1
+                raise
+
+    def _start(self, closed: int) -> None:
+        worker, error = None, None
+        for _ in range(_ATTEMPTS):
+            try:
+                worker = Worker(self._memory)
+                worker.wait_until_ready()
+                break
+            except Exception as raised:
+                error, code = raised, None
+                if worker is not None:
+                    code, worker = worker.end(0.0 if isinstance(raised, Late) else _PATIENCE), None
+        with self._lock:
+            self._starting -= 1
+            if worker is None:
+                assert error is not None
+                self._failed = not_started(error, code)
+                self._free.notify_all()
+            elif closed == self._closed or self._waiting:
+                self._workers.add(worker)
+                self._idle.append(worker)
+                self._free.notify_all()
+                return
+        if worker is not None:
+            worker.end()
+
+    def _give_back(self, worker: Worker) -> None:
+        now = time.monotonic()
+        unused = None
+        with self._lock:
+            while self._forgotten:
+                number = self._forgotten.popleft()
+                for other in self._workers:
+                    other.stale.append(number)
+            worker.idle_since = now
             self._idle.append(worker)
             self._free.notify()
+            if len(self._workers) > self._cpus and now - self._idle[0].idle_since > _UNUSED:
+                unused = self._idle.pop(0)
+                self._workers.discard(unused)
+        if unused is not None:
+            unused.dismiss()
+            unused.end(_PATIENCE)
 
-    def _lost(self) -> None:
-        with self._free:
-            self._alive -= 1
-            self._free.notify()
+    def _lose(self, worker: Worker, patience: float = 0.0) -> int | None:
+        with self._lock:
+            self._workers.discard(worker)
+        return worker.end(patience)
 
     def forget(self, number: int) -> None:
-        """No run uses these transforms any more; the workers hear of it when they have next done something."""
-        self._forgotten.add(number)
+        """No run uses these transforms any more; the workers hear of it when they have next something to do.
+
+        Called by the garbage collector, wherever it runs: without a lock.
+        """
+        self._forgotten.append(number)
 
     def close(self) -> None:
-        """End the workers that are idle."""
+        """End the workers that are idle, and those on their way."""
         with self._lock:
+            self._closed += 1
             idle, self._idle = self._idle, []
-            self._alive -= len(idle)
+            self._workers.difference_update(idle)
         for worker in idle:
-            worker.close()
+            worker.dismiss()
+        deadline = time.monotonic() + _PATIENCE
+        for worker in idle:
+            worker.end(max(deadline - time.monotonic(), 0.0))
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: begin anew."""
+        self._begin()
 
 
-_pool: ProcessPool | None = None
+def _number(first: int, row: int) -> int:
+    return first + row if first >= 0 else -1
+
+
+_pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
 _lock = threading.Lock()
+_shared: list[ProcessPool] = []
 
 
 def process_pool() -> ProcessPool:
     """This process's workers."""
-    global _pool
     with _lock:
-        if _pool is None:
-            _pool = ProcessPool(granted_cpus())
-            atexit.register(_pool.close)
-            os.register_at_fork(after_in_child=_forget_pool)
-        return _pool
+        if not _shared:
+            _shared.append(ProcessPool(granted_cpus()))
+            atexit.register(_shared[0].close)
+        return _shared[0]
 
 
-def _forget_pool() -> None:
-    """In a forked child: the workers are the parent's."""
-    global _pool
-    _pool = None
+@cache
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=births.hold, after_in_parent=births.go_on, after_in_child=_in_child)
+
+
+def _in_child() -> None:
+    """Workers are the parent's."""
+    global _lock
+    _lock = threading.Lock()
+    births.leave_to_parent()
+    for pool in list(_pools):
+        pool.leave_to_parent()

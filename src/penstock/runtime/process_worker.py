@@ -1,72 +1,210 @@
-"""What a worker process does: receive transforms once, then Blocks, and send back what became of them."""
+"""What a worker process does: receive transforms once, then Blocks, and send back what became of them.
+
+Messages from the parent, each a tuple: ("transforms", number, folder, path) with the packed transforms;
+("forget", number); ("region", number, bytes) with an open file; ("drop", number); ("run", number, first, region) with
+the packed Block, where the region, if it is no -1, is for the results; ("into", region) after "larger".
+
+Answers: ("ready",) once; ("prepared", error) to "transforms"; to "run" perhaps ("larger", bytes), and then
+("done", seconds of the function, CPU seconds, regions nobody here reads any more) with the packed parts of a
+Stretch, or
+("unreadable", error).
+"""
 
 from __future__ import annotations
 
+import gc
+import os
+import socket
 import sys
+import time
 import traceback
-from multiprocessing.connection import Connection
+from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from penstock.block.block import Block
+from penstock.block.lease import leased
+from penstock.block.region import mapped
 from penstock.block.transport import pack, portable, unpack
 from penstock.errors import Context, FailedPreconditionError
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
+from penstock.runtime.lifeline import follow
+from penstock.runtime.process_link import SMALL, Link, Message, Packed
 
+# Ctrl-C is for the parent to decide on, from the first moment: the signal comes blocked. The façade costs more than all
+# that a worker needs: it is executed when somebody first asks `penstock` for a name.
 START = """
-import sys
-sys.path[:] = sys.argv[2:]
+import importlib.util, signal, sys, threading
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+if hasattr(signal, "pthread_sigmask"):
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+sys.path[:] = sys.argv[3:]
+
+def name_of_facade(name, begun=[], lock=threading.RLock()):
+    with lock:
+        if not begun:
+            begun.append(True)
+            facade.__spec__.loader.exec_module(facade)
+            if vars(facade).get("__getattr__") is name_of_facade:
+                del facade.__getattr__
+    if name in vars(facade):
+        return vars(facade)[name]
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+
+facade = importlib.util.module_from_spec(importlib.util.find_spec("penstock"))
+facade.__getattr__ = name_of_facade
+sys.modules["penstock"] = facade
 from penstock.runtime.process_worker import serve
-serve(int(sys.argv[1]))
+serve(int(sys.argv[1]), int(sys.argv[2]))
 """
+_MANY = 8  # inputs that the functions may keep before the garbage collector is asked
 
 
-def send(connection: Connection, value: Any) -> None:
-    """A message: its pickle with the sizes of the buffers that follow."""
-    content, buffers = pack(value)
-    raw = [buffer.raw() for buffer in buffers]
-    connection.send_bytes(np.array([view.nbytes for view in raw], np.int64).tobytes())
-    connection.send_bytes(content)
-    for view in raw:
-        if view.nbytes:
-            connection.send_bytes(view)
+def serve(descriptor: int, lifeline: int) -> None:
+    """Answer until the parent goes. -1 for a descriptor: a socket comes by standard input, and there is no lifeline."""
+    if descriptor < 0:
+        end = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
+    else:
+        follow(lifeline)
+        end = socket.socket(fileno=descriptor)
+        _keep(end, lifeline)
+    link = Link(end)
+    try:
+        link.send(("ready",))
+        _Server(link).serve()
+    except (EOFError, OSError):
+        return
 
 
-def receive(connection: Connection) -> Any:
-    """The next message; EOFError when the other side has gone."""
-    sizes = np.frombuffer(connection.recv_bytes(), np.int64).tolist()
-    content = connection.recv_bytes()
-    buffers = []
-    for size in sizes:
-        buffer = np.empty(size, np.uint8)
-        if size:
-            connection.recv_bytes_into(buffer)
-        buffers.append(buffer)
-    return unpack(content, buffers)
+def _keep(end: socket.socket, lifeline: int) -> None:
+    """What functions start does not inherit our end: the parent would not see this process end."""
+    for descriptor in (end.fileno(), lifeline):
+        os.set_inheritable(descriptor, False)
+    os.register_at_fork(after_in_child=end.close)
 
 
-def serve(descriptor: int) -> None:
-    """Answer until the parent goes.
+class _Server:
+    """The transforms and regions that this process has."""
 
-    Messages: ("transforms", number, value), ("forget", number) and ("run", number, Block, number of its first element).
-    """
-    connection = Connection(descriptor)
-    known: dict[int, Any] = {}
-    while True:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._transforms: dict[int, Any] = {}
+        self._regions: dict[int, np.ndarray] = {}
+        self._lent = 0  # regions whose content somebody here may still read
+        self._freed: deque[int] = deque()
+        self._many = _MANY
+
+    def serve(self) -> None:
+        while True:
+            message = self._link.receive()
+            kind, *rest = message.head
+            if kind == "run":
+                self._run(message)
+            elif kind == "transforms":
+                self._prepare(message)
+            elif kind == "forget":
+                self._transforms.pop(rest[0], None)
+            elif kind == "region":
+                self._map(message)
+            elif kind == "drop":
+                self._regions.pop(rest[0], None)
+
+    def _prepare(self, message: Message) -> None:
+        _, number, folder, path = message.head
+        if sys.path != path:
+            sys.path[:] = path
+        error = None
         try:
-            kind, number, *rest = receive(connection)
-        except (EOFError, OSError, KeyboardInterrupt):
+            os.chdir(folder)
+            self._transforms[number] = unpack(message.content, message.buffers())
+        except Exception as raised:
+            error = "".join(traceback.format_exception(raised)).rstrip()
+        self._link.send(("prepared", error))
+
+    def _map(self, message: Message) -> None:
+        _, number, nbytes = message.head
+        assert message.descriptor is not None
+        self._regions[number] = mapped(message.descriptor, nbytes)[1]
+        os.close(message.descriptor)
+
+    def _run(self, message: Message) -> None:
+        _, number, first, offered = message.head
+        began = time.process_time()
+        try:
+            block = self._block(message)
+        except Exception as raised:
+            text = "".join(traceback.format_exception(raised)).rstrip()
+            self._link.send(("unreadable", text, self._gone()))
             return
-        if kind == "transforms":
-            known[number] = rest[0]
-        elif kind == "forget":
-            known.pop(number, None)
-        else:
-            block, first = rest
-            made = run_all(known[number], block, first)
-            send(connection, _sendable(made))
-            sys.stdout.flush()
+        started = time.perf_counter()
+        made = run_all(self._transforms[number], block, first)
+        seconds = time.perf_counter() - started
+        del block
+        packed = _packed(made)
+        del made
+        region = self._place(packed, offered)
+        packed = packed.moved(self._regions[region] if region >= 0 else None)
+        cpu = time.process_time() - began
+        self._link.send(("done", seconds, cpu, self._gone()), packed, region)
+        sys.stdout.flush()
+
+    def _block(self, message: Message) -> Block:
+        memory = None
+        if message.region >= 0:
+            self._lent += 1
+            memory = leased(self._regions[message.region], partial(self._freed.append, message.region))
+        block: Block = unpack(message.content, message.buffers(memory))
+        return block
+
+    def _place(self, packed: Packed, offered: int) -> int:
+        """The region for the results, or -1 for the socket."""
+        if packed.nbytes <= SMALL:
+            return -1
+        if offered >= 0 and packed.nbytes <= self._regions[offered].nbytes:
+            return offered
+        self._link.send(("larger", packed.nbytes))
+        message = self._link.receive()
+        if message.head[0] == "region":
+            self._map(message)
+            message = self._link.receive()
+        region: int = message.head[1]
+        return region
+
+    def _gone(self) -> list[int]:
+        """The inputs that nobody here reads any more. A function may keep what it was given, also unreachably."""
+        if self._lent - len(self._freed) > self._many:
+            gc.collect()
+            self._many = max(_MANY, 2 * (self._lent - len(self._freed)))
+        found = [self._freed.popleft() for _ in range(len(self._freed))]
+        self._lent -= len(found)
+        return found
+
+
+def _packed(made: Stretch) -> Packed:
+    sendable = _sendable(made)
+    try:
+        return Packed.of(*pack(_parts(sendable)))
+    except Exception:  # an element that cannot be pickled: the others can
+        parts = [_alone(sendable.slice(at, at + 1)) for at in range(sendable.size)]
+        return Packed.of(*pack(_parts(join(parts))))
+
+
+def _parts(made: Stretch) -> tuple[Block | None, tuple[tuple[int, Exception], ...]]:
+    return made.block, made.failures
+
+
+def _alone(part: Stretch) -> Stretch:
+    try:
+        pack(_parts(part))
+    except Exception as error:
+        message = f"The function's result cannot be sent from its process: {type(error).__name__}: {error}"
+        hint = "Return arrays, numbers and byte strings, or run this function in threads."
+        return failure(FailedPreconditionError(message, hint=hint))
+    return part
 
 
 def _sendable(made: Stretch) -> Stretch:
@@ -77,6 +215,7 @@ def _sendable(made: Stretch) -> Stretch:
 def _error(error: Exception) -> Exception:
     """The error with its traceback as a note, or what can be said of one that cannot travel."""
     text = "".join(traceback.format_exception(error)).rstrip()
+    _cut(error)
     try:
         unpack(*pack(error))
     except Exception:
@@ -87,3 +226,12 @@ def _error(error: Exception) -> Exception:
         error = found
     error.add_note(f"in a worker process:\n{text}")
     return error
+
+
+def _cut(error: BaseException | None) -> None:
+    """Let go of the frames an error came through, which hold the element, and often the error itself."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,52 @@
+"""The failures that worker processes and time limits put in the place of an element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.block.block import Block
+from penstock.errors import Context, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.physical.stretch import Stretch, failure
+from penstock.physical.transform import Transform
+
+
+def in_place(error: PenstockError, transforms: Sequence[Transform], block: Block, first: int) -> Stretch:
+    """An error as the failure of the one element of `block`."""
+    file, offset = (None, None) if block.origin is None else block.origin.at(0)
+    element = first if first >= 0 else None
+    error.context = Context(labels(transforms), transforms[-1].where, element, file, offset)
+    return failure(error)
+
+
+def labels(transforms: Sequence[Transform]) -> str:
+    """What the transforms are called together."""
+    return " · ".join(transform.label for transform in transforms)
+
+
+def too_late(transforms: Sequence[Transform], seconds: float) -> PenstockError:
+    message = f"{labels(transforms)} did not finish with one element within element_timeout={seconds:g} seconds."
+    hint = (
+        "The function waits for something that does not come, or is slow here: "
+        "give what it waits for a limit of its own, or raise Options.element_timeout."
+    )
+    return DeadlineExceededError(message, hint=hint)
+
+
+def poison(transforms: Sequence[Transform], codes: Sequence[int | None]) -> PenstockError:
+    """The element ended two processes."""
+    message = f"Worker processes ended while they ran {labels(transforms)} (exit statuses {codes[0]} and {codes[1]})."
+    hint = "A negative status is a signal: -9 is what the system sends when memory runs out, -11 a crash in C code."
+    return FailedPreconditionError(message, hint=hint)
+
+
+def unsendable(error: Exception) -> PenstockError:
+    message = f"The element cannot be sent to a worker process: {error}"
+    hint = "Processes take arrays, numbers, byte strings and what can be pickled: run this step in threads."
+    return InvalidArgumentError(message, hint=hint)
+
+
+def not_started(error: Exception, code: int | None) -> PenstockError:
+    status = "" if code is None else f" (exit status {code})"
+    message = f"A worker process could not be started{status}: {type(error).__name__} {error}".rstrip()
+    hint = "What it printed says more. Without processes the same data set runs in threads."
+    return FailedPreconditionError(message, hint=hint)

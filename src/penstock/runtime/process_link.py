@@ -1,0 +1,172 @@
+"""Link: messages between a process and its worker. Headers and small things by a socket, arrays by shared memory."""
+
+from __future__ import annotations
+
+import array
+import pickle
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SMALL = 1 << 15  # bytes of arrays up to which a message goes by the socket alone
+_ALIGNMENT = 64
+_HEADER = struct.Struct("<QQQQq")  # bytes of body, of head, number of buffers, bytes of content, region or -1
+
+
+class Late(Exception):
+    """The other side was not done when it had to be."""
+
+
+@dataclass(slots=True)
+class Packed:
+    """A value as pickle and buffers, and where each buffer has its place behind the others."""
+
+    content: bytes
+    buffers: list[Any]
+    sizes: list[int]
+    nbytes: int
+
+    @classmethod
+    def of(cls, content: bytes, buffers: Sequence[pickle.PickleBuffer]) -> Packed:
+        raw = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
+        sizes = [view.nbytes for view in raw]
+        return cls(content, raw, sizes, _places(sizes)[1])
+
+    def write(self, memory: np.ndarray) -> None:
+        """Copy the buffers to their places, without the interpreter's lock."""
+        offsets, _ = _places(self.sizes)
+        for view, start in zip(self.buffers, offsets, strict=True):
+            memory[start : start + len(view)] = view
+
+    def moved(self, memory: np.ndarray | None = None) -> Packed:
+        """The same with its buffers in `memory`, or in memory of their own: what they were made from can go."""
+        if memory is None:
+            memory = np.zeros(self.nbytes, np.uint8)
+        self.write(memory)
+        offsets, _ = _places(self.sizes)
+        parts = [memory[start : start + size] for start, size in zip(offsets, self.sizes, strict=True)]
+        return Packed(self.content, parts, self.sizes, self.nbytes)
+
+
+EMPTY = Packed(b"", [], [], 0)
+
+
+def _places(sizes: Sequence[int]) -> tuple[list[int], int]:
+    offsets, at = [], 0
+    for size in sizes:
+        offsets.append(at)
+        at += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return offsets, at
+
+
+@dataclass(slots=True)
+class Message:
+    """What came: a small value, and perhaps a packed one, whose buffers are in `region` if that is no -1."""
+
+    head: tuple[Any, ...]
+    content: memoryview
+    sizes: list[int]
+    region: int
+    body: np.ndarray
+    descriptor: int | None
+
+    @property
+    def nbytes(self) -> int:
+        return _places(self.sizes)[1]
+
+    def buffers(self, memory: np.ndarray | None = None) -> list[np.ndarray]:
+        """The buffers in `memory`, or in what came by the socket."""
+        memory = self.body if memory is None else memory
+        offsets, _ = _places(self.sizes)
+        return [memory[start : start + size] for start, size in zip(offsets, self.sizes, strict=True)]
+
+
+class Link:
+    """One end. Used by one thread at a time.
+
+    EOFError or OSError: the other process is gone. `Late`: it is not, and `deadline` (on the monotonic clock) has
+    passed; messages no longer match then.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self.deadline: float | None = None
+
+    def send(
+        self, head: tuple[Any, ...], packed: Packed = EMPTY, region: int = -1, descriptor: int | None = None
+    ) -> None:
+        """A message. With a region the buffers have been written there."""
+        first, sizes = pickle.dumps(head, 5), array.array("Q", packed.sizes)
+        body = np.empty(packed.nbytes if region < 0 else 0, np.uint8)
+        if len(body):
+            packed.write(body)
+        header = _HEADER.pack(len(body), len(first), len(sizes), len(packed.content), region)
+        parts = memoryview(b"".join([header, body.data, first, sizes.tobytes(), packed.content]))
+        try:
+            if descriptor is not None:
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
+                self._bound()
+                parts = parts[self._socket.sendmsg([parts], [rights]) :]
+            while parts:
+                self._bound()
+                parts = parts[self._socket.send(parts) :]
+        except TimeoutError:
+            raise Late from None
+
+    def receive(self) -> Message:
+        """The next message."""
+        try:
+            return self._received()
+        except TimeoutError:
+            raise Late from None
+
+    def _received(self) -> Message:
+        header, descriptor = self._header()
+        body, head, count, content, region = _HEADER.unpack(header)
+        whole = np.empty(body + head + 8 * count + content, np.uint8)  # the arrays first: they want to be aligned
+        self._fill(whole.data)
+        rest = whole.data[body:]
+        sizes = array.array("Q", rest[head : head + 8 * count].tobytes()).tolist() if count else []
+        return Message(pickle.loads(rest[:head]), rest[head + 8 * count :], sizes, region, whole[:body], descriptor)
+
+    def _header(self) -> tuple[bytearray, int | None]:
+        """The beginning of a message, and the open file that came with it."""
+        if not hasattr(self._socket, "recvmsg"):
+            whole = bytearray(_HEADER.size)
+            self._fill(memoryview(whole))
+            return whole, None
+        self._bound()
+        flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+        begun, rights, _, _ = self._socket.recvmsg(_HEADER.size, socket.CMSG_SPACE(4), flags)
+        if not begun:
+            raise EOFError
+        found = array.array("i")
+        for _, _, content in rights:
+            found.frombytes(content[:4])
+        rest = bytearray(_HEADER.size - len(begun))
+        self._fill(memoryview(rest))
+        return bytearray(begun) + rest, found[0] if found else None
+
+    def _fill(self, content: memoryview) -> None:
+        while content:
+            self._bound()
+            count = self._socket.recv_into(content)
+            if not count:
+                raise EOFError
+            content = content[count:]
+
+    def _bound(self) -> None:
+        """What is done next with the socket takes no longer than until the deadline."""
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeoutError
+        if self._socket.gettimeout() != left:
+            self._socket.settimeout(left)
+
+    def close(self) -> None:
+        self._socket.close()

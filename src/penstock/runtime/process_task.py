@@ -1,0 +1,72 @@
+"""ProcessTask: the transforms of a segment, to be run in worker processes."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.block.block import Block
+from penstock.block.transport import pack
+from penstock.errors import Context, InvalidArgumentError
+from penstock.physical.stretch import Stretch
+from penstock.physical.transform import Transform
+from penstock.runtime.captured import captured
+from penstock.runtime.process_failures import labels
+from penstock.runtime.process_link import Packed
+
+if TYPE_CHECKING:
+    from penstock.runtime.process_pool import ProcessPool
+
+
+class ProcessTask:
+    """Transforms that run in worker processes. Called like `run_all`, by any number of threads.
+
+    `element_timeout` bounds the seconds of a Block, and then of each of its elements alone. What was spent so far:
+    `run_seconds` in the functions, `cpu_seconds` of all that workers did for Blocks (taking them in and sending results
+    included), `trip_seconds` from asking to the answer, for `blocks` Blocks of `elements` elements.
+    """
+
+    def __init__(
+        self, pool: ProcessPool, transforms: Sequence[Transform], element_timeout: float | None = None
+    ) -> None:
+        self.transforms = list(transforms)
+        self.element_timeout = element_timeout
+        self.number = next(pool.numbers)
+        self.label = labels(transforms)
+        self.where = transforms[-1].where
+        self.expects = 0  # bytes of the last result
+        self.blocks = self.elements = 0
+        self.run_seconds = self.cpu_seconds = self.trip_seconds = 0.0
+        self._lock = threading.Lock()
+        self._pool = pool
+        try:
+            self.packed = Packed.of(*pack(self.transforms, by_value=True))
+        except Exception as error:
+            raise _unsendable(self, error) from error
+        weakref.finalize(self, pool.forget, self.number).atexit = False
+
+    def __call__(self, transforms: Sequence[Transform], block: Block, first: int, allocate: object = None) -> Stretch:
+        return self._pool.run(self, block, first)
+
+    def count(self, elements: int, run_seconds: float, cpu_seconds: float, trip_seconds: float) -> None:
+        """Another Block is done."""
+        with self._lock:
+            self.blocks += 1
+            self.elements += elements
+            self.run_seconds += run_seconds
+            self.cpu_seconds += cpu_seconds
+            self.trip_seconds += trip_seconds
+
+
+def _unsendable(task: ProcessTask, error: Exception) -> InvalidArgumentError:
+    for transform in task.transforms:
+        found = captured(transform.function) if hasattr(transform, "function") else None
+        if found is not None:
+            message = f"{transform.label} cannot be sent to a worker process: {found}."
+            hint = "Make it inside the function, at the first call, or run this step in threads."
+            return InvalidArgumentError(message, hint=hint, context=Context(transform.label, transform.where))
+    message = f"{task.label} cannot be sent to a worker process: {error}"
+    hint = "Its function holds something that cannot be pickled, such as an open file or a lock: make it inside."
+    return InvalidArgumentError(message, hint=hint, context=Context(task.label, task.where))
