@@ -45,6 +45,11 @@ class SavedWriter:
         self._chunks: list[Chunk] = []
         self._over = False
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements that wait."""
+        return self._total
+
     def add(self, block: Block, shards: np.ndarray | None = None) -> None:
         """Keep the elements of a Block, in the shards with these numbers (shard 0).
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.physical.stage import Stage
-from penstock.physical.transform import Transform
+from penstock.physical.transform import RunAll, Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,18 @@ class BatchTask:
     drop_remainder: bool
     label: str
     where: str | None
+
+
+class Reader(ABC):
+    """Reads stages that stand side by side ahead of their one consumer."""
+
+    @abstractmethod
+    def ahead(self, upstream: Stage) -> Stage:
+        """One of them, to be read ahead."""
+
+    @abstractmethod
+    def early(self) -> int:
+        """How many of them may be opened before their turn, as of now."""
 
 
 class Executor(ABC):
@@ -33,14 +45,22 @@ class Executor(ABC):
         ordered: bool,
         depth: int,
         batch: BatchTask | None = None,
+        executor: str = "auto",
     ) -> Stage:
-        """Transforms that up to `parallelism` workers run at once (-1: as many as help), then perhaps a batch."""
+        """Transforms that up to `parallelism` workers run at once (-1: as many as help), then perhaps a batch.
+
+        `executor` is the user's word on where: "thread", "process", "inline" for the thread that asks, or "auto" for
+        what turns out to be faster.
+        """
 
     @abstractmethod
-    def ahead(
-        self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int, share: int = 1
-    ) -> Stage:
-        """The upstream read ahead of its consumer by up to `max_elements` (-1: bounded in bytes only).
+    def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
+        """The upstream read ahead of its consumer by up to `max_elements` (-1: bounded in bytes only)."""
 
-        `share` is the number of such stages that stand side by side and divide one byte bound.
-        """
+    @abstractmethod
+    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
+        """What reads the inputs of an interleave ahead, `at_once` of them at the same time (-1: as many as help)."""
+
+    @abstractmethod
+    def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
+        """Who takes Blocks through transforms that are not parallel: the puller, or a worker process if it is to be."""

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage
 from penstock.plan.node import Node
 
@@ -20,7 +21,8 @@ class Lowering:
     `epoch` tells passes over the same plan apart: it is folded into the key of every random step that changes from
     pass to pass. `depth` counts segments between here and the consumer. `optimise` rewrites the plan of an inner data
     set; `dataset` makes one of a plan, for stages whose elements are data sets. With `provenance` sources number their
-    elements. `meter` is shown every stage that is made, before it runs.
+    elements. `meter` is shown every stage that is made, before it runs. `memory` counts what
+    stages hold.
     """
 
     options: Options
@@ -31,6 +33,7 @@ class Lowering:
     dataset: Callable[[Node], Any] = lambda node: node
     provenance: bool = False
     meter: Callable[[Node, Stage], None] | None = None
+    memory: Memory = UNCOUNTED
 
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)

@@ -120,6 +120,11 @@ class OpenRows:
             arrays = content.values, content.ids, content.positions
             kernels.scatter(flat, runs[0], runs[1], rows, runs[2], segments, *arrays)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, filled or not."""
+        return sum(rows.values.nbytes + rows.ids.nbytes + rows.positions.nbytes for rows in self._content)
+
     def remaining(self, start: int, stop: int) -> Block | None:
         """Copies of open rows, counted in the order in which they were opened."""
         slots = self._slots[start:stop]

@@ -43,6 +43,14 @@ class Stage(ABC):
     @abstractmethod
     def restore(self, state: State) -> None: ...
 
+    def start(self) -> None:
+        """Let workers below begin before anybody asks, those nearest to the source first.
+
+        To be called once, before the first `next`, and after `restore`.
+        """
+        for stage in self.inputs:
+            stage.start()
+
     def can_skip(self) -> bool:
         """Whether `skip` is there: positions can be passed over without making what stands at them."""
         return False

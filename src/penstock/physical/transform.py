@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,11 +34,10 @@ class Transform(ABC):
     label: str
     where: str | None
     one_to_one: ClassVar[bool] = False  # gives one element, or a failure, for each
-    _made_of: tuple[Callable[..., Any], str, str | None, bool]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """To another process go function and labels: what was decided about the function here is decided there anew."""
-        return _again, (type(self), *self._made_of)
+    def kin(self) -> Hashable:
+        """Equal for transforms that do the same: those of one step in every pass."""
+        return id(self)
 
     @abstractmethod
     def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
@@ -52,6 +51,22 @@ class Transform(ABC):
         return Context(self.label, self.where, first + row if first >= 0 else None, file, offset)
 
 
+class FunctionTransform(Transform):
+    """A step that calls a user's function."""
+
+    function: Callable[..., Any]
+    vectoriser: Vectoriser | None  # what runs it a Block at a time, where it may
+    _made_of: tuple[Callable[..., Any], str, str | None, bool]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process go function and labels: what was decided about the function here is decided there anew."""
+        return _again, (type(self), *self._made_of)
+
+    def kin(self) -> Hashable:
+        function, *labels = self._made_of
+        return type(self), id(function), *labels
+
+
 def _again(
     kind: Any,
     function: Callable[..., Any],
@@ -61,6 +76,9 @@ def _again(
 ) -> Transform:
     made: Transform = kind(function, label, where, vectorise=vectorise)
     return made
+
+
+RunAll = Callable[[Sequence[Transform], Block, int, Callable[[int], Allocate] | None], Stretch]
 
 
 def run_all(
@@ -89,7 +107,7 @@ def _place(failed: tuple[int, Exception]) -> int:
     return failed[0]
 
 
-class MapTransform(Transform):
+class MapTransform(FunctionTransform):
     """`function(element)` for every element, a Block at a time where that is known to be equal."""
 
     one_to_one = True
@@ -140,7 +158,7 @@ class MapTransform(Transform):
         return Outcome(built, rows, failures)
 
 
-class FilterTransform(Transform):
+class FilterTransform(FunctionTransform):
     """The elements for which `predicate(element)` is true."""
 
     def __init__(self, predicate: Callable[..., Any], label: str, where: str | None, *, vectorise: bool) -> None:

@@ -63,6 +63,7 @@ class ArrowRows(RowFile):
         with self._lock:
             if self._piece is None or not self._piece.first <= start < self._piece.stop:
                 self._piece = self._load(int(np.searchsorted(self._starts, start, side="right")) - 1)
+                RECENT.at(self, self._piece.nbytes)
             piece = self._piece
         return piece.rows(start, min(stop, piece.stop))
 
@@ -87,6 +88,7 @@ class ArrowRows(RowFile):
 
     def close(self) -> None:
         self._piece = None
+        RECENT.at(self, 0)
 
 
 class _Batches(ABC):

@@ -141,40 +141,79 @@ def naming(file: str) -> Iterator[None]:
 
 
 class Recent:
-    """What was read last, up to a number of bytes, for as long as its owners live. Thread-safe."""
+    """What was read last, up to a number of bytes, for as long as its owners live. Thread-safe.
+
+    The parts that passes are at are counted, too, though their readers keep them.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._bytes = 0
+        self._changed: Callable[[int], None] = lambda nbytes: None
         self._kept: OrderedDict[tuple[int, int], tuple[list[Piece], int]] = OrderedDict()
         self._owners: set[int] = set()
+        self._read_now: dict[int, int] = {}  # bytes, by owner
         self._lock = threading.RLock()  # an owner may die inside our own critical section, during garbage collection
 
     def get(self, owner: Any, number: int, load: Callable[[], list[Piece]]) -> list[Piece]:
         """Part `number` of what an owner reads."""
         key = id(owner), number
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key][0]
-            if id(owner) not in self._owners:
-                self._owners.add(id(owner))
-                weakref.finalize(owner, self._forget, id(owner))
+            found = self._kept.pop(key, None)
+            if found is not None:
+                self._kept[key] = found
+                return found[0]
+            self._know(owner)
         pieces = load()
         with self._lock:
             if key not in self._kept:
                 cost = sum(piece.nbytes for piece in pieces)
                 self._kept[key] = pieces, cost
                 self._bytes += cost
-            while self._bytes > self._most and len(self._kept) > 1:
-                self._bytes -= self._kept.popitem(last=False)[1][1]
+            self._trim()
         return pieces
+
+    def _trim(self) -> None:
+        while self._bytes > self._most and len(self._kept) > 1:
+            self._bytes -= self._kept.popitem(last=False)[1][1]
+        self._tell()
+
+    def at(self, owner: Any, nbytes: int) -> None:
+        """The part that an owner's pass is at has so many bytes."""
+        with self._lock:
+            self._know(owner)
+            self._read_now[id(owner)] = nbytes
+            self._tell()
+
+    def _know(self, owner: Any) -> None:
+        if id(owner) not in self._owners:
+            self._owners.add(id(owner))
+            weakref.finalize(owner, self._forget, id(owner))
+
+    def _tell(self) -> None:
+        self._changed(self._bytes + sum(self._read_now.values()))
+
+    def bound(self, nbytes: int) -> None:
+        """Keep no more than so many bytes. Never waits: what another thread is busy with goes with the next part."""
+        self._most = nbytes
+        if self._lock.acquire(blocking=False):
+            try:
+                self._trim()
+            finally:
+                self._lock.release()
+
+    def watch(self, changed: Callable[[int], None]) -> None:
+        """Call `changed` with the bytes kept whenever these change, from any thread; it must be quick."""
+        self._changed = changed
+        self._tell()
 
     def _forget(self, owner: int) -> None:
         with self._lock:
             self._owners.discard(owner)
             for key in [key for key in self._kept if key[0] == owner]:
                 self._bytes -= self._kept.pop(key)[1]
+            self._read_now.pop(owner, None)
+            self._tell()
 
 
 RECENT = Recent(1 << 28)

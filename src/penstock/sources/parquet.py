@@ -63,6 +63,7 @@ class ParquetRows(RowFile):
         with self._lock:
             if self._piece is None or not self._piece.first <= start < self._piece.stop:
                 self._piece = self._find(start)
+                RECENT.at(self, self._piece.nbytes)
             piece = self._piece
         return piece.rows(start, min(stop, piece.stop))
 
@@ -97,4 +98,5 @@ class ParquetRows(RowFile):
 
     def close(self) -> None:
         self._stream, self._piece, self._group = iter(()), None, -1
+        RECENT.at(self, 0)
         self._file.close()

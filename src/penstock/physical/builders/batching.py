@@ -20,7 +20,15 @@ from penstock.plan.pad_to_cardinality import PadToCardinality as PadToCardinalit
 
 def _grouped(node: batching.BatchNode, lowering: Lowering, stack: Stack) -> Stage:
     upstream = lower(node.input, lowering)
-    return Grouped(upstream, node.batch_size, stack, node.label, node.where, drop_remainder=node.drop_remainder)
+    return Grouped(
+        upstream,
+        node.batch_size,
+        stack,
+        node.label,
+        node.where,
+        drop_remainder=node.drop_remainder,
+        memory=lowering.memory,
+    )
 
 
 @register(batching.PaddedBatch)
@@ -42,7 +50,9 @@ def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Stage:
 @register(batching.Rebatch)
 def _rebatch(node: batching.Rebatch, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return Rebatch(upstream, node.sizes, node.label, node.where, drop_remainder=node.drop_remainder)
+    return Rebatch(
+        upstream, node.sizes, node.label, node.where, drop_remainder=node.drop_remainder, memory=lowering.memory
+    )
 
 
 @register(PadToCardinalityNode)

@@ -10,7 +10,7 @@ from penstock.block.leaf import NESTED
 from penstock.errors import InvalidTypeError
 from penstock.keys import fold
 from penstock.options import Options
-from penstock.physical.executor import BatchTask
+from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages.agreed import Agreed
@@ -26,12 +26,11 @@ from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.transform import FilterTransform, MapTransform, Transform
 from penstock.plan import combine, ops
-from penstock.plan.node import AUTOTUNE, Node, UnaryNode
+from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan as ScanNode
 from penstock.plan.storing import Cache
 
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map stays with an input to its end
-_OPEN_EARLY = 2  # further inputs that a parallel interleave opens before their turn
 
 
 @register(ScanNode)
@@ -50,12 +49,15 @@ def _transform(step: ops.Map | ops.Filter, options: Options) -> Transform:
 def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage:
     transforms = [_transform(step, lowering.options) for step in steps]
     parallel = getattr(steps[0], "num_parallel_calls", None)
+    executor = getattr(node, "executor", "auto")
     if parallel is None:
-        return Apply(lower(node.input, lowering), transforms)
+        return Apply(lower(node.input, lowering), transforms, lowering.executor.run_all(transforms, executor))
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)
     upstream = lower(node.input, below)
-    return lowering.executor.segment(upstream, transforms, parallelism=parallel, ordered=ordered, depth=lowering.depth)
+    return lowering.executor.segment(
+        upstream, transforms, parallelism=parallel, ordered=ordered, depth=lowering.depth, executor=executor
+    )
 
 
 @register(ops.Map)
@@ -82,6 +84,7 @@ def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
         ordered=lowering.ordered(node.steps[0].deterministic),
         depth=lowering.depth,
         batch=batch,
+        executor=node.executor,
     )
 
 
@@ -90,7 +93,13 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     if node.num_parallel_calls is None:
         upstream = lower(node.input, lowering)
         return Grouped(
-            upstream, node.batch_size, stack_block, node.label, node.where, drop_remainder=node.drop_remainder
+            upstream,
+            node.batch_size,
+            stack_block,
+            node.label,
+            node.where,
+            drop_remainder=node.drop_remainder,
+            memory=lowering.memory,
         )
     return lowering.executor.segment(
         lower(node.input, lowering.deeper()),
@@ -112,7 +121,15 @@ def _shuffle(node: ops.Shuffle, lowering: Lowering) -> Stage:
     key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
     if node.reshuffle_each_iteration:
         key = fold(key, lowering.epoch)
-    return Shuffle(lower(node.input, lowering), node.buffer_size, key, node.label, node.where)
+    return Shuffle(
+        lower(node.input, lowering),
+        node.buffer_size,
+        key,
+        node.label,
+        node.where,
+        memory=lowering.memory,
+        cardinality=node.input.cardinality,
+    )
 
 
 @register(ops.Repeat)
@@ -172,7 +189,7 @@ def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
 def _cache(node: Cache, lowering: Lowering) -> Stage:
     # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to fill it
     upstream = lower(node.input, replace(lowering, epoch=0))
-    return Cached(upstream, node.store, node.label, node.where)
+    return Cached(upstream, node.store, node.label, node.where, memory=lowering.memory)
 
 
 @register(ops.FlatMap)
@@ -184,35 +201,30 @@ def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
         _WHOLE_INPUT,
         node.label,
         node.where,
+        memory=lowering.memory,
     )
 
 
 @register(ops.Interleave)
 def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
-    parallel = node.num_parallel_calls is not None
-    open_input = _opener(node, lowering.deeper() if parallel else lowering)
-    if parallel:
-        inner = open_input
-
-        def open_input(element: Any, number: int) -> Stage:
-            stage = inner(element, number)
-            return lowering.executor.ahead(
-                stage,
-                max_elements=AUTOTUNE,
-                label=f"{node.label} input",
-                where=node.where,
-                depth=lowering.depth,
-                share=node.cycle_length + _OPEN_EARLY,
-            )
-
+    reader: Reader | None = None
+    if node.num_parallel_calls is not None:
+        reader = lowering.executor.reader(
+            at_once=node.num_parallel_calls,
+            cycle_length=node.cycle_length,
+            label=f"{node.label} input",
+            where=node.where,
+            depth=lowering.depth,
+        )
     return Interleave(
         lambda: lower(node.input, lowering.deeper()),
-        open_input,
+        _opener(node, lowering if reader is None else lowering.deeper()),
         node.cycle_length,
         node.block_length,
         node.label,
         node.where,
-        ahead=_OPEN_EARLY if parallel else 0,
+        reader,
+        memory=lowering.memory,
     )
 
 

@@ -44,6 +44,7 @@ def _window(node: grouping.Window, lowering: Lowering) -> Stage:
         node.where,
         drop_remainder=node.drop_remainder,
         dataset=lowering.dataset,
+        memory=lowering.memory,
     )
 
 
@@ -56,6 +57,7 @@ def _group_by_window(node: grouping.GroupByWindow, lowering: Lowering) -> Stage:
         _size_of(node),
         node.window_size or _EXPECTED_SIZE,
         Context(node.label, node.where),
+        memory=lowering.memory,
     )
     return GroupByWindow(upstream, windows, _window_opener(node, lowering), node.label, node.where)
 
@@ -77,7 +79,8 @@ def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: 
 
     upstream = lower(node.input, lowering)
     expected = sum(sizes) // len(sizes)
-    windows = KeyedWindows(upstream, bucket_of, sizes.__getitem__, expected, Context(node.label, node.where))
+    context = Context(node.label, node.where)
+    windows = KeyedWindows(upstream, bucket_of, sizes.__getitem__, expected, context, memory=lowering.memory)
     return Bucket(
         upstream,
         windows,

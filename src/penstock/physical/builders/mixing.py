@@ -36,7 +36,8 @@ def _sample_from(node: mixing.SampleFrom, lowering: Lowering) -> Stage:
         sources = tuple(Repeat(input=source, where=node.where) for source in sources)
     stages = tuple(lower(source, lowering) for source in sources)
     chooser = Sampling(key, _weights(node, lowering))
-    return Mix(stages, chooser, node.on_empty, node.label, node.where, same_kind=node.spec is not None)
+    known = node.spec is not None
+    return Mix(stages, chooser, node.on_empty, node.label, node.where, same_kind=known, memory=lowering.memory)
 
 
 def _weights(node: mixing.SampleFrom, lowering: Lowering) -> Weights:
@@ -55,7 +56,8 @@ def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
     choices, *stages = (lower(part, lowering) for part in node.parts)
     chooser = Choosing(choices, len(stages), node.label, node.where)
     on_empty = "stop" if node.stop_on_empty_dataset else "continue"
-    return Mix(tuple(stages), chooser, on_empty, node.label, node.where, same_kind=node.spec is not None)
+    known = node.spec is not None
+    return Mix(tuple(stages), chooser, on_empty, node.label, node.where, same_kind=known, memory=lowering.memory)
 
 
 @register(resampling.WithClass)

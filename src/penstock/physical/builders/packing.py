@@ -13,7 +13,7 @@ from penstock.plan import packing
 
 @register(packing.Pack)
 def _pack(node: packing.Pack, lowering: Lowering) -> Stage:
-    return Pack(lower(node.input, lowering), node)
+    return Pack(lower(node.input, lowering), node, memory=lowering.memory)
 
 
 @register(packing.BatchByTokens)
@@ -21,8 +21,9 @@ def _batch_by_tokens(node: packing.BatchByTokens, lowering: Lowering) -> Stage:
     vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
     upstream = lower(node.input, lowering)
     if node.sort_window is None:
-        return TokenBatches(upstream, node, vectorise=vectorise)
+        return TokenBatches(upstream, node, vectorise=vectorise, memory=lowering.memory)
     key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
     if node.reshuffle_each_iteration:
         key = fold(key, lowering.epoch)
-    return SortedTokenBatches(upstream, node, key if node.shuffle_batches else None, vectorise=vectorise)
+    chosen = key if node.shuffle_batches else None
+    return SortedTokenBatches(upstream, node, chosen, vectorise=vectorise, memory=lowering.memory)

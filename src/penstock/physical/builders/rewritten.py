@@ -22,4 +22,4 @@ def _shuffle_and_repeat(node: plan.ShuffleAndRepeat, lowering: Lowering) -> Stag
 
 @register(plan.Held)
 def _held(node: plan.Held, lowering: Lowering) -> Stage:
-    return stages.Held(lower(node.input, lowering))
+    return stages.Held(lower(node.input, lowering), memory=lowering.memory)

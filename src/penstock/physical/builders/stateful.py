@@ -31,7 +31,7 @@ def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
 
 @register(stateful.Unique)
 def _unique(node: stateful.Unique, lowering: Lowering) -> Stage:
-    return Unique(lower(node.input, lowering), node.label, node.where)
+    return Unique(lower(node.input, lowering), node.label, node.where, memory=lowering.memory)
 
 
 @register(stateful.AssertCardinality)

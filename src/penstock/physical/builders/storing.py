@@ -41,4 +41,5 @@ def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
         node.label,
         node.where,
         faithful=node.faithful and options.deterministic,
+        memory=lowering.memory,
     )

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import Transform, run_all
+from penstock.physical.transform import RunAll, Transform, run_all
 
 
 class Apply(StretchStage):
     """Maps and filters in the pulling thread."""
 
-    def __init__(self, upstream: Stage, transforms: Sequence[Transform]) -> None:
+    def __init__(self, upstream: Stage, transforms: Sequence[Transform], run: RunAll = run_all) -> None:
         last = transforms[-1]
         super().__init__(" · ".join(t.label for t in transforms), (upstream,), last.where)
         self._upstream = upstream
         self._transforms = transforms
+        self._run = run
         self._count = 0
 
     def make(self, want: int) -> Stretch | None:
@@ -29,7 +30,7 @@ class Apply(StretchStage):
         if block is None:
             return None
         self._count += block.size
-        return run_all(self._transforms, block, first)
+        return self._run(self._transforms, block, first, None)
 
     def can_skip(self) -> bool:
         return self._upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)

@@ -145,6 +145,10 @@ class Sequence(Stage):
         self._stage = None
         self._index += 1
 
+    def start(self) -> None:
+        if self._count < 0 or self._index < self._count:
+            self._current().start()
+
     def can_skip(self) -> bool:
         """Concatenate has two streams, and those of repeat are alike."""
         last = self._index + 2 if self._count < 0 else min(self._index + 2, self._count)

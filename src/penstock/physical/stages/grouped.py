@@ -7,6 +7,8 @@ from collections.abc import Callable
 from penstock.block.block import Block
 from penstock.block.column import ListColumn
 from penstock.errors import Context, PenstockError, annotate
+from penstock.physical.collect import Collector
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
 
 Stack = Callable[[Block, int], Block]  # every `size` elements of a Block as one
@@ -18,10 +20,19 @@ class Grouped(Stage):
     """`size` neighbours as one element, as `stack` makes it; many at once where the elements are at hand."""
 
     def __init__(
-        self, upstream: Stage, size: int, stack: Stack, label: str, where: str | None, *, drop_remainder: bool
+        self,
+        upstream: Stage,
+        size: int,
+        stack: Stack,
+        label: str,
+        where: str | None,
+        *,
+        drop_remainder: bool,
+        memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._cursor = Cursor(upstream)
+        self._collector = Collector(self._cursor, memory.account("batch", label, where))
         self._size = size
         self._stack = stack
         self._drop_remainder = drop_remainder
@@ -52,7 +63,7 @@ class Grouped(Stage):
         return found
 
     def _one(self, want: int) -> Block | None:
-        group = self._cursor.take(self._size, want * self._size)
+        group = self._collector.take(self._size, want * self._size)
         if group is None or (group.size < self._size and self._drop_remainder):
             return None
         try:
@@ -82,4 +93,4 @@ class Grouped(Stage):
         self._cursor.restore(below)
 
     def close(self) -> None:
-        self._cursor.close()
+        self._collector.close()

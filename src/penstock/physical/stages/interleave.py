@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks
+from penstock.block.footprint import footprint
 from penstock.errors import Context, as_failure
+from penstock.physical.executor import Reader
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
 
 _AT_ONCE = 0.0005  # seconds
@@ -27,6 +30,7 @@ class _Input:
     cursor: Cursor | None
     error: Exception | None = None  # met ahead of its turn
     place: State = None  # of the cursor, in front of that error
+    nbytes: int = 0  # of the Block at hand
 
     def fill_early(self, want: int) -> int:
         """Have elements at hand before its turn, if it has any; an error waits for its turn."""
@@ -35,7 +39,7 @@ class _Input:
         if self.error is None and not self.cursor.available():
             self.place = self.cursor.state()
             try:
-                self.cursor.fill(want)
+                self._filled(self.cursor, want)
             except Exception as error:
                 self.error = error
         return 0 if self.error is not None else self.cursor.available()
@@ -44,7 +48,12 @@ class _Input:
         error, self.error = self.error, None
         if error is not None:
             raise error
-        return self.cursor is not None and self.cursor.fill(want)
+        return self.cursor is not None and (self.cursor.available() > 0 or self._filled(self.cursor, want))
+
+    def _filled(self, cursor: Cursor, want: int) -> bool:
+        more = cursor.fill(want)
+        self.nbytes = footprint(cursor.peek()) if more else 0
+        return more
 
     def state(self) -> State:
         assert self.cursor is not None
@@ -58,8 +67,8 @@ class _Input:
 class Interleave(Stage):
     """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
 
-    When an input ends, the turn passes on at once; the freed slot takes the next input when its turn comes. With
-    `ahead`, that many further inputs are opened early, so that their reading has begun by then.
+    When an input ends, the turn passes on at once; the freed slot takes the next input when its turn comes. A `reader`
+    reads the open inputs ahead; then further ones are opened early, so that their reading has begun by their turn.
     """
 
     def __init__(
@@ -70,16 +79,18 @@ class Interleave(Stage):
         block_length: int,
         label: str,
         where: str | None,
+        reader: Reader | None = None,
         *,
-        ahead: int = 0,
+        memory: Memory = UNCOUNTED,
     ) -> None:
+        self._account = memory.account("at hand", label, where)
         self._outer = Cursor(build_outer())
         super().__init__(label, (self._outer.stage,), where)
         self._build_outer = build_outer
         self._open_input = open_input
         self._cycle_length = cycle_length
         self._block_length = block_length
-        self._ahead = ahead
+        self._reader = reader
         self._slots: dict[int, _Input] = {}
         self._waiting: deque[_Input] = deque()
         self._turn = 0
@@ -106,7 +117,9 @@ class Interleave(Stage):
                 del self._slots[self._turn]
                 self._pass_turn()
                 continue
-            return self._rounds(want, share) or self._rest_of_turn(slot, want)
+            found = self._rounds(want, share) or self._rest_of_turn(slot, want)
+            self._account.hold(sum(slot.nbytes for slot in self._slots.values()))
+            return found
         return None
 
     def _failed(self, slot: _Input) -> None:
@@ -150,7 +163,8 @@ class Interleave(Stage):
 
     def _occupy(self, turn: int) -> bool:
         """Put the next input into a free slot; False when there is none left."""
-        while not self._outer_ended and len(self._waiting) <= self._ahead:
+        early = 0 if self._reader is None else self._reader.early()
+        while not self._outer_ended and len(self._waiting) <= early:
             opened = self._open_next()
             if opened is None:
                 self._outer_ended = True
@@ -172,7 +186,10 @@ class Interleave(Stage):
         self._number += 1
         block = self._outer.take_available(1)
         try:
-            return _Input(before, number, self._opened(block, number))
+            cursor = self._opened(block, number)
+            if self._reader is not None:
+                cursor.stage.start()
+            return _Input(before, number, cursor)
         except Exception as error:
             file, offset = (None, None) if block.origin is None else block.origin.at(0)
             failed = as_failure(error, Context(self.label, self.where, number, file, offset))
@@ -189,7 +206,8 @@ class Interleave(Stage):
         return more
 
     def _opened(self, block: Block, number: int) -> Cursor:
-        return Cursor(self._open_input(block.elements()[0], number))
+        stage = self._open_input(block.elements()[0], number)
+        return Cursor(stage if self._reader is None else self._reader.ahead(stage))
 
     def state(self) -> State:
         if self._waiting:
@@ -213,9 +231,12 @@ class Interleave(Stage):
                 again.close()
             cursor = self._opened(block, number)
             cursor.restore(inner)
+            if self._reader is not None:
+                cursor.stage.start()
             self._slots[turn] = _Input(before, number, cursor)
 
     def close(self) -> None:
+        self._account.close()
         for slot in (*self._slots.values(), *self._waiting):
             slot.close()
         self._outer.close()

@@ -11,6 +11,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.errors import Context, as_failure
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.pool import Pool
 
@@ -59,8 +60,16 @@ class KeyedWindows:
     """
 
     def __init__(
-        self, upstream: Stage, keys: Keys, size_of: Callable[[int], int], expected_size: int, context: Context
+        self,
+        upstream: Stage,
+        keys: Keys,
+        size_of: Callable[[int], int],
+        expected_size: int,
+        context: Context,
+        *,
+        memory: Memory = UNCOUNTED,
     ) -> None:
+        self._account = memory.account("group", context.stage or "", context.where)
         self._cursor = Cursor(upstream)
         self._keys = keys
         self._size_of = size_of
@@ -132,6 +141,7 @@ class KeyedWindows:
         self._pulled += len(keys)
         for _, key, full in sorted(due, key=lambda entry: entry[0]):
             self._due.append(full if isinstance(full, Exception) else self._numbered(key, full))
+        self._account.hold(self._pool.nbytes)
 
     def _add(self, key: int, slots: np.ndarray, rows: np.ndarray) -> Iterator[tuple[int, int, np.ndarray | Exception]]:
         """Elements of one key; gives what fills up: (row of the last element, key, slots)."""
@@ -241,6 +251,7 @@ class KeyedWindows:
         self._due.clear()
         self._groups.clear()
         self._pool = Pool()
+        self._account.close()
         self._ended = True
         self._cursor.close()
 

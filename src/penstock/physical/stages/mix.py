@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks
+from penstock.block.footprint import footprint
 from penstock.errors import Context, OutOfRangeError
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.agreement import Agreement
 from penstock.physical.stretch import Stretch
@@ -96,8 +98,11 @@ class Mix(StretchStage):
         where: str | None,
         *,
         same_kind: bool,
+        memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (*chooser.inputs, *sources), where)
+        self._account = memory.account("at hand", label, where)
+        self._at_hand: dict[int, int] = {}  # bytes of each source's Block
         self._cursors = [Cursor(stage) for stage in sources]
         self._chooser = chooser
         self._on_empty = on_empty
@@ -116,6 +121,7 @@ class Mix(StretchStage):
         errors = {at: error for at, error in choices.errors.items() if at < stop} | dealt.errors
         made = self._joined(dealt, errors)
         self._count += made.size
+        self._account.hold(sum(self._at_hand.values()))
         return made
 
     def _deal_all(self, choices: Choices, dealt: _Dealt) -> int:
@@ -152,6 +158,7 @@ class Mix(StretchStage):
             dealt.take(source, queue, queue.taken + queue.cursor.available())
             try:
                 more = queue.cursor.fill(len(queue.steps))
+                self._at_hand[source] = footprint(queue.cursor.peek()) if more else 0
             except Exception as error:
                 dealt.errors[at] = error
                 queue.taken += 1
@@ -220,6 +227,7 @@ class Mix(StretchStage):
                 cursor.restore(state)
 
     def close(self) -> None:
+        self._account.close()
         self._chooser.close()
         for cursor in self._cursors:
             cursor.close()

@@ -14,6 +14,7 @@ from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, as_failure
 from penstock.physical.kernels import packing
 from penstock.physical.left_out import LeftOut
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.open_rows import OpenRows
 from penstock.physical.past import Past
 from penstock.physical.pieces import Pieces, fits_rows
@@ -35,8 +36,9 @@ class Pack(StretchStage):
     all that is in open rows now is read again; passed through the same rules, it comes to stand where it stood.
     """
 
-    def __init__(self, upstream: Stage, node: PackNode) -> None:
+    def __init__(self, upstream: Stage, node: PackNode, *, memory: Memory = UNCOUNTED) -> None:
         super().__init__(node.label, (upstream,), node.where)
+        self._account = memory.account("group", node.label, node.where)
         self._cursor = Cursor(upstream)
         self._node = node
         self._structure: Structure | None = None
@@ -77,6 +79,8 @@ class Pack(StretchStage):
             return failure(error)
         found = self._packed(self._cursor.take_available(ask))
         self._given += found.size
+        if self._rows is not None:
+            self._account.hold(self._rows.nbytes)
         return found
 
     def _note(self) -> None:
@@ -189,4 +193,5 @@ class Pack(StretchStage):
     def close(self) -> None:
         self._rows = None
         self._ended = True
+        self._account.close()
         self._cursor.close()

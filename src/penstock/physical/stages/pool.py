@@ -19,6 +19,11 @@ class Pool:
         self._free: list[np.ndarray] = []
         self._reserved = 0
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is set aside, and of slots that are free."""
+        return self._rows.nbytes
+
     def put(self, block: Block, positions: np.ndarray) -> np.ndarray:
         """Set a Block's elements aside; the slots they are in."""
         slots = self._slots(block.size)

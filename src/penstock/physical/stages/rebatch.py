@@ -10,6 +10,8 @@ from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import Context, annotate
+from penstock.physical.collect import Collector
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stacking import stack_each
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.batch import Unbatch, stack_column
@@ -19,11 +21,19 @@ class Rebatch(Stage):
     """`unbatch` and `batch`, with `sizes` taken in turn; slices of the batches below where they are large enough."""
 
     def __init__(
-        self, upstream: Stage, sizes: tuple[int, ...], label: str, where: str | None, *, drop_remainder: bool
+        self,
+        upstream: Stage,
+        sizes: tuple[int, ...],
+        label: str,
+        where: str | None,
+        *,
+        drop_remainder: bool,
+        memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._batches = _Batches(upstream)
         self._cursor = Cursor(Unbatch(self._batches, label, where))
+        self._collector = Collector(self._cursor, memory.account("batch", label, where))
         self._sizes = sizes if len(set(sizes)) > 1 else sizes[:1]
         self._drop_remainder = drop_remainder
         self._count = 0
@@ -60,7 +70,7 @@ class Rebatch(Stage):
 
     def _one(self, want: int) -> Block | None:
         size = self._size(0)
-        rows = self._cursor.take(size, want * size)
+        rows = self._collector.take(size, want * size)
         if rows is None or (rows.size < size and self._drop_remainder):
             return None
         try:
@@ -90,7 +100,7 @@ class Rebatch(Stage):
         self._cursor.restore(below)
 
     def close(self) -> None:
-        self._cursor.close()
+        self._collector.close()
 
 
 def _cut(rows: Block, size: int) -> Block:

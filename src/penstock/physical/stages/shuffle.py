@@ -13,8 +13,10 @@ from penstock.block.rows import Rows
 from penstock.compiled import Compiled
 from penstock.keys import draws
 from penstock.physical.kernels import reference
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
 _NATIVE = Compiled("penstock.physical.kernels.native")
 _WORTH_COMPILING = 1 << 16  # elements from which loading numba (0.3 s once per process) pays
@@ -28,8 +30,23 @@ class Shuffle(StretchStage):
     A failure takes a slot like any element, and comes out when that slot is picked.
     """
 
-    def __init__(self, upstream: Stage, buffer_size: int, key: int, label: str, where: str | None) -> None:
+    def __init__(
+        self,
+        upstream: Stage,
+        buffer_size: int,
+        key: int,
+        label: str,
+        where: str | None,
+        *,
+        memory: Memory = UNCOUNTED,
+        cardinality: int = UNKNOWN_CARDINALITY,
+    ) -> None:
         super().__init__(label, (upstream,), where)
+        self._account = memory.account("shuffle", label, where)
+        # elements that the buffer comes to hold, where that is known
+        self._at_most = {UNKNOWN_CARDINALITY: None, INFINITE_CARDINALITY: buffer_size}.get(
+            cardinality, min(buffer_size, cardinality)
+        )
         self._cursor = Cursor(upstream)
         self._size = buffer_size
         self._key = key
@@ -85,6 +102,7 @@ class Shuffle(StretchStage):
             at = len(self._numbers)
             self._put(np.arange(at, at + pulled.size), pulled)
             self._numbers = np.concatenate([self._numbers, np.arange(start, start + pulled.size)])
+            self._count_bytes()
 
     def _put(self, slots: np.ndarray, stretch: Stretch, rows: np.ndarray | None = None) -> None:
         """Write positions `rows` (all by default) of a stretch that is either elements or a failure into slots."""
@@ -104,7 +122,13 @@ class Shuffle(StretchStage):
         self._put(slots, pulled, rows)
         self._numbers[slots] = self._pulled - pulled.size + rows
         self._given += pulled.size
+        self._count_bytes()
         return out
+
+    def _count_bytes(self) -> None:
+        if self._rows is not None:
+            size = self._rows.slot_bytes
+            self._account.hold(self._rows.nbytes, self._at_most * size if size and self._at_most else None)
 
     def _gather(self, source: np.ndarray, pulled: Stretch | None = None) -> Stretch:
         """What is at `source`: a slot, or from `size` on a position of the stretch."""
@@ -136,6 +160,7 @@ class Shuffle(StretchStage):
         slots = self._drain[self._drained : self._drained + want]
         if not len(slots):
             self._rows = None
+            self._account.close()
             return None
         self._drained += len(slots)
         return self._gather(slots)
@@ -189,5 +214,6 @@ class Shuffle(StretchStage):
 
     def close(self) -> None:
         self._rows = None
+        self._account.close()
         self._failed.clear()
         self._cursor.close()

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 
 from penstock.block.block import Block
+from penstock.block.footprint import footprint
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
 from penstock.physical.stages.combine import Sequence
 
@@ -16,8 +18,10 @@ class Held(Stage):
     They are no part of the state: another run reads them when they are wanted.
     """
 
-    def __init__(self, upstream: Stage) -> None:
+    def __init__(self, upstream: Stage, *, memory: Memory = UNCOUNTED) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
+        self._account = memory.account("at hand", upstream.label, upstream.where)
+        self._nbytes = 0
         self._upstream = upstream
         self._pieces: deque[tuple[State, Block | Exception | None]] = deque()  # each with the state in front of it
         self._size = 0
@@ -37,6 +41,11 @@ class Held(Stage):
         self.ended = piece is None
         self._size += piece.size if isinstance(piece, Block) else 1
         self._pieces.append((before, piece))
+        self._move(footprint(piece) if isinstance(piece, Block) else 0)
+
+    def _move(self, nbytes: int) -> None:
+        self._nbytes += nbytes
+        self._account.hold(self._nbytes)
 
     def next(self, want: int) -> Block | None:
         if not self._pieces:
@@ -49,6 +58,8 @@ class Held(Stage):
                 raise piece
             finally:
                 del piece
+        if piece is not None:
+            self._move(-footprint(piece))
         return piece
 
     def state(self) -> State:
@@ -59,6 +70,7 @@ class Held(Stage):
 
     def close(self) -> None:
         self._pieces.clear()
+        self._account.close()
         self._upstream.close()
 
 

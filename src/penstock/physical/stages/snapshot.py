@@ -11,6 +11,7 @@ from penstock.block.block import Block
 from penstock.cache.writer import SavedWriter
 from penstock.errors import Context, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.physical.key_function import KeyFunction
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure
 from penstock.sources.saved import SavedSource
@@ -36,8 +37,10 @@ class Snapshot(StretchStage):
         where: str | None,
         *,
         faithful: bool,
+        memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (), where)
+        self._account = memory.account("at hand", label, where)
         self._open_upstream = upstream
         self._serve = serve
         self._shard_func = shard_func
@@ -84,7 +87,9 @@ class Snapshot(StretchStage):
             return Stretch(block.take(left) if len(left) else None, tuple(sorted(errors.items(), key=lambda e: e[0])))
         if self._recording:
             try:
-                self._made_writer().add(block, shards)
+                writer = self._made_writer()
+                writer.add(block, shards)
+                self._account.hold(writer.nbytes)
             except InvalidTypeError as error:  # elements that no file holds: the first says so
                 self._stop_recording()
                 annotate(error, Context(self.label, self.where, self._count))
@@ -101,6 +106,7 @@ class Snapshot(StretchStage):
     def _commit(self) -> None:
         if self._recording:
             self._recording = False
+            self._account.close()
             try:
                 self._made_writer().commit(replace=False)
             except OSError as error:
@@ -113,6 +119,7 @@ class Snapshot(StretchStage):
 
     def _stop_recording(self) -> None:
         self._recording = False
+        self._account.close()
         if self._writer is not None:
             self._writer.discard()
 

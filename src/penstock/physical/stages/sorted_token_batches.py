@@ -6,7 +6,9 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.keys import draws, fold
+from penstock.physical.collect import Collector
 from penstock.physical.kernels import reference
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.token_batch import TokenLengths, TokenPadder
@@ -21,10 +23,19 @@ class SortedTokenBatches(StretchStage):
     state says where the window begins, and how much of it was given.
     """
 
-    def __init__(self, upstream: Stage, node: BatchByTokens, key: int | None, *, vectorise: bool) -> None:
+    def __init__(
+        self,
+        upstream: Stage,
+        node: BatchByTokens,
+        key: int | None,
+        *,
+        vectorise: bool,
+        memory: Memory = UNCOUNTED,
+    ) -> None:
         super().__init__(node.label, (upstream,), node.where)
         assert node.sort_window is not None
         self._cursor = Cursor(upstream)
+        self._collector = Collector(self._cursor, memory.account("group", node.label, node.where))
         self._size = node.sort_window
         self._budget = TokenBudget(node)
         self._lengths = TokenLengths(node, self._budget, vectorise=vectorise)
@@ -49,7 +60,7 @@ class SortedTokenBatches(StretchStage):
     def _load(self) -> bool:
         """Take a window; False at the end."""
         self._before = [self._cursor.state(), self._pulled, self._lengths.left_out, self._number]
-        stretch = self._cursor.take(self._size)
+        stretch = self._collector.take(self._size)
         if stretch is None:
             return False
         first, self._pulled = self._pulled, self._pulled + stretch.size
@@ -92,4 +103,4 @@ class SortedTokenBatches(StretchStage):
 
     def close(self) -> None:
         self._due, self._given = [], 0
-        self._cursor.close()
+        self._collector.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.past import Past
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, join
@@ -21,8 +22,9 @@ class TokenBatches(StretchStage):
     The state says which elements of the input wait for others; they are read again.
     """
 
-    def __init__(self, upstream: Stage, node: BatchByTokens, *, vectorise: bool) -> None:
+    def __init__(self, upstream: Stage, node: BatchByTokens, *, vectorise: bool, memory: Memory = UNCOUNTED) -> None:
         super().__init__(node.label, (upstream,), node.where)
+        self._account = memory.account("batch", node.label, node.where)
         self._cursor = Cursor(upstream)
         self._budget = TokenBudget(node)
         self._lengths = TokenLengths(node, self._budget, vectorise=vectorise)
@@ -47,6 +49,7 @@ class TokenBatches(StretchStage):
             if found:
                 self._given += len(found)
                 return join(found)
+            self._account.hold(sum(block.nbytes for block in self._waiting))
         self._lengths.tell(self._pulled)
         return self._close() if self._waiting else None
 
@@ -103,4 +106,5 @@ class TokenBatches(StretchStage):
 
     def close(self) -> None:
         self._waiting.clear()
+        self._account.close()
         self._cursor.close()

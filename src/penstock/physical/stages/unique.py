@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.errors import Context, annotate
 from penstock.physical.content_keys import content_keys
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.plan.stateful import Unique as UniqueNode
 
+_KEY = 48  # bytes of a key beside its place in the set
 _MOST = 1 << 14  # elements to ask for where they are read again
 
 
@@ -23,8 +26,9 @@ class Unique(StretchStage):
     elements: as many elements again as the pass had read.
     """
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+    def __init__(self, upstream: Stage, label: str, where: str | None, *, memory: Memory = UNCOUNTED) -> None:
         super().__init__(label, (upstream,), where)
+        self._account = memory.account("unique", label, where)
         self._upstream = upstream
         self._seen: set[Hashable] = set()
         self._start: State = None  # of the upstream, in front of its first element
@@ -51,6 +55,7 @@ class Unique(StretchStage):
                 self._seen.update(keys)
                 continue
             rows = self._first_times(keys)
+            self._account.hold(sys.getsizeof(self._seen) + len(self._seen) * _KEY)
             if first < self._known:
                 rows = rows[rows >= self._known - first]
             if len(rows):
@@ -89,4 +94,5 @@ class Unique(StretchStage):
 
     def close(self) -> None:
         self._seen = set()
+        self._account.close()
         super().close()

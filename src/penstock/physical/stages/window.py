@@ -11,8 +11,10 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import ListColumn
+from penstock.block.footprint import footprint
 from penstock.block.structure import LEAF
 from penstock.errors import Context, annotate
+from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.plan.node import Node
@@ -40,8 +42,11 @@ class Window(StretchStage):
         *,
         drop_remainder: bool,
         dataset: Callable[[Node], Any],
+        memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (upstream,), where)
+        self._account = memory.account("window", label, where)
+        self._nbytes = 0
         self._cursor = Cursor(upstream)
         self._size = size
         self._shift = shift
@@ -84,6 +89,8 @@ class Window(StretchStage):
         self._held.append(piece)
         self._fresh = True
         self._let_go()
+        self._nbytes = self._nbytes + footprint(piece.block) if self._held else 0
+        self._account.hold(self._nbytes)
         return True
 
     def _joined(self) -> Stretch:
@@ -92,6 +99,7 @@ class Window(StretchStage):
             held = join(self._held)
             self._held = [Stretch(None if held.block is None else read_only(held.block), held.failures)]
             self._fresh = False
+            self._nbytes = footprint(held.block)
         return self._held[0]
 
     def _let_go(self) -> None:
@@ -156,6 +164,7 @@ class Window(StretchStage):
 
     def close(self) -> None:
         self._held.clear()
+        self._account.close()
         self._tracebacks.clear()
         self._cursor.close()
 

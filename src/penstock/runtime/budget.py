@@ -1,0 +1,160 @@
+"""Budget: bytes for all buffers together, and how they are divided.
+
+What a buffer of a purpose of its own holds (a shuffle, a cache, a batch being filled, memory kept for use again) is
+taken off first. The rest is for the *windows*: what segments may make ahead of their consumers.
+
+Every number here may be read and written by any thread at any time, so nobody ever waits for a lock: a worker asks for
+its window's limit while it holds its segment's lock, and garbage collections, in which runs end, begin anywhere. A
+change only leaves a mark; who next reads a limit divides anew, and who comes meanwhile goes by what was.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from penstock.options import Options
+from penstock.physical.memory import Memory
+from penstock.runtime.counted import Counted
+from penstock.runtime.fair_shares import fair_shares
+from penstock.runtime.kept import KEPT, Follower
+from penstock.runtime.machine import available_memory
+from penstock.runtime.over_budget import OverBudget
+from penstock.runtime.weakly import Weakly
+from penstock.runtime.window import Window
+
+START = 1 << 26  # bytes of a window for which nobody has a wish
+_LEAST = 1 << 26  # bytes of the process's budget, however full the machine is
+_GRAIN = 1 << 16  # bytes by which an account may grow unnoticed
+
+
+class _Mark:
+    """Whether something has changed since the last division."""
+
+    def __init__(self) -> None:
+        self.value = True
+
+    def set(self) -> None:
+        self.value = True
+
+
+class Budget(Memory):
+    """So many bytes for all buffers of one run, where the user has `given` them, or of all other runs in the process.
+
+    Holds neither accounts nor windows: when the run that holds them is gone, so are they. The limits of the windows
+    never come to more than `total` less what the accounts hold.
+
+    >>> budget = Budget(1 << 20, given=True)
+    >>> first, second = budget.window("map(f)"), budget.window("map(g)")
+    >>> shuffle = budget.account("shuffle", "shuffle(100)")
+    >>> shuffle.hold(1 << 19)
+    >>> 400_000 < first.limit + second.limit <= 1 << 19
+    True
+    """
+
+    def __init__(self, total: int, *, given: bool) -> None:
+        self.total = total
+        self.given = given
+        self._start = min(START, total if given else total >> 4)
+        self._grain = min(_GRAIN, total >> 8)
+        self._mark = _Mark()
+        self._accounts: Weakly[Counted] = Weakly(self._mark.set)
+        self._windows: Weakly[Window] = Weakly(self._mark.set)
+        self._dividing = threading.Lock()  # never waited for
+        self._follower = Follower(self._mark.set, total >> 3)
+        KEPT.follow(self._follower)
+
+    def account(
+        self, kind: str, label: str, where: str | None = None, *, of: Any = None, owner: object = None
+    ) -> Counted:
+        shared = [] if of is None else [account for account in self._accounts.listed() if account.is_of(of)]
+        account = shared[0] if shared else Counted(self, owner, kind, label, where, of)
+        if not shared:
+            self._accounts.add(account)
+        if of is not None:
+            account.share(owner)
+        return account
+
+    def window(self, label: str, share: int = 1, where: str | None = None, *, owner: object = None) -> Window:
+        """A window for a segment; `share` of them, as the inputs of an interleave, divide one part."""
+        made = Window(self, owner, label, share, where)
+        self._windows.add(made)
+        self.changed()
+        return made
+
+    def forget(self, member: Counted | Window) -> None:
+        """It has been closed."""
+        if isinstance(member, Window):
+            self._windows.remove(member)
+        else:
+            self._accounts.remove(member)
+
+    def check_fits(self, nbytes: int, label: str, where: str | None = None, *, elements: int = 1) -> None:
+        """A result of so many elements has `nbytes`.
+
+        Raises ResourceExhaustedError if one alone is over a budget that was given. It ends the run: see `Overspent`.
+        """
+        if nbytes > self.total * elements:
+            found = OverBudget("element", label, where, nbytes // elements, None, self.total)
+            if self.given:
+                raise found.error()
+            found.warn()
+
+    def changed(self) -> None:
+        """Divide anew before the next limit is read."""
+        self._mark.value = True
+
+    def settle(self) -> None:
+        """Divide, if something has changed and nobody else is at it."""
+        if self._mark.value and self._dividing.acquire(blocking=False):
+            try:
+                self._mark.value = False
+                self._divide()
+            finally:
+                self._dividing.release()
+
+    def _divide(self) -> None:
+        fixed = sum(account.reserve(self._grain) for account in self._accounts.listed())
+        left = self.total - fixed
+        # short of memory, keeping some for use again costs more than it brings
+        self._follower.most = self.total >> 3 if left >= self.total >> 2 else 0
+        KEPT.bound()
+        windows = self._windows.listed()
+        wants = [window.wanted(self._start) for window in windows]
+        for window, limit in zip(windows, fair_shares(left - KEPT.reserved(self.total), wants), strict=True):
+            window.allow(limit)
+
+    def members(self) -> list[Counted | Window]:
+        """All that hold something of it, in the order in which they came."""
+        return [*self._accounts.listed(), *self._windows.listed()]
+
+
+_shared: list[Budget] = []
+_first = threading.Lock()
+
+
+def process_budget() -> Budget:
+    """The budget of all runs that have none of their own: half of the memory that was free when the first began."""
+    if not _shared:
+        with _first:
+            if not _shared:
+                _shared.append(Budget(max(available_memory() // 2, _LEAST), given=False))
+    return _shared[0]
+
+
+def _begin_anew() -> None:
+    """In a forked child: its memory is its own, and whoever held the lock is not there."""
+    global _first
+    _first = threading.Lock()
+    _shared.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def budget_for(options: Options) -> Budget:
+    """The budget of a run with these options."""
+    total = options.autotune.ram_budget
+    return process_budget() if total is None else Budget(total, given=True)

@@ -1,0 +1,101 @@
+"""Kept: memory that the process keeps for use again, which belongs to no run and counts in every budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.block.arena import ARENA
+from penstock.block.shared_memory import shared_bytes
+from penstock.runtime.reserved import Reserved
+from penstock.runtime.weakly import Weakly
+from penstock.sources.arrow_pieces import RECENT
+
+_MOST = 1 << 28  # bytes that a pool keeps, however large the budgets are
+
+
+class Pool(Protocol):
+    """Something that keeps memory: called without a lock, from any thread."""
+
+    def bound(self, nbytes: int) -> None:
+        """Keep no more than so many bytes."""
+
+    def watch(self, changed: Callable[[int], None]) -> None:
+        """Call `changed` with the bytes kept after every change."""
+
+
+class Follower:
+    """A budget that is told of changes, and says how much each pool may keep."""
+
+    def __init__(self, changed: Callable[[], None], most: int) -> None:
+        self.changed = changed
+        self.most = most
+
+
+class _Gauge(Reserved):
+    def __init__(self, kind: str, pool: Pool) -> None:
+        self.kind = kind
+        self.pool = pool
+
+
+class Kept:
+    """The pools of the process, and the budgets living. Each pool keeps what the smallest of these allows."""
+
+    def __init__(self) -> None:
+        self._gauges: list[_Gauge] = []
+        self._polled: dict[str, Callable[[], int]] = {}
+        self._followers: Weakly[Follower] = Weakly(self.bound)
+        self._most = _MOST
+
+    def add(self, kind: str, pool: Pool) -> None:
+        """Count what a pool keeps."""
+        gauge = _Gauge(kind, pool)
+        self._gauges.append(gauge)
+
+        def changed(nbytes: int) -> None:
+            if gauge.move(nbytes):
+                self._reserve(gauge)
+
+        pool.watch(changed)
+
+    def poll(self, kind: str, nbytes: Callable[[], int]) -> None:
+        """Count what a pool with a bound of its own keeps, when somebody looks."""
+        self._polled[kind] = nbytes
+
+    def follow(self, follower: Follower) -> None:
+        self._followers.add(follower)
+        self.bound()
+
+    def bound(self) -> None:
+        """Have the pools keep what all budgets allow."""
+        most = min([_MOST, *(follower.most for follower in self._followers.listed())])
+        if most != self._most:
+            self._most = most
+            for gauge in self._gauges:
+                gauge.pool.bound(most)
+                self._reserve(gauge)
+
+    def _reserve(self, gauge: _Gauge) -> None:
+        gauge.reserve(self._most >> 8)
+        for follower in self._followers.listed():
+            follower.changed()
+
+    def reserved(self, total: int) -> int:
+        """Bytes to be taken off a budget of so many.
+
+        At most an eighth for each pool, though it may keep more: what it cannot let go of, or one with a bound of its
+        own. What other data sets have left there shall not stop this one.
+        """
+        held = [*(gauge.reserved for gauge in self._gauges), *(polled() for polled in self._polled.values())]
+        return sum(min(nbytes, total >> 3) for nbytes in held)
+
+    def held(self) -> list[tuple[str, int]]:
+        """(kind, bytes) of each pool."""
+        found = [(gauge.kind, gauge.nbytes) for gauge in self._gauges]
+        return found + [(kind, polled()) for kind, polled in self._polled.items()]
+
+
+KEPT = Kept()
+KEPT.add("for reuse", ARENA)
+KEPT.add("row groups", RECENT)
+KEPT.poll("shared, for reuse", lambda: shared_bytes()[1])

@@ -1,0 +1,49 @@
+"""Ledger: what one run holds of a budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.physical.memory import Account, Memory
+from penstock.runtime.budget import Budget
+from penstock.runtime.counted import Counted
+from penstock.runtime.weakly import Weakly
+from penstock.runtime.window import Window
+
+
+class Ledger(Memory):
+    """The accounts and windows of one run over `plan`, the one that the user wrote; known to `live_ledgers`."""
+
+    def __init__(self, budget: Budget, plan: object = None) -> None:
+        self.budget = budget
+        self.plan = plan
+        _LIVE.add(self)
+
+    def account(self, kind: str, label: str, where: str | None = None, *, of: Any = None) -> Account:
+        return self.budget.account(kind, label, where, of=of, owner=self)
+
+    def window(self, label: str, share: int = 1, where: str | None = None) -> Window:
+        """As `Budget.window`."""
+        return self.budget.window(label, share, where, owner=self)
+
+    def check_fits(self, nbytes: int, label: str, where: str | None = None, *, elements: int = 1) -> None:
+        """As `Budget.check_fits`."""
+        self.budget.check_fits(nbytes, label, where, elements=elements)
+
+    def members(self) -> list[Counted | Window]:
+        """What the run holds."""
+        return [member for member in self.budget.members() if member.belongs_to(self)]
+
+    def close(self) -> None:
+        """The run has ended, and nothing of it counts any more. Idempotent; never waits."""
+        _LIVE.remove(self)
+        for member in self.members():
+            member.close()
+
+
+_LIVE: Weakly[Ledger] = Weakly()
+
+
+def live_ledgers(plan: object = None) -> list[Ledger]:
+    """Those of the runs over this plan, or of all runs."""
+    return [ledger for ledger in _LIVE.listed() if plan is None or ledger.plan is plan]

@@ -1,0 +1,25 @@
+"""Reserved: bytes that something holds, with some on top, so that it may grow a little unnoticed."""
+
+from __future__ import annotations
+
+
+class Reserved:
+    """`nbytes` are held, `reserved` are taken off the budget: never less, as soon as those told have looked again."""
+
+    nbytes = 0
+    reserved = 0
+    _least = 0
+
+    def move(self, nbytes: int) -> bool:
+        """So many are held from now on; whether that has to be reserved anew. Any thread, without a lock."""
+        self.nbytes = nbytes
+        return not self._least <= nbytes <= self.reserved
+
+    def reserve(self, grain: int) -> int:
+        """Reserve anew; may grow by an eighth and `grain` bytes before `move` says so."""
+        while True:
+            nbytes = self.nbytes
+            self.reserved = nbytes + (nbytes >> 3) + grain if nbytes else 0
+            self._least = nbytes - (nbytes >> 2) - 2 * grain
+            if self.nbytes <= self.reserved:  # else `move` came between, and compared with what was reserved before
+                return self.reserved

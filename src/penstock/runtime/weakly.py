@@ -1,0 +1,40 @@
+"""Weakly: objects that are known as long as others hold them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Weakly(Generic[T]):
+    """Objects without a hold on them, in the order in which they came; `gone` is called when one of them dies.
+
+    Thread-safe without a lock: objects die in garbage collections, which may begin inside any critical section.
+    """
+
+    def __init__(self, gone: Callable[[], None] = lambda: None) -> None:
+        self._gone = gone
+        self._known: dict[int, weakref.ref[T]] = {}
+
+    def add(self, item: T) -> None:
+        key, known, gone = id(item), self._known, self._gone
+
+        def forget(ref: weakref.ref[T]) -> None:
+            if known.get(key) is ref:
+                known.pop(key, None)
+                gone()
+
+        known[key] = weakref.ref(item, forget)
+
+    def remove(self, item: T) -> None:
+        ref = self._known.get(id(item))
+        if ref is not None and ref() is item:
+            self._known.pop(id(item), None)
+            self._gone()
+
+    def listed(self) -> list[T]:
+        """Those alive."""
+        return [item for ref in self._known.copy().values() if (item := ref()) is not None]

@@ -1,0 +1,56 @@
+"""Window: what one segment may make ahead of its consumer, in bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.runtime.budget import Budget
+
+
+class Window:
+    """A part of a budget; `share` windows that stand side by side divide one part. May be used by any thread."""
+
+    kind = "ahead"
+
+    def __init__(self, budget: Budget, owner: object, label: str, share: int, where: str | None) -> None:
+        self._budget = budget
+        self._limit = 0
+        self._weight = 1 / share
+        self._wish: int | None = None
+        self._owner = owner
+        self.label = label
+        self.where = where
+        self.nbytes = 0
+
+    @property
+    def limit(self) -> int:
+        """Bytes that it may hold now. A segment may always hold one result, whatever this says."""
+        self._budget.settle()
+        return self._limit
+
+    def belongs_to(self, owner: object) -> bool:
+        return self._owner is owner
+
+    def hold(self, nbytes: int) -> None:
+        """It holds so many bytes from now on."""
+        self.nbytes = nbytes
+
+    def wish(self, nbytes: int | None) -> None:
+        """Let it have so many bytes if there are as many; None for what windows begin with."""
+        if nbytes != self._wish:
+            self._wish = nbytes
+            self._budget.changed()
+
+    def wanted(self, start: int) -> tuple[int, float]:
+        """Bytes that it would take, and its weight among others; `start` is what windows begin with."""
+        return (int(start * self._weight) if self._wish is None else self._wish), self._weight
+
+    def allow(self, nbytes: int) -> None:
+        """What the budget has for it."""
+        self._limit = nbytes
+
+    def close(self) -> None:
+        """The segment has ended. Idempotent; never waits."""
+        self.nbytes = 0
+        self._budget.forget(self)
