@@ -98,17 +98,64 @@ def test_an_idle_worker_is_woken_when_something_becomes_runnable():
     scope.close(nothing)
 
 
-def test_as_many_threads_as_cores_and_more_only_where_asked_for():
-    scheduler = Scheduler(2)
-    few, many = Scope(scheduler), Scope(scheduler)
-    few.add(Steps(0, 0, []), 1)
-    assert scheduler.threads() == 2
-    many.add(Steps(0, 0, []), 5)
-    assert scheduler.threads() == 5
+class Held(Steps):
+    """A segment with work for any number of workers, who stay inside until they are let go."""
+
+    def __init__(self, gate, inside):
+        super().__init__(0, 1 << 30, [], gate)
+        self.inside = inside
+
+    def step(self):
+        self.inside.release()
+        return super().step()
+
+
+def test_as_many_threads_as_are_wanted_up_to_the_cores_and_more_only_where_one_run_asks_for_them():
+    scheduler, gate, inside = Scheduler(2), threading.Event(), threading.Semaphore(0)
+    few, others, many = Scope(scheduler), Scope(scheduler), Scope(scheduler)
+    segments = [Held(gate, inside) for _ in range(3)]
+    for scope, segment, wanted, more, threads in zip(
+        (few, others, many), segments, (1, 2, 5), (1, 1, 3), (1, 2, 5), strict=True
+    ):
+        scope.add(segment, wanted)
+        assert all(inside.acquire(timeout=SECONDS) for _ in range(more))
+        assert scheduler.threads() == threads
+    for segment in segments:
+        segment.abort()
+    gate.set()
+    others.close(nothing)
     threads = list(scheduler._threads)
     many.close(nothing)
     few.close(nothing)
     joined(scheduler, threads)
+
+
+def test_no_thread_is_started_for_work_that_is_not_there():
+    scheduler, log = Scheduler(8), []
+    scope, segment = Scope(scheduler), Steps(0, 1, log)
+    scope.add(segment, 1_000_000)
+    assert segment.done.wait(SECONDS)
+    assert scheduler.threads() <= 2
+    scope.close(nothing)
+
+
+def test_where_the_system_gives_no_more_threads_those_there_are_have_to_do(monkeypatch):
+    scheduler, log, gate = Scheduler(8), [], threading.Event()
+    scope, segment = Scope(scheduler), Steps(0, 20, log, gate)
+    plain, started = threading.Thread.start, []
+
+    def start(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        plain(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    scope.add(segment, 8)
+    gate.set()
+    assert segment.done.wait(SECONDS)
+    assert scheduler.threads() == len(started) == 2
+    scope.close(nothing)
 
 
 def test_the_pool_starts_again_after_it_had_ended():

@@ -20,18 +20,19 @@ class AutotuneOptions(Group):
     cpu_budget = Setting[int | None](
         int,
         None,
-        "Workers that may be inside the pipeline at once, whatever num_parallel_calls says; AUTOTUNE uses all of "
-        "them. By default there is no such bound, and AUTOTUNE uses the cores this process was granted.",
+        "Workers that may be inside the pipeline at once, whatever num_parallel_calls says. By default there is no "
+        "such bound: AUTOTUNE begins with the cores this process was granted, and uses more where functions wait.",
         least=1,
         hint="Leave it out to use the cores this process was granted.",
     )
     ram_budget = Setting[int | None](
         int,
         None,
-        "Bytes that all parts of the pipeline together may make ahead of the consumer; each may always hold one "
-        "result. Buffers of a size you gave (shuffle, batch) are not counted. By default each part may hold 64 MiB.",
+        "Bytes that all buffers of a pass may hold together: shuffles, caches, batches and windows, and what is made "
+        "ahead of the consumer, which gets the rest; each part may always hold one result. By default all passes of "
+        "the process share half of the memory that was free when the first began.",
         least=1,
-        hint="Give bytes, 1 << 30 for a gibibyte, or leave it out for 64 MiB in each part of the pipeline.",
+        hint="Give bytes, 1 << 30 for a gibibyte, or leave it out.",
     )
     min_parallelism = Setting[int | None](
         int,

@@ -33,6 +33,14 @@ class Options(Group):
         False,
         "Whether workers begin when an iterator is made, and not with its first element.",
     )
+    element_timeout = Setting[float | None](
+        float,
+        None,
+        "Seconds that one call of a map's or filter's function may take; a call that takes longer is given up, and its "
+        "element fails with an error that says where it was read. By default a call takes as long as it takes.",
+        above=0,
+        hint="Give seconds, as 30 or 0.5, or leave it out to wait as long as a call takes.",
+    )
     autotune = Subgroup(AutotuneOptions)
     threading = Subgroup(ThreadingOptions)
     experimental_optimization = Subgroup(OptimizationOptions)

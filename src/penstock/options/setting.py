@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -15,16 +17,27 @@ T = TypeVar("T")
 class Setting(Generic[T]):
     """A setting. None stands for "not set": reading it then gives the default.
 
-    `kind` is bool, int or str; numpy's bools and integers are welcome, and bools are no integers.
+    `kind` is bool, int, float or str; numpy's bools and numbers are welcome, integers are floats too, and bools are no
+    numbers. A number may have a bound: `least`, which it may reach, or `above`, which it may not.
     """
 
     name: str
 
-    def __init__(self, kind: type, default: T, text: str, *, least: int | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        kind: type,
+        default: T,
+        text: str,
+        *,
+        least: int | None = None,
+        above: int | None = None,
+        hint: str | None = None,
+    ) -> None:
         self.kind = kind
         self.default = default
         self.__doc__ = text
         self._least = least
+        self._above = above
         self._hint = hint
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -50,23 +63,45 @@ class Setting(Generic[T]):
     def checked(self, group: Group, value: Any) -> Any:
         """The value in Python's own type.
 
-        Raises InvalidTypeError, and InvalidArgumentError for a number that is too small.
+        Raises InvalidTypeError, and InvalidArgumentError for a number that is too small, infinite or none.
         """
         spelled = f"{type(group).__name__}.{self.name}"
-        if self.kind is bool:
-            fits = type(value).__name__ in ("bool", "bool_")
-        elif self.kind is int:
-            fits = hasattr(value, "__index__") and not isinstance(value, bool)
-        else:
-            fits = isinstance(value, self.kind)
-        if not fits:
+        if not self._fits(value):
             message = f"{spelled} must be of type {self.kind.__name__}, got {value!r}."
             raise InvalidTypeError(message, hint=self._hint)
-        found = value.__index__() if self.kind is int else self.kind(value)
-        if self._least is not None and found < self._least:
-            message = f"{spelled} must be at least {self._least}, got {self.name}={found}."
+        found = self._converted(value)
+        wanted = self._unmet(found)
+        if wanted is not None:
+            message = f"{spelled} must be {wanted}, got {self.name}={found}."
             raise InvalidArgumentError(message, hint=self._hint)
         return found
+
+    def _fits(self, value: Any) -> bool:
+        if self.kind is bool:
+            return type(value).__name__ in ("bool", "bool_")
+        if self.kind is int:
+            return hasattr(value, "__index__") and not isinstance(value, bool)
+        if self.kind is float:
+            return isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return isinstance(value, self.kind)
+
+    def _converted(self, value: Any) -> Any:
+        if self.kind is int:
+            return value.__index__()
+        try:
+            return self.kind(value)
+        except OverflowError:  # an integer that no float can hold
+            return math.inf
+
+    def _unmet(self, value: Any) -> str | None:
+        """The bound that a value does not keep to, in words."""
+        if self.kind is float and not math.isfinite(value):
+            return "a finite number"
+        if self._least is not None and value < self._least:
+            return f"at least {self._least}"
+        if self._above is not None and value <= self._above:
+            return f"above {self._above}"
+        return None
 
 
 class Alias(Generic[T]):

@@ -8,44 +8,82 @@ from functools import cache
 from pathlib import Path
 
 from penstock.options import Options
+from penstock.runtime.cgroup import ROOT, cpu_quota, memory_left, memory_limit, number, read
 
-_CGROUP = Path("/sys/fs/cgroup")
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return None
-
-
-def _quota(root: Path) -> float | None:
-    """Cores a CPU quota grants (cgroup v2 `cpu.max`, v1 `cpu.cfs_*`), or None without one."""
-    text = _read(root / "cpu.max")
-    if text is not None:
-        limit, _, period = text.partition(" ")
-        return None if limit == "max" else int(limit) / int(period or 100_000)
-    limit_v1, period_v1 = _read(root / "cpu/cpu.cfs_quota_us"), _read(root / "cpu/cpu.cfs_period_us")
-    if limit_v1 is None or period_v1 is None or int(limit_v1) <= 0:
-        return None
-    return int(limit_v1) / int(period_v1)
+_ASSUMED = 8 << 30  # bytes of memory of a system that does not say
 
 
 @cache
-def granted_cpus(root: Path = _CGROUP) -> int:
-    """Number of CPU workers: the affinity mask, cut down to the control group's quota (rounded up)."""
+def granted_cores(root: Path = ROOT) -> float:
+    """Cores' worth of time for this process: those it may run on, cut down to its control groups' quota.
+
+    A quota may be a fraction: 0.5 is every second moment of one core.
+    """
+    cores, quota = float(_cores()), cpu_quota(root)
+    return cores if quota is None else min(cores, quota)
+
+
+def granted_cpus(root: Path = ROOT) -> int:
+    """Number of CPU workers: the granted cores, rounded up."""
+    return max(1, math.ceil(granted_cores(root)))
+
+
+@cache
+def granted_memory(root: Path = ROOT) -> int:
+    """Bytes of memory: what is installed, cut down to the control groups' limits."""
+    installed, limit = _installed(), memory_limit(root)
+    return installed if limit is None else min(installed, limit)
+
+
+def available_memory(root: Path = ROOT) -> int:
+    """Bytes that this process could take now: the least that the machine and its control groups leave.
+
+    Caches of files that were not used lately count as free. Where the system does not say what is free, half of what
+    is granted.
+    """
+    free, left = _free(root), memory_left(root)
+    found = [amount for amount in (free, left) if amount is not None]
+    return min(found) if free is not None else min([*found, granted_memory(root) // 2])
+
+
+def _cores() -> int:
+    """Cores that this process may run on."""
+    count = getattr(os, "process_cpu_count", None)  # from Python 3.13, which lets its user set it
+    if count is not None:
+        return count() or 1
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    quota = _quota(root)
-    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
-@cache
-def granted_memory(root: Path = _CGROUP) -> int:
-    """Bytes of memory: what is installed, cut down to the control group's limit."""
-    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 << 30
-    limits = [_read(root / "memory.max"), _read(root / "memory/memory.limit_in_bytes")]
-    return min([installed, *(int(limit) for limit in limits if limit is not None and limit.isdigit())])
+def _installed() -> int:
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
+        return max(os.sysconf("SC_PHYS_PAGES"), 0) * os.sysconf("SC_PAGE_SIZE") or _ASSUMED
+    windows = _windows()
+    return _ASSUMED if windows is None else windows[0]
+
+
+def _free(root: Path) -> int | None:
+    """Bytes that the machine could give without swapping, or None where it does not say."""
+    for line in (read(root / "proc/meminfo") or "").splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemAvailable":
+            kilobytes = number(amount.strip().removesuffix(" kB"))
+            return None if kilobytes is None else kilobytes << 10
+    windows = _windows()
+    return None if windows is None else windows[1]
+
+
+def _windows() -> tuple[int, int] | None:
+    """Bytes of memory that Windows has and that are free, or None elsewhere."""
+    import ctypes
+
+    library = getattr(ctypes, "windll", None)
+    if library is None:
+        return None
+    status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: its length, then what is installed, what is free, and others
+    if not library.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return None
+    return int(status[1]), int(status[2])
 
 
 def autotuned_workers(options: Options, cpus: int) -> int:

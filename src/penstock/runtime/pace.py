@@ -10,10 +10,10 @@ _MOST = 1 << 16  # elements
 class Pace:
     """Begins with one element, for a fast first batch, and doubles while Blocks stay small."""
 
-    __slots__ = ("_most", "_seconds", "want")
+    __slots__ = ("_most", "seconds", "want")
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS) -> None:
-        self._seconds = seconds
+        self.seconds = seconds  # of work that a Block should be
         self._most = max(1, min(most, _MOST))
         self.want = 1
 
@@ -21,7 +21,7 @@ class Pace:
         """A Block of `elements` took `seconds` and holds `nbytes`."""
         if elements < self.want // 2:
             return  # the source gave less than asked for: nothing learnt
-        if seconds < self._seconds * 0.6 and nbytes < _BYTES / 2:
+        if seconds < self.seconds * 0.6 and nbytes < _BYTES / 2:
             self.want = min(self.want * 2, self._most)
-        elif seconds > self._seconds * 2 or nbytes > _BYTES * 2:
+        elif seconds > self.seconds * 2 or nbytes > _BYTES * 2:
             self.want = max(self.want // 2, 1)

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Generator
 from collections.abc import Iterator as AbstractIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from penstock.block.block import Block
@@ -17,38 +18,69 @@ from penstock.options import Options
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.executor import Executor
 from penstock.physical.lower import Lowering, lower
+from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State
 from penstock.plan.fingerprint import fingerprint, steps
-from penstock.plan.node import Node, check_int
+from penstock.plan.node import Node, check_executor, check_int
 from penstock.rewrite.driver import optimise, optimise_inner
+from penstock.runtime.autotune.driver import Driver
+from penstock.runtime.autotune.means import means
+from penstock.runtime.autotune.remembered import tuning_digest
+from penstock.runtime.budget import budget_for
 from penstock.runtime.executors.inline import InlineExecutor
-from penstock.runtime.executors.processes import ProcessExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
 from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
+from penstock.runtime.ledger import Ledger
 from penstock.runtime.pace import Pace
+from penstock.runtime.process_pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
 from penstock.runtime.segment import Aborted
 from penstock.runtime.side_file import brought_back, set_aside
-from penstock.runtime.warm_start import warm_start
 
-EXECUTORS = ("thread", "inline", "process")
 _STATE_VERSION = 2
 
 
 class Run:
-    """The stages of one pass and the scope that owns their workers."""
+    """The stages of one pass, the scope that owns their workers, and what tunes them."""
 
-    def __init__(self, plan: Node, options: Options, epoch: int, settings: Settings) -> None:
+    def __init__(
+        self,
+        plan: Node,
+        options: Options,
+        epoch: int,
+        settings: Settings,
+        *,
+        written: Node | None = None,
+        digest: str | None = None,
+    ) -> None:
         pool = scheduler_for(options)
         self.scope = Scope(pool, options.autotune.cpu_budget)
+        self._memory = Ledger(budget_for(options), plan if written is None else written)
+        self.driver = Driver(
+            settings.instrument,
+            self.scope,
+            self._memory,
+            means=partial(means, options, self._memory.budget),
+            processes=process_pool,
+            tuned=options.autotune.enabled,
+            digest=digest,
+        )
         made: Executor
         if settings.executor == "inline":
-            made = InlineExecutor()
+            made = InlineExecutor(options)
         else:
-            kind = ProcessExecutor if settings.executor == "process" else ThreadExecutor
-            made = kind(pool, self.scope, settings.instrument, options)
-        lowering = Lowering(options, made, epoch, optimise=optimise_inner, dataset=settings.dataset)
+            pinned = None if settings.executor == "auto" else settings.executor
+            made = ThreadExecutor(pool, self.scope, self.driver, options, pinned)
+        lowering = Lowering(
+            options,
+            made,
+            epoch,
+            optimise=optimise_inner,
+            dataset=settings.dataset,
+            meter=settings.meter,
+            memory=self._memory,
+        )
         self.root = lower(plan, lowering)
         self._pulls = _pulls(self.root)
         next(self._pulls)
@@ -58,6 +90,7 @@ class Run:
         return self._pulls.send(want)
 
     def close(self) -> None:
+        self._memory.close()
         self.scope.close(self.root.close)
 
 
@@ -85,17 +118,17 @@ class Settings:
     """How a pass runs, beside its plan and options.
 
     `dataset` makes a data set of a plan, for elements that are data sets. `read_only` arrays cannot be written to.
+    `meter` is shown every stage before it runs.
     """
 
-    executor: str = "thread"
+    executor: str = "auto"
     instrument: Instrument = field(default_factory=Silent)
     read_only: bool = False
     dataset: Callable[[Node], Any] = lambda plan: plan
+    meter: Callable[[Node, Stage], None] | None = None
 
     def __post_init__(self) -> None:
-        if self.executor not in EXECUTORS:
-            message = f"executor must be one of {', '.join(map(repr, EXECUTORS))}, got {self.executor!r}."
-            raise InvalidArgumentError(message)
+        check_executor(self.executor)
 
 
 _NOTHING: AbstractIterator[Any] = iter(())
@@ -142,7 +175,14 @@ class Iterator:
 
     def _start(self, epoch: int, state: State, skip: int) -> None:
         self._epoch = epoch
-        self._run: Run | None = Run(self._plan, self._options, epoch, self._settings)
+        self._run: Run | None = Run(
+            self._plan,
+            self._options,
+            epoch,
+            self._settings,
+            written=self._written,
+            digest=tuning_digest(self._fingerprint, self._options),
+        )
         self._finalizer = weakref.finalize(self, self._run.close)
         self._finalizer.atexit = False  # the scheduler ends all runs then
         self._elements: AbstractIterator[Any] = _NOTHING
@@ -152,7 +192,7 @@ class Iterator:
         if state is not None:
             self._run.root.restore(state)
         if self._options.experimental_warm_start:
-            warm_start(self._run.root)
+            self._run.root.start()
         self._before: State = self._run.root.state()
 
     def __iter__(self) -> Iterator:
@@ -173,6 +213,9 @@ class Iterator:
         except Aborted:
             self.close()
             raise StopIteration from None
+        except Overspent as over:
+            self.close()
+            raise over.error from None
         except BaseException:
             self.close()
             raise

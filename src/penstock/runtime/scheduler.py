@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from weakref import WeakSet
 from penstock.options import Options
 from penstock.runtime.machine import granted_cpus
 
+_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 _EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside a user's function
 
 
@@ -45,12 +48,13 @@ class Scope:
         self._scheduler = scheduler
         self._limit = limit
         self.segments: list[Runnable] = []
-        self.workers = 0  # wanted by the segments added so far
+        self.workers = 0  # threads it wants
         self.active = 0  # workers inside, counted under the scheduler's lock
         self.closed = False
         self.then: Callable[[], None] | None = None  # what the last worker to leave has to do
 
-    def add(self, segment: Runnable, workers: int) -> None:
+    def add(self, segment: Runnable, workers: int = 1) -> None:
+        """Make a segment known; at least so many workers are wanted from now on."""
         with self._scheduler.lock:
             self.segments.append(segment)
             self.segments.sort(key=lambda s: s.depth)
@@ -59,6 +63,13 @@ class Scope:
                 segment.abort()
                 return
             self._scheduler.serve(self)  # inside the lock: a scope that is closed meanwhile must not come back
+
+    def want(self, workers: int) -> None:
+        """Have so many workers; those too many leave when they have done what they are at."""
+        with self._scheduler.lock:
+            self.workers = workers
+            if not self.closed and self.segments:
+                self._scheduler.serve(self)
 
     def remove(self, segment: Runnable) -> None:
         """Forget a segment that has ended (an interleave's input)."""
@@ -92,14 +103,20 @@ _local = threading.local()
 
 
 def on_worker() -> bool:
-    """Whether the calling thread is one of the pool's."""
+    """Whether the calling thread is one of the pool's, or works for one that waits for it."""
     return getattr(_local, "worker", False)
 
 
-class Scheduler:
-    """The pool. Threads are started when the first run needs them and end with the last run.
+def counts_as_worker(yes: bool) -> None:  # noqa: FBT001
+    """Say whether the calling thread works for one of the pool's, which waits for it."""
+    _local.worker = yes
 
-    There are `cpus` of them, or as many as a run wants at once; a `fixed` pool does not grow.
+
+class Scheduler:
+    """The pool. Threads are started when there is work for them and end with the last run.
+
+    There are no more than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
+    more: its functions wait. A `fixed` pool has up to `cpus`.
     """
 
     def __init__(self, cpus: int, *, fixed: bool = False) -> None:
@@ -112,6 +129,8 @@ class Scheduler:
         self.left = threading.Condition(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
+        self._target = 0  # threads wanted
+        self._idle = 0  # threads that look for work or wait for it
         self._numbers = itertools.count(1)
         self._turn = 0
 
@@ -120,24 +139,42 @@ class Scheduler:
         with self.lock:
             if scope not in self._scopes:
                 self._scopes.append(scope)
-            for _ in range(self._wanted() - len(self._threads)):
-                name = f"penstock-worker-{next(self._numbers)}"
-                thread = threading.Thread(target=self._work, name=name, daemon=True)
-                self._threads.add(thread)
-                thread.start()
+            self._target = self._wanted()
+            self._recruit()
             self.condition.notify_all()
+
+    def _recruit(self) -> None:
+        """Below the target somebody always looks for work; who finds some is followed by another."""
+        if self._idle or len(self._threads) >= self._target:
+            return
+        thread = threading.Thread(target=self._work, name=f"penstock-worker-{next(self._numbers)}", daemon=True)
+        self._threads.add(thread)
+        self._idle += 1  # it looks as soon as it runs
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more: those there are have to do
+            self._idle -= 1
+            self._threads.discard(thread)
+            if not self._threads:
+                raise
 
     def leave(self, scope: Scope) -> None:
         """Stop working for a scope; workers that nobody wants any more end."""
         with self.lock:
             if scope in self._scopes:
                 self._scopes.remove(scope)
+            self._target = self._wanted()
             self.condition.notify_all()
 
     def wake(self) -> None:
-        """Something became runnable: one idle worker looks."""
-        with self.lock:
-            self.condition.notify()
+        """Something became runnable: one idle worker looks.
+
+        Who is idle says so before looking around, and we look for the idle after the change: one of us sees the other.
+        That needs an order of all reads and writes, which Python's lock gives.
+        """
+        if self._idle or not _GIL:
+            with self.lock:
+                self.condition.notify()
 
     def threads(self) -> int:
         """Workers alive."""
@@ -146,22 +183,26 @@ class Scheduler:
     def _wanted(self) -> int:
         if self._fixed:
             return self._cpus if self._scopes else 0
-        return max((max(self._cpus, scope.workers) for scope in self._scopes), default=0)
+        wanted = [scope.workers for scope in self._scopes]
+        return max(min(self._cpus, sum(wanted)), *wanted) if wanted else 0
 
     def _work(self) -> None:
-        _local.worker = True
+        counts_as_worker(True)
         thread = threading.current_thread()
+        looking = True  # counted as idle since it was recruited
         while True:
             with self.lock:
-                while True:
-                    if len(self._threads) > self._wanted():
-                        self._threads.discard(thread)
-                        self.condition.notify_all()
-                        return
-                    found = self._pick()
-                    if found is not None:
-                        break
+                self._idle += not looking
+                looking = False
+                found = None
+                while len(self._threads) <= self._target and (found := self._pick()) is None:
                     self.condition.wait()
+                self._idle -= 1
+                if found is None:
+                    self._threads.discard(thread)
+                    self.condition.notify_all()
+                    return
+                self._recruit()
                 scope, segment = found
                 scope.active += 1
             try:
@@ -236,6 +277,17 @@ def _made(pool: Scheduler) -> Scheduler:
 @cache
 def _at_exit() -> None:
     atexit.register(_shut_down)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    """In a forked child: it has none of the threads, and perhaps their locks taken."""
+    global _lock
+    _lock = threading.Lock()
+    _shared.clear()
+    _pools.clear()
+    counts_as_worker(False)
 
 
 def _shut_down() -> None:

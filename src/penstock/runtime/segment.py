@@ -16,11 +16,18 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import PenstockError
+from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
+from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.free_order import FreeOrder, Log, Ranges
-from penstock.runtime.instrument import Instrument
+from penstock.runtime.lane import Lane, Spent, Wait, clock
+from penstock.runtime.pace import Pace
+from penstock.runtime.queued import QUEUED
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+
+_SHORT = 5e-5  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class Work(ABC):
     label: str
     where: str | None
     upstream: Stage
+    pace: Pace
 
     @abstractmethod
     def pull(self) -> Task | None:
@@ -95,12 +103,12 @@ class Segment(StretchStage):
         work: Work,
         scheduler: Scheduler,
         scope: Scope,
-        instrument: Instrument,
+        driver: Driver,
+        lane: Lane,
         *,
         parallelism: int,
         ordered: bool,
         depth: int,
-        max_bytes: int,
         max_elements: int = -1,
     ) -> None:
         super().__init__(work.label, (work.upstream,), work.where)
@@ -108,14 +116,14 @@ class Segment(StretchStage):
         self._work = work
         self._scheduler = scheduler
         self._scope = scope
-        self._instrument = instrument
-        self._parallelism = parallelism
+        self._driver = driver
+        self._lane = lane
+        self._parallelism = parallelism  # of this segment alone; those of a lane have its knobs in common
         self._ordered = ordered
-        self._max_bytes = max_bytes
         self._max_elements = max_elements
         self._lock = threading.RLock()  # see Scheduler for both choices
         self._changed = threading.Condition(self._lock)
-        self._results: dict[int, Stretch] = {}
+        self._results: dict[int, tuple[Stretch, int]] = {}  # with their bytes
         self._after: dict[int, State] = {}
         self._spans: dict[int, list[int]] = {}
         self._delivered: set[int] = set()  # tickets beyond `_next`, in free order
@@ -129,6 +137,7 @@ class Segment(StretchStage):
         self._filling = False  # whether the last ticket needs further tasks: then there is room for them
         self._ended = False
         self._closed = False
+        self._full = False  # it could make more and has no room
         self._started = False
         self._left_to_workers = False
         self._fatal: BaseException | None = None  # no failure of an element: the end of the run
@@ -136,11 +145,17 @@ class Segment(StretchStage):
         self._base = 0  # number of the upstream element that comes first there
         self._log = Log()  # what was given, in free order
         self._replayed = 0  # elements that come in the order of an earlier run
+        lane.join(self)
 
     # -- the workers' side
 
     def runnable(self) -> bool:
-        return not (self._ended or self._closed or self._pulling) and self._busy < self._parallelism and self._room()
+        return (
+            not (self._ended or self._closed or self._pulling)
+            and self._busy < self._parallelism
+            and self._lane.open()
+            and self._room()
+        )
 
     def _room(self) -> bool:
         waiting = self._tickets - self._next - len(self._delivered)
@@ -149,44 +164,86 @@ class Segment(StretchStage):
         if 0 <= self._max_elements <= self._elements:
             return False
         in_work = waiting - len(self._results)
-        return self._bytes + in_work * self._mean < self._max_bytes
+        return self._bytes + in_work * self._mean < self._lane.limit
 
     def step(self) -> bool:
+        lane = self._lane
         with self._lock:
-            if not self.runnable():
+            if not self.runnable() or not lane.enter():
                 return False
             self._pulling = True
             self._busy += 1
-        started = time.perf_counter()
+        spent = Spent()
+        try:
+            done = self._work_once(spent)
+        finally:
+            watchers = lane.leave(spent)
+            if watchers is not None:
+                self._scheduler.wake()
+                for segment in watchers:
+                    segment.nudge()
+        if done > self._driver.due:
+            self._driver.look(done)
+        return True
+
+    def _work_once(self, spent: Spent) -> float:
+        """Pull and do one task; when that was done. Short times are taken for CPU time: asking costs a microsecond."""
+        lane, work, here = self._lane, self._work, clock()
+        outer = here.aside, here.aside_cpu, here.lane
+        here.aside = here.aside_cpu = 0.0
+        here.lane = lane
+        work.pace.seconds = lane.knobs.block_seconds
+        slow = lane.slow
+        queued = QUEUED.seconds() if slow else 0.0
+        started, cpu = time.perf_counter(), time.thread_time()
         task = None
         fatal: BaseException | None = None
         try:
-            task = self._work.pull()
+            task = work.pull()
         except BaseException as error:
             fatal = error
+        pulled = time.perf_counter()
+        pulled_cpu = time.thread_time() if pulled - started > _SHORT else cpu + pulled - started
+        spent.pull, spent.pull_cpu = pulled - started - here.aside, pulled_cpu - cpu - here.aside_cpu
+        spent.waiting = here.aside
+        here.lane = None
         if task is None:
+            here.aside, here.aside_cpu, here.lane = outer
             self._finish(fatal)
-            return True
+            return pulled
         with self._lock:
             self._begin(task)
         self._scheduler.wake()  # another worker may pull while this one works
         made: Stretch | None = None
         try:
-            made = self._work.run(task)
+            made = work.run(task)
         except BaseException as error:
             fatal = error
-        self._instrument.span(self.label, started, time.perf_counter())
+        done = time.perf_counter()
+        spent.run = done - pulled
+        spent.delayed = QUEUED.seconds() - queued if slow else 0.0
+        spent.run_cpu = time.thread_time() - pulled_cpu if spent.run > _SHORT else spent.run
+        here.aside, here.aside_cpu, here.lane = outer
+        self._driver.instrument.span(self.label, started, done)
         ticket = task.ticket
+        spent.inputs = task.span[1]
         del task
         with self._lock:
             self._busy -= 1
             if made is not None:
-                self._store(ticket, made)
+                try:
+                    self._store(ticket, made)
+                except PenstockError as error:  # larger than all there is
+                    fatal = Overspent(error)
             if fatal is not None:
                 self._die(fatal)
+            if not self._full and not self._room():
+                self._full = True
+                lane.filled(1, done)
             self._changed.notify_all()
-        self._close_if_left()
-        return True
+        if self._left_to_workers:
+            self._close_if_left()
+        return done
 
     def _begin(self, task: Task) -> None:
         self._pulling = False
@@ -220,20 +277,27 @@ class Segment(StretchStage):
             self._work.close()
 
     def _store(self, ticket: int, made: Stretch) -> None:
-        self._results[ticket] = made
+        nbytes = 0 if made.block is None else made.block.nbytes
         if made.block is not None:
-            nbytes = made.block.nbytes
+            if nbytes > self._driver.memory.budget.total:
+                self._driver.memory.check_fits(nbytes, self.label, self.where, elements=made.block.size)
             self._bytes += nbytes
             self._elements += made.block.size
             self._mean = nbytes if not self._mean else 0.9 * self._mean + 0.1 * nbytes
+            self._lane.stored(made.block.size, nbytes)
+        self._results[ticket] = made, nbytes
 
     # -- the consumer's side
 
     def start(self) -> None:
-        """Let workers begin before anybody asks."""
+        super().start()
+        self._enlist()
+
+    def _enlist(self) -> None:
+        """Let the workers know."""
         if not self._started:
             self._started = True
-            self._scope.add(self, self._parallelism)
+            self._scope.add(self, self._driver.workers())
 
     def _head(self) -> int | None:
         if self._next in self._results:
@@ -246,35 +310,83 @@ class Segment(StretchStage):
         return self._closed or self._fatal is not None or (self._ended and not self._busy and not self._results)
 
     def make(self, want: int) -> Stretch | None:
-        self.start()
+        self._enlist()
+        with self._lock:
+            ticket = self._head()
+            made = None if ticket is None else self._deliver(ticket)
+        if made is None:
+            return self._awaited()
+        self._scheduler.wake()  # there is room again
+        return made
+
+    def _awaited(self) -> Stretch | None:
+        """The next result, which is not there yet."""
+        here = clock()
+        before, before_cpu = here.aside, here.aside_cpu
+        started, cpu = time.perf_counter(), time.thread_time()
+        wait = Wait(started)
+        self._lane.starve(wait, here.lane)
+        try:
+            return self._wait()
+        finally:
+            now = time.perf_counter()
+            here.aside, here.aside_cpu = before + now - started, before_cpu + time.thread_time() - cpu
+            self._lane.feed(wait, now)
+            if now > self._driver.due:
+                self._driver.look(now)
+
+    def _wait(self) -> Stretch | None:
         helper = on_worker()
-        while True:
-            with self._lock:
-                while (ticket := self._head()) is None and not self._exhausted():
-                    if helper and self.runnable():
-                        break
-                    self._changed.wait()
-                made = None if ticket is None else self._deliver(ticket)
-                exhausted = made is None and self._exhausted()
-            if made is not None:
-                self._scheduler.wake()  # there is room again
-                return made
-            if exhausted:
-                self._scope.remove(self)
-                fatal, self._fatal = self._fatal, None
-                if fatal is not None:
-                    self.abort()
-                    raise fatal
-                if self._closed:
-                    raise Aborted
-                return None
-            self.step()
+        if helper:
+            self._lane.watch(self)
+        try:
+            while True:
+                look = False
+                with self._lock:
+                    while (ticket := self._head()) is None and not self._exhausted():
+                        if (helper and self.runnable()) or look:
+                            break
+                        look = not self._changed.wait(self._driver.patience())
+                    made = None if ticket is None else self._deliver(ticket)
+                    exhausted = made is None and self._exhausted()
+                if made is not None:
+                    self._scheduler.wake()  # there is room again
+                    return made
+                if exhausted:
+                    self._end()
+                    return None
+                if look:  # nothing has finished for so long that nobody else did
+                    self._driver.look(time.perf_counter())
+                if helper:
+                    self.step()
+        finally:
+            if helper:
+                self._lane.unwatch(self)
+
+    def _end(self) -> None:
+        """What there is to say at the end: nothing, if it is one."""
+        self._scope.remove(self)
+        fatal, self._fatal = self._fatal, None
+        if fatal is not None:
+            self.abort()
+            raise fatal
+        if self._closed:
+            raise Aborted
+
+    def nudge(self) -> None:
+        """The lane has opened: who waits may help again."""
+        with self._lock:
+            self._changed.notify_all()
 
     def _deliver(self, ticket: int) -> Stretch:
-        made = self._results.pop(ticket)
+        made, nbytes = self._results.pop(ticket)
         if made.block is not None:
-            self._bytes -= made.block.nbytes
+            self._bytes -= nbytes
             self._elements -= made.block.size
+            self._lane.taken(nbytes)
+        if self._full and self._room():
+            self._full = False
+            self._lane.filled(-1, time.perf_counter())
         if not self._ordered:
             first, count = self._spans[ticket]
             self._log.add(first, count)
@@ -315,6 +427,11 @@ class Segment(StretchStage):
         with self._lock:
             self._closed = self._ended = True
             self._results.clear()
+            self._lane.taken(self._bytes)
+            self._bytes = 0
+            if self._full:
+                self._full = False
+                self._lane.filled(-1, time.perf_counter())
             self._changed.notify_all()
 
     def close(self) -> None:

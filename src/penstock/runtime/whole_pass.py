@@ -7,6 +7,7 @@ from collections.abc import Generator
 
 from penstock.block.block import Block
 from penstock.options import Options
+from penstock.physical.memory import Overspent
 from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
 from penstock.runtime.pace import Pace
@@ -27,5 +28,7 @@ def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> 
                 return
             pace.observe(block.size, time.perf_counter() - started, block.nbytes)
             yield block
+    except Overspent as over:
+        raise over.error from None
     finally:
         run.close()

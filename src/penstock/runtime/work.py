@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,11 @@ from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure
-from penstock.physical.transform import Transform, run_all
+from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.pace import Pace
 from penstock.runtime.segment import Task, Work
 from penstock.trace.graph import Allocate
-
-RunAll = Callable[[Sequence[Transform], Block, int, Callable[[int], Allocate] | None], Stretch]
 
 
 class BlockWork(Work):
@@ -45,7 +43,7 @@ class BlockWork(Work):
         self.label = label
         self.where = where
         self._transforms = transforms
-        self._pace = pace
+        self.pace = pace
         self._count = 0
         self._ticket = 0
 
@@ -54,7 +52,7 @@ class BlockWork(Work):
         first = self._count
         payload: Block | Exception | None
         try:
-            payload = self.upstream.next(self._pace.want)
+            payload = self.upstream.next(self.pace.want)
         except Exception as error:
             payload = error
         if payload is None:
@@ -62,7 +60,7 @@ class BlockWork(Work):
         size = payload.size if isinstance(payload, Block) else 1
         self._count += size
         if not self._transforms and isinstance(payload, Block):
-            self._pace.observe(size, time.perf_counter() - started, payload.nbytes)
+            self.pace.observe(size, time.perf_counter() - started, payload.nbytes)
         self._ticket += 1
         return Task(self._ticket - 1, payload, self.upstream.state(), (first, size))
 
@@ -75,7 +73,7 @@ class BlockWork(Work):
         started = time.perf_counter()
         made = self._run(self._transforms, block, task.span[0], None)
         nbytes = block.nbytes if made.block is None else max(block.nbytes, made.block.nbytes)
-        self._pace.observe(block.size, time.perf_counter() - started, nbytes)
+        self.pace.observe(block.size, time.perf_counter() - started, nbytes)
         return made
 
     def can_skip(self) -> bool:
@@ -99,11 +97,11 @@ class BatchWork(Work):
     ) -> None:
         self.upstream = upstream
         self._run = run
-        self.label = " · ".join([*(transform.label for transform in transforms), batch.label])
-        self.where = transforms[-1].where if transforms else batch.where
+        self.label = label_of(transforms, batch)
+        self.where = where_of(transforms, batch)
         self._transforms = transforms
         self._spec = batch
-        self._pace = pace
+        self.pace = pace
         self._cursor = Cursor(upstream)
         self._count = 0
         self._ticket = 0
@@ -114,7 +112,7 @@ class BatchWork(Work):
         if self._ended:
             return None
         filling = self._filling or Filling(self._spec, self._count)
-        want = min(self._pace.want, self._spec.size - filling.planned)
+        want = min(self.pace.want, self._spec.size - filling.planned)
         first = self._count
         try:
             more = self._cursor.fill(want)
@@ -145,7 +143,7 @@ class BatchWork(Work):
         if piece.block is not None:
             started = time.perf_counter()
             made = self._run(self._transforms, piece.block, piece.first, piece.allocate)
-            self._pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
+            self.pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
             piece.put(made)
         return piece.filling.finish_piece()
 
@@ -316,7 +314,19 @@ class Filling:
         return stack_column(concat(columns), structure.paths()[leaf])
 
 
-_PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
+PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
+
+
+def label_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str:
+    """What a segment is called."""
+    return " · ".join([transform.label for transform in transforms] + ([] if batch is None else [batch.label]))
+
+
+def where_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str | None:
+    """The user's line that made it."""
+    if transforms:
+        return transforms[-1].where
+    return None if batch is None else batch.where
 
 
 def work_of(
@@ -333,9 +343,8 @@ def work_of(
     """
     source = upstream if ordered else FreeOrder(upstream)
     if batch is not None:
-        return BatchWork(source, transforms, batch, Pace(batch.size, _PIECE_SECONDS), run)
-    label = " · ".join(transform.label for transform in transforms)
-    return BlockWork(source, transforms, Pace(), label, transforms[-1].where, run)
+        return BatchWork(source, transforms, batch, Pace(batch.size, PIECE_SECONDS), run)
+    return BlockWork(source, transforms, Pace(), label_of(transforms, batch), where_of(transforms, batch), run)
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:

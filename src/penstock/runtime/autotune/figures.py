@@ -41,6 +41,7 @@ class Flow:
     nbytes: int = 0  # of them
     run_seconds: float = 0.0  # inside the user's functions
     run_cpu: float = 0.0  # CPU seconds of it, in this process or in worker processes
+    delayed: float = 0.0  # seconds of the above in which a worker was ready and got no core; 0 where nobody knows
     pull_seconds: float = 0.0  # pulling from upstream, without waiting for upstream segments
     pull_cpu: float = 0.0
     waiting: float = 0.0  # its puller waited for an upstream segment
@@ -50,6 +51,7 @@ class Flow:
     held_least: int = 0
     busy_most: int = 0  # workers inside at once
     consumer: str | None = None  # the segment that takes its results; None: the user's loop
+    inputs: int = 0  # upstream elements that went through the functions: finer than elements where these are batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Sample:
     stop: float
     cpu: float  # CPU seconds that this process and its workers used
     flows: tuple[Flow, ...]
+    idle: float | None = None  # core seconds that nobody used, of the cores this process may run on; None: not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,47 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.physical.executor import BatchTask, Executor
-from penstock.physical.stage import Stage, State, StretchStage
-from penstock.physical.stretch import Stretch
-from penstock.physical.transform import Transform
-from penstock.runtime.segment import Work
+from penstock.options import Options
+from penstock.physical.executor import BatchTask, Executor, Reader
+from penstock.physical.stage import Stage
+from penstock.physical.transform import RunAll, Transform
+from penstock.runtime.carrier import transforms_here
+from penstock.runtime.direct import Direct
 from penstock.runtime.work import reading_ahead, work_of
 
 
-class Direct(StretchStage):
-    """A segment without workers: the same work, one task after the other, and a state that segments understand."""
+class InlineReader(Reader):
+    """Reads when asked."""
 
-    def __init__(self, work: Work) -> None:
-        super().__init__(work.label, (work.upstream,), work.where)
-        self._work = work
+    def __init__(self, executor: InlineExecutor, label: str, where: str | None) -> None:
+        self._executor = executor
+        self._label = label
+        self._where = where
 
-    def make(self, want: int) -> Stretch | None:
-        while (task := self._work.pull()) is not None:
-            made = self._work.run(task)
-            if made is not None:
-                return made
-        return None
+    def ahead(self, upstream: Stage) -> Stage:
+        return self._executor.ahead(upstream, max_elements=-1, label=self._label, where=self._where, depth=0)
 
-    def can_skip(self) -> bool:
-        return self._work.can_skip()
-
-    def pass_over(self, count: int) -> int:
-        return self._work.skip(count)
-
-    def place(self) -> State:
-        return [self._work.state(), [], []]
-
-    def go_to(self, place: State) -> None:
-        below, done, first = place
-        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first])
-
-    def close(self) -> None:
-        self._work.close()
+    def early(self) -> int:
+        return 0
 
 
 class InlineExecutor(Executor):
-    """Segments do their work when asked; nothing is read ahead, no thread is started."""
+    """Segments do their work when asked; nothing is read ahead, no worker is started."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
 
     def segment(
         self,
@@ -55,10 +43,15 @@ class InlineExecutor(Executor):
         ordered: bool,
         depth: int,
         batch: BatchTask | None = None,
+        executor: str = "auto",
     ) -> Stage:
-        return Direct(work_of(upstream, transforms, batch, ordered=ordered))
+        return Direct(work_of(upstream, transforms, batch, ordered=ordered, run=self.run_all(transforms)))
 
-    def ahead(
-        self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int, share: int = 1
-    ) -> Stage:
+    def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
         return upstream if isinstance(upstream, Direct) else Direct(reading_ahead(upstream, max_elements, label, where))
+
+    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
+        return InlineReader(self, label, where)
+
+    def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
+        return transforms_here(self._options.element_timeout)

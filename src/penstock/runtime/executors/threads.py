@@ -1,36 +1,46 @@
-"""The thread executor: segments on the process's pool of workers. The default; kernels release the GIL."""
+"""The thread executor: segments on the process's pool of workers. The default; kernels release the GIL.
+
+Where a step may run in worker processes, its workers here hand Blocks over to them and wait.
+"""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
+from dataclasses import replace
 
 from penstock.options import Options
-from penstock.physical.executor import BatchTask, Executor
+from penstock.physical.executor import BatchTask, Executor, Reader
 from penstock.physical.stage import Stage
-from penstock.physical.transform import Transform, run_all
+from penstock.physical.transform import FunctionTransform, RunAll, Transform
 from penstock.plan.node import AUTOTUNE
-from penstock.runtime.instrument import Instrument
-from penstock.runtime.machine import at_most, autotuned_workers, granted_cpus, granted_memory
+from penstock.runtime.autotune.driver import Driver
+from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.autotune.means import holds_gil
+from penstock.runtime.carrier import Carrier, task_of, transforms_here
+from penstock.runtime.direct import Direct
+from penstock.runtime.lane import Lane
+from penstock.runtime.machine import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
-from penstock.runtime.segment import Segment, Work
-from penstock.runtime.work import RunAll, reading_ahead, work_of
+from penstock.runtime.segment import Segment
+from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
+from penstock.trace.purity import why_impure
+from penstock.trace.shippable import get_ready, why_not_shippable
 
-_WINDOW = 1 << 26  # bytes of results a segment may hold
+_MOST = 64  # workers that AUTOTUNE may come to, where functions wait
+_MOST_READS = 128  # inputs of an interleave read at once
 
 
 class ThreadExecutor(Executor):
-    """Segments with workers from the pool, for one run."""
+    """Segments with workers from the pool, for one run. `pinned` names the executor of all steps, whatever they say."""
 
     def __init__(
-        self, scheduler: Scheduler, scope: Scope, instrument: Instrument, options: Options | None = None
+        self, scheduler: Scheduler, scope: Scope, driver: Driver, options: Options, pinned: str | None = None
     ) -> None:
         self._scheduler = scheduler
         self._scope = scope
-        self._instrument = instrument
-        self._options = options or Options()
-        self._windows = Windows(self._options.autotune.ram_budget)
+        self._driver = driver
+        self._options = options
+        self._pinned = pinned
 
     def segment(
         self,
@@ -41,67 +51,115 @@ class ThreadExecutor(Executor):
         ordered: bool,
         depth: int,
         batch: BatchTask | None = None,
+        executor: str = "auto",
     ) -> Stage:
-        if parallelism == AUTOTUNE:
-            workers = autotuned_workers(self._options, granted_cpus())
-        else:
-            workers = at_most(self._options, parallelism)
-        work = work_of(upstream, transforms, batch, ordered=ordered, run=self.run_all(transforms))
-        return self._made(work, workers, depth, ordered=ordered, max_elements=-1)
-
-    def run_all(self, transforms: Sequence[Transform]) -> RunAll:
-        """Who takes Blocks through the transforms: the worker itself."""
-        return run_all
-
-    def ahead(
-        self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int, share: int = 1
-    ) -> Stage:
-        if isinstance(upstream, Segment):
-            return upstream  # it is ahead already, by as much as its window holds
-        work = reading_ahead(upstream, max_elements, label, where)
-        return self._made(work, 1, depth, ordered=True, max_elements=max_elements, share=share)
-
-    def _made(
-        self, work: Work, workers: int, depth: int, *, ordered: bool, max_elements: int, share: int = 1
-    ) -> Segment:
-        segment = WindowedSegment(
-            work,
+        executor = self._pinned or executor
+        if executor == "inline":
+            here = transforms_here(self._options.element_timeout)
+            return Direct(work_of(upstream, transforms, batch, ordered=ordered, run=here))
+        limits = self._limits(parallelism, _MOST)
+        start = Knobs(self._start(limits), executor if executor == "process" and transforms else "thread")
+        if batch is not None:
+            start = replace(start, block_seconds=PIECE_SECONDS)
+        place = depth, label_of(transforms, batch), where_of(transforms, batch)
+        tuned = parallelism == AUTOTUNE
+        lane = self._driver.lane(
+            place, start, limits, bounded=tuned, executors=lambda: _executors(executor, transforms)
+        )
+        if executor == "auto" and transforms:  # now: later workers in Python code would hold it up, who hold the lock
+            get_ready()
+            if any(_runs_per_element(transform) for transform in transforms):
+                lane.settle()
+        carrier = Carrier(lane, self._options.element_timeout)
+        if executor == "process" and transforms:
+            carrier.prepare(transforms)
+        return Segment(
+            work_of(upstream, transforms, batch, ordered=ordered, run=carrier),
             self._scheduler,
             self._scope,
-            self._instrument,
-            parallelism=workers,
+            self._driver,
+            lane,
+            parallelism=limits.most,
             ordered=ordered,
             depth=depth,
-            max_bytes=self._windows.of_one // share,
+        )
+
+    def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
+        lane = self._driver.lane((depth, label, where), Knobs(1), Limits(), bounded=False, reads=True)
+        return self.reading(upstream, lane, max_elements, depth)
+
+    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
+        limits = self._limits(at_once, _MOST_READS)
+        lane = self._driver.lane((depth, label, where), Knobs(self._start(limits)), limits, bounded=True, reads=True)
+        return ThreadReader(self, lane, cycle_length, depth)
+
+    def reading(self, upstream: Stage, lane: Lane, max_elements: int, depth: int) -> Stage:
+        """The upstream with a worker that reads it."""
+        if isinstance(upstream, Segment):
+            return upstream  # it is ahead already, by as much as its window holds
+        return Segment(
+            reading_ahead(upstream, max_elements, lane.label, lane.where),
+            self._scheduler,
+            self._scope,
+            self._driver,
+            lane,
+            parallelism=1,
+            ordered=True,
+            depth=depth,
             max_elements=max_elements,
         )
-        self._windows.add(segment, share)
-        return segment
+
+    def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
+        if executor == "process" and self._pinned in (None, "process"):
+            return task_of(transforms, self._options.element_timeout)
+        return transforms_here(self._options.element_timeout)
+
+    def _limits(self, parallelism: int, most: int) -> Limits:
+        """Between which the tuner may choose the workers."""
+        if parallelism != AUTOTUNE:
+            workers = at_most(self._options, parallelism)
+            return Limits(workers, workers)
+        autotune = self._options.autotune
+        if not autotune.enabled:
+            return Limits(1, 1)
+        most = at_most(self._options, max(most, autotuned_workers(self._options, granted_cpus())))
+        return Limits(min(autotune.min_parallelism or 1, most), most)
+
+    def _start(self, limits: Limits) -> int:
+        """The workers to begin with: as many as there are cores."""
+        return max(min(autotuned_workers(self._options, granted_cpus()), limits.most), limits.least)
 
 
-class WindowedSegment(Segment):
-    """A segment whose byte bound may change while it runs."""
+class ThreadReader(Reader):
+    """Reads the inputs of an interleave; how many at once is its lane's matter."""
 
-    def resize(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int) -> None:
+        self._executor = executor
+        self._lane = lane
+        self._cycle_length = cycle_length
+        self._depth = depth
+
+    def ahead(self, upstream: Stage) -> Stage:
+        return self._executor.reading(upstream, self._lane, AUTOTUNE, self._depth)
+
+    def early(self) -> int:
+        """A cycle's worth, so that the next inputs are there when those at hand end together; more for many readers."""
+        return max(self._cycle_length, self._lane.knobs.parallelism)
 
 
-class Windows:
-    """How many bytes each segment of a run may hold: a fixed number, or its part of a budget for all together."""
+def _runs_per_element(transform: Transform) -> bool:
+    """Whether it is certain already that a function is called for each element by itself."""
+    if not isinstance(transform, FunctionTransform):
+        return False
+    return transform.vectoriser is None or why_impure(transform.function) is not None
 
-    def __init__(self, budget: int | None) -> None:
-        self._budget = budget
-        self._shares: WeakKeyDictionary[WindowedSegment, int] = WeakKeyDictionary()
-        self._lock = threading.Lock()  # an interleave's inputs are opened by workers
-        self.of_one = min(_WINDOW, granted_memory() // 32) if budget is None else budget
 
-    def add(self, segment: WindowedSegment, share: int) -> None:
-        """Make room for another segment, of which `share` divide one part."""
-        if self._budget is None:
-            return
-        with self._lock:
-            self._shares[segment] = share
-            living = list(self._shares.items())
-            parts = sum(1 / other for _, other in living)
-            for other, divided in living:
-                other.resize(int(self._budget / parts / divided))
+def _executors(executor: str, transforms: Sequence[Transform]) -> tuple[str, ...]:
+    """The executors that may be chosen for these transforms, the first of which a run begins with."""
+    if executor != "auto" or not transforms:
+        return (executor if executor == "process" else "thread",)
+    movable = holds_gil() and all(
+        isinstance(transform, FunctionTransform) and why_not_shippable(transform.function) is None
+        for transform in transforms
+    )
+    return ("thread", "process") if movable else ("thread",)

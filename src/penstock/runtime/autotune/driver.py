@@ -1,0 +1,188 @@
+"""Driver: samples the lanes of a run, asks the tuner, and turns the knobs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
+from penstock.runtime.autotune.kept import kept
+from penstock.runtime.autotune.remembered import Remembered, recall, remember
+from penstock.runtime.autotune.tuner import decide
+from penstock.runtime.instrument import Instrument
+from penstock.runtime.lane import Lane
+from penstock.runtime.ledger import Ledger
+from penstock.runtime.machine import granted_cpus
+from penstock.runtime.spare import idle_seconds
+
+_FIRST_LOOK = 0.1  # seconds after the first result
+_SAVE_AFTER = 2.0  # seconds between two writings of what was learnt
+_NEVER = float("inf")
+_LEAST_PATIENCE = 0.02  # seconds: while another looks
+
+
+class Threads(Protocol):
+    """The owner of a run's workers: its scope."""
+
+    def want(self, workers: int) -> None: ...
+
+
+class Processes(Protocol):
+    """The pool of worker processes."""
+
+    def warm_up(self) -> None: ...
+
+    def ready(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Clocks:
+    """Seconds: of one clock, of CPU time that this run's process and its workers used, of processors standing idle."""
+
+    wall: float
+    cpu: float
+    idle: float | None
+
+
+class Driver:
+    """The lanes of one run and what turns their knobs.
+
+    It has no thread: whoever finishes a piece of work, or has waited for one, looks when it is `due`.
+    """
+
+    def __init__(
+        self,
+        instrument: Instrument,
+        threads: Threads,
+        memory: Ledger,
+        *,
+        means: Callable[[], Means],
+        processes: Callable[[], Processes],
+        tuned: bool,
+        digest: str | None = None,
+    ) -> None:
+        self.instrument = instrument
+        self.memory = memory
+        self.due = 0.0 if tuned else _NEVER
+        self._threads = threads
+        self._means = means
+        self._processes = processes
+        self._digest = digest if tuned else None
+        self._known = {} if self._digest is None else recall(self._digest)
+        self._lanes: dict[tuple[object, ...], Lane] = {}
+        self._lock = threading.RLock()
+        self._looking = threading.Lock()
+        self._history: list[Sample] = []
+        self._last: _Clocks | None = None  # as of the last look
+        self._saved = 0.0
+
+    @property
+    def lanes(self) -> list[Lane]:
+        with self._lock:
+            return list(self._lanes.values())
+
+    def lane(
+        self,
+        place: tuple[int, str, str | None],
+        knobs: Knobs,
+        limits: Limits,
+        *,
+        bounded: bool,
+        reads: bool = False,
+        executors: Callable[[], tuple[str, ...]] | None = None,
+    ) -> Lane:
+        """The lane of a place (segments between it and the consumer, label, the user's line) in the plan."""
+        depth, label, where = place
+        key = (*place, limits.least, limits.most, bounded)
+        with self._lock:
+            found = self._lanes.get(key)
+            if found is None:
+                alike = sum(1 for other in self._lanes if other[:2] == (depth, label))
+                name = f"{depth}:{label}" + (f"#{alike + 1}" if alike else "")
+                window = self.memory.window(label, where=where)
+                found = Lane(
+                    name, label, knobs, limits, window, where=where, bounded=bounded, reads=reads, executors=executors
+                )
+                known = self._known.get(name)
+                if known is not None:
+                    found.turn(*_within(known, knobs, found))
+                self._lanes[key] = found
+            return found
+
+    def workers(self) -> int:
+        """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""
+        cores = granted_cpus()
+        wanted = [lane.knobs.parallelism for lane in self.lanes]
+        return min(sum(n for n in wanted if n <= cores), cores) + sum(n for n in wanted if n > cores)
+
+    def want(self) -> None:
+        """Have as many threads as the lanes need now."""
+        self._threads.want(self.workers())
+
+    def patience(self) -> float | None:
+        """Seconds that somebody may wait before it is time to look; None where nobody looks."""
+        return None if self.due == _NEVER else max(self.due - time.perf_counter(), _LEAST_PATIENCE)
+
+    def look(self, now: float) -> None:
+        """Sample, decide, turn. Returns at once where somebody else is at it."""
+        if not self._looking.acquire(blocking=False):
+            return
+        try:
+            if now < self.due:
+                return
+            clocks = _Clocks(now, time.process_time() + sum(lane.away() for lane in self.lanes), idle_seconds())
+            if self._last is None:
+                for lane in self.lanes:
+                    lane.flow()
+                self.due = now + _FIRST_LOOK
+            else:
+                self._look(clocks, self._last)
+            self._last = clocks
+        finally:
+            self._looking.release()
+
+    def _look(self, now: _Clocks, before: _Clocks) -> None:
+        flows = tuple(lane.flow() for lane in self.lanes)
+        means, cpu = self._means(), now.cpu - before.cpu
+        idle = None
+        if now.idle is not None and before.idle is not None:  # a quota may leave less than stands idle
+            idle = max(min(now.idle - before.idle, means.cpus * (now.wall - before.wall) - cpu), 0.0)
+        self._history = kept(self._history, Sample(before.wall, now.wall, cpu, flows, idle))
+        decision = decide(self._history, means)
+        if decision.want_processes:
+            self._processes().warm_up()
+        changed = False
+        for lane in self.lanes:
+            knobs = decision.knobs.get(lane.name, lane.knobs)
+            changed |= knobs.parallelism != lane.knobs.parallelism
+            lane.turn(knobs, decision.reasons.get(lane.name, lane.reason))
+        if changed:
+            self.want()
+        self.due = now.wall + decision.period
+        if decision.settled and now.wall > self._saved + _SAVE_AFTER:
+            self._save(decision, flows, now.wall - before.wall)
+            self._saved = now.wall
+
+    def _save(self, decision: Decision, flows: tuple[Flow, ...], seconds: float) -> None:
+        if self._digest is None:
+            return
+        found = {}
+        for flow in flows:
+            if flow.limits.least == flow.limits.most and len(flow.limits.executors) == 1:
+                continue
+            rate = flow.elements / seconds if seconds else 0.0
+            cost = flow.run_cpu / flow.elements * 1e6 if flow.elements else 0.0
+            found[flow.name] = Remembered(flow.knobs, decision.reasons.get(flow.name, ""), rate, cost)
+        if found:
+            remember(self._digest, found)
+
+
+def _within(known: Remembered, start: Knobs, lane: Lane) -> tuple[Knobs, str]:
+    """Remembered knobs, as far as this run's limits allow them."""
+    limits = lane.limits
+    executor = known.knobs.executor if known.knobs.executor in limits.executors else start.executor
+    workers = min(max(known.knobs.parallelism, limits.least), limits.most)
+    return Knobs(workers, executor, known.knobs.window, known.knobs.block_seconds), known.reason

@@ -1,0 +1,77 @@
+"""Memory: which proposals were tried lately and did not help, so that they are left alone for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.autotune.measure import Measure
+from penstock.runtime.autotune.proposal import Proposal
+from penstock.runtime.autotune.spells import Spell, differs
+from penstock.runtime.autotune.trials import CONTENT, Change, Kind, change_between
+from penstock.runtime.autotune.view import View
+
+_AGAIN = 15.0  # seconds until something is tried again; four times as many after each time
+_CLEARLY = 0.9  # of the rate: fewer workers that gave less than this are needed
+
+
+def barred(view: View, proposal: Proposal) -> bool:
+    """Whether the same was in force not long ago, in a run that did as it does now."""
+    change = change_between(view.knobs, proposal.knobs)
+    if change is None:
+        return True
+    alike = _alike(change)
+    spells = view.standing.spells
+    met = [i for i, spell in enumerate(spells) if change.name in spell.knobs and alike(spell.knobs[change.name])]
+    if not met:
+        return False
+    tried, then = spells[met[-1]], _then(view, change.name, met[-1])
+    now, made = view.measures[change.name], tried.late(change.name)
+    if then.seconds > 0 and differs(then, now):
+        return False
+    if change.kind is Kind.MORE and made.starved < CONTENT <= now.starved:
+        return False  # it was not needed then
+    if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < _CLEARLY * then.rate:
+        return True
+    return view.standing.now - tried.stop < _AGAIN * 4.0 ** min(len(met) - 1, 8)
+
+
+def _alike(change: Change) -> Callable[[Knobs], bool]:
+    """Settings whose trial tells of the one that is wanted."""
+    kind, wanted = change.kind, change.after
+
+    def alike(knobs: Knobs) -> bool:
+        if kind in (Kind.PROCESSES, Kind.THREADS):
+            return knobs.executor == wanted.executor
+        if knobs.executor != wanted.executor:
+            return False
+        if kind is Kind.BLOCKS:
+            return knobs.block_seconds == wanted.block_seconds
+        if kind is Kind.WIDER:
+            return knobs.window >= wanted.window
+        if kind is Kind.NARROWER:
+            return knobs.window <= wanted.window
+        if kind is Kind.FEWER:
+            return wanted.parallelism <= knobs.parallelism < change.before.parallelism
+        return knobs.parallelism == wanted.parallelism
+
+    return alike
+
+
+def _then(view: View, name: str, index: int) -> Measure:
+    """How the setting that is best now did, next to the trial of the other."""
+    spells = view.standing.spells
+    best = view.knobs[name]
+    same = [i for i, spell in enumerate(spells) if name in spell.knobs and _workers(spell.knobs[name], best)]
+    nearest = min(same, key=lambda i: abs(i - index), default=None)
+    if nearest is None:
+        return Measure()
+    return _side(spells[nearest], name, after=nearest > index)
+
+
+def _workers(one: Knobs, other: Knobs) -> bool:
+    return (one.executor, one.parallelism) == (other.executor, other.parallelism)
+
+
+def _side(spell: Spell, name: str, *, after: bool) -> Measure:
+    return spell.early(name) if after else spell.late(name)

@@ -1,0 +1,230 @@
+"""What a tuner found, kept for the next run of the same plan on the same machine.
+
+One small JSON file per plan and machine stands in the user's cache directory. Whatever is wrong with it (not there, not
+readable, of another version, damaged, somebody else's) it counts as absent; what cannot be written is not written. It
+holds names of steps and figures of speed, nothing of what flows through them. `PENSTOCK_REMEMBER=0` switches it off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from penstock.options import Options, environment
+from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.cgroup import read
+from penstock.runtime.machine import granted_cores
+
+_FORMAT = 1
+_MOST_FILES = 1000
+_MOST_BYTES = 1 << 22  # of all files
+_MOST_OF_ONE = 1 << 18
+_MOST_TEXT = 2000  # characters of a name or reason
+_KNOWN = 1000  # plans of this process
+_NEAR = 0.25  # figures that differ by less are the same: a run that only repeats another writes nothing
+_CPU = ("model name", "CPU implementer", "CPU part")  # x86 names its processors, ARM numbers them
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The settings of a segment and what they gave."""
+
+    knobs: Knobs
+    reason: str  # a sentence, for people
+    elements_per_second: float
+    cpu_us: float  # microseconds of CPU time per element
+
+
+_known: dict[Path, dict[str, Remembered]] = {}  # by file; what was not there, too
+
+
+def tuning_digest(fingerprint: str, options: Options) -> str:
+    """What settings are kept under: a plan, and what the user lets it use."""
+    return f"{fingerprint} {options.autotune!r} {options.threading!r}"
+
+
+def recall(plan_digest: str) -> dict[str, Remembered]:
+    """What was found for a plan by segment; empty if nothing is known.
+
+    It is read from disk once per process. What comes back is a proposal: the limits of a segment may have changed.
+    """
+    path = _path(plan_digest)
+    if path is None:
+        return {}
+    found = _known.get(path)
+    if found is None:
+        found = _read(path, plan_digest)
+        _keep(path, found)
+    return dict(found)
+
+
+def remember(plan_digest: str, segments: Mapping[str, Remembered]) -> None:
+    """Keep what was found for segments of a plan; other segments keep what is known of them."""
+    path = _path(plan_digest)
+    if path is None:
+        return
+    before = recall(plan_digest)
+    new = {name: found for name, found in segments.items() if _is_sound(name, found)}
+    if all(name in before and _alike(before[name], found) for name, found in new.items()):
+        return
+    _keep(path, {**before, **new})
+    _write(path, _text(plan_digest, {**before, **new}))
+
+
+def machine_key() -> str:
+    """What a setting depends on beside the plan: cores, processor, Python, whether threads exclude each other, us."""
+    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return f"{_machine()}, {'with' if gil else 'without'} GIL"
+
+
+@cache
+def _machine() -> str:
+    version = vars(sys.modules["penstock"])["__version__"]  # the package itself stands above this layer
+    python = f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}"
+    return f"{granted_cores():g} cores of {_processor()}, {platform.system()}, {python}, penstock {version}"
+
+
+def _processor(root: Path = Path("/")) -> str:
+    """The processor as its maker calls it, where the system tells, and its architecture."""
+    lines = [line.partition(":") for line in (read(root / "proc/cpuinfo") or "").partition("\n\n")[0].splitlines()]
+    names = [value.strip() for key, _, value in lines if key.strip() in _CPU]
+    return " ".join([*names, platform.machine()])
+
+
+def _path(plan_digest: str) -> Path | None:
+    """The file of a plan on this machine, or None where nothing is to be remembered."""
+    if environment("REMEMBER") == "0":
+        return None
+    folder = _folder()
+    if folder is None:
+        return None
+    name = hashlib.blake2b(f"{plan_digest}\n{machine_key()}".encode(), digest_size=16).hexdigest()
+    return folder / f"{name}.json"
+
+
+def _folder() -> Path | None:
+    """`penstock/tuning` in the user's cache directory; None without a home."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not given.is_absolute():  # the XDG specification: then it is as if it were not set
+        try:
+            given = Path.home() / _beside_home()
+        except RuntimeError:
+            return None
+    return given / "penstock" / "tuning"
+
+
+def _beside_home() -> str:
+    if sys.platform == "win32":
+        return os.environ.get("LOCALAPPDATA") or "AppData/Local"  # an absolute path stands for itself
+    return "Library/Caches" if sys.platform == "darwin" else ".cache"
+
+
+def _keep(path: Path, found: dict[str, Remembered]) -> None:
+    if len(_known) >= _KNOWN:
+        _known.clear()  # in one step, as other threads look things up meanwhile
+    _known[path] = found
+
+
+def _alike(one: Remembered, other: Remembered) -> bool:
+    return (
+        one.knobs == other.knobs
+        and math.isclose(one.elements_per_second, other.elements_per_second, rel_tol=_NEAR)
+        and math.isclose(one.cpu_us, other.cpu_us, rel_tol=_NEAR, abs_tol=1.0)
+    )
+
+
+# -- files
+
+
+def _text(plan_digest: str, segments: Mapping[str, Remembered]) -> str:
+    body = {
+        "plan": plan_digest,
+        "machine": machine_key(),
+        "segments": {name: asdict(found) for name, found in segments.items()},
+    }
+    return json.dumps({"format": _FORMAT, "check": _check(body), "body": body}, indent=1)
+
+
+def _check(body: Any) -> str:
+    """A digest of the content: half a file, or one that somebody has edited, is none."""
+    return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _read(path: Path, plan_digest: str) -> dict[str, Remembered]:
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_MOST_OF_ONE + 1))
+        body = found["body"]
+        if found["format"] != _FORMAT or found["check"] != _check(body):
+            return {}
+        if body["plan"] != plan_digest or body["machine"] != machine_key():
+            return {}
+        segments = {
+            name: Remembered(**{**entry, "knobs": Knobs(**entry["knobs"])}) for name, entry in body["segments"].items()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+    return segments if all(_is_sound(name, entry) for name, entry in segments.items()) else {}
+
+
+def _is_sound(name: str, found: Remembered) -> bool:
+    """Whether every field has a value of its type that can have been measured or chosen."""
+    values = [(part.type, getattr(found.knobs, part.name)) for part in fields(Knobs)]
+    values += [("str", name), ("str", found.reason)]
+    values += [("float", found.elements_per_second), ("float", found.cpu_us)]
+    return all(_fits(kind, value) for kind, value in values)
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if kind == "str":
+        return isinstance(value, str) and len(value) <= _MOST_TEXT
+    wanted = (int, float) if kind == "float" else (int,)
+    return type(value) in wanted and math.isfinite(value) and 0 <= value < 1 << 63
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a file in its place as a whole: under another name first, so that nobody ever reads half of it."""
+    import tempfile
+
+    if len(text) > _MOST_OF_ONE:
+        return
+    with contextlib.suppress(OSError):
+        is_new = not path.exists()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+        temporary = Path(name)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(text)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        if is_new:
+            _tidy(path)
+
+
+def _tidy(path: Path) -> None:
+    """Let the oldest files go, until few enough and small enough ones are left; `path` stays."""
+    found = []
+    for entry in os.scandir(path.parent):
+        if entry.name.endswith((".json", ".tmp")) and entry.name != path.name:
+            with contextlib.suppress(OSError):
+                stat = entry.stat(follow_symlinks=False)
+                found.append((stat.st_mtime_ns, stat.st_size, entry.path))
+    found.sort(reverse=True)
+    kept = _MOST_OF_ONE  # as large as `path` can be
+    for number, (_, size, name) in enumerate(found, 2):
+        kept += size
+        if number > _MOST_FILES or kept > _MOST_BYTES:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()

@@ -1,0 +1,164 @@
+"""Trials: a change of knobs, measured against what was before it, and the verdict on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from penstock.runtime.autotune.figures import Knobs, Sample
+from penstock.runtime.autotune.measure import Measure, measure, ratio, starvation
+from penstock.runtime.autotune.spells import Spell
+
+CONTENT = 0.05  # share of waiting below which the consumer is the slow side
+_STARVES_AGAIN = 0.08
+_SOON = 0.15  # seconds before which there is no verdict
+_EQUAL = 0.97  # of the rate before
+_DOUBT = 0.01  # by how much less than it should be a rate may seem
+_LATEST = 8.0  # seconds after which there is one in any case
+
+
+class Kind(Enum):
+    """What a change is, and from which ratio of rates on it is kept: surely not, at the end, surely."""
+
+    PROCESSES = (0.97, 1.15, 1.18)
+    THREADS = (0.93, 0.97, 0.99)
+    MORE = (1.03, 1.06, 1.12)
+    WIDER = (1.02, 1.04, 1.08)  # a larger window
+    BLOCKS = (0.92, 1.04, 1.08)
+    FEWER = (0.93, 0.97, 0.98)
+    NARROWER = (0.92, 0.95, 0.97)
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether it is meant to save and not to speed up."""
+        return self in (Kind.FEWER, Kind.NARROWER, Kind.THREADS)
+
+
+class Verdict(Enum):
+    OPEN = "open"
+    BETTER = "better"
+    WORSE = "worse"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From one setting to another. Where several knobs are turned, the one that matters most names it."""
+
+    kind: Kind
+    name: str  # of the segment
+    before: Knobs
+    after: Knobs
+
+
+def change_between(before: Mapping[str, Knobs], after: Mapping[str, Knobs]) -> Change | None:
+    """What was turned, or None."""
+    changes = [
+        Change(kind, name, before[name], after[name])
+        for name in before
+        if name in after and (kind := _kind(before[name], after[name])) is not None
+    ]
+    order = list(Kind)
+    return min(changes, key=lambda change: order.index(change.kind), default=None)
+
+
+def _kind(before: Knobs, after: Knobs) -> Kind | None:
+    if before.executor != after.executor:
+        return Kind.PROCESSES if after.executor == "process" else Kind.THREADS
+    if before.parallelism != after.parallelism:
+        return Kind.MORE if after.parallelism > before.parallelism else Kind.FEWER
+    if before.window < after.window:
+        return Kind.WIDER
+    if before.block_seconds != after.block_seconds:
+        return Kind.BLOCKS
+    return Kind.NARROWER if before.window > after.window else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change that was made, with what was measured before and under it."""
+
+    change: Change
+    base: Measure
+    made: Measure
+    verdict: Verdict
+    stop: float  # when it was last in force
+
+    @property
+    def gain(self) -> float:
+        """How many times the rate before."""
+        return ratio(self.made.rate, self.base.rate, without=1.0)
+
+
+def tried(change: Change, base: tuple[Sample, ...], spell: Spell) -> Trial:
+    """The trial as it went: by its first verdict, which further periods do not alter."""
+    before = measure(base, change.name)
+    hunger = starvation(base)
+    warm = spell.warm(change.name)
+    made, verdict = Measure(), Verdict.OPEN
+    for count in range(1, len(warm) + 1):
+        made = measure(warm[:count], change.name)
+        verdict = _verdict(change, before, made, hunger, starvation(warm[:count]))
+        if verdict is not Verdict.OPEN:
+            break
+    if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(before, spell, change.name):
+        return Trial(change, before, measure(spell.samples[1:], change.name), Verdict.WORSE, spell.stop)
+    return Trial(change, before, made, verdict, spell.stop)
+
+
+def _hopeless(base: Measure, spell: Spell, name: str) -> bool:
+    """Whether so little came, long before the setting is warm, that nothing good can follow."""
+    made = measure(spell.samples[1:], name)
+    expected = ratio(base.steps * made.seconds, base.seconds)
+    patience = max(2 * _SOON, min(1.5 * base.step_seconds, 2.0))
+    return made.seconds >= patience and expected >= 16 and made.rate < 0.5 * base.rate
+
+
+def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger_now: float) -> Verdict:
+    kind = change.kind
+    if made.seconds < _SOON:
+        return Verdict.OPEN
+    if hunger < CONTENT and kind.gives_back:
+        return _still_content(made, hunger_now)
+    if not base.rate > 0:
+        return Verdict.BETTER if made.seconds >= 2 * _SOON else Verdict.OPEN
+    gain = ratio(made.rate, base.rate)
+    error = gain * (base.error**2 + made.error**2) ** 0.5
+    surely_not, kept_from, surely = kind.value
+    if gain - error >= surely:
+        return Verdict.BETTER
+    if gain + error <= surely_not:
+        return Verdict.WORSE
+    if not _enough(made, 0.35 if gain < 1.0 and not kind.gives_back else 0.5):
+        return Verdict.OPEN
+    if kind is Kind.FEWER and change.before.parallelism <= 2:
+        kept_from += _DOUBT  # one worker less is not worth much
+    elif kind.gives_back:
+        kept_from -= min(error / 2, _DOUBT)  # what is not known to cost anything is given back
+    return Verdict.BETTER if gain >= kept_from or _pays(kind, base, made, gain, hunger, hunger_now) else Verdict.WORSE
+
+
+def _still_content(made: Measure, hunger: float) -> Verdict:
+    """Of a change that gives back what a slow consumer does not need."""
+    if hunger >= _STARVES_AGAIN:
+        return Verdict.WORSE
+    return Verdict.BETTER if made.seconds >= 0.5 else Verdict.OPEN
+
+
+def _enough(made: Measure, seconds: float) -> bool:
+    """Whether to decide now. Few results take longer, and so do rates that differ much."""
+    if made.seconds >= _LATEST:
+        return True
+    if made.steps < 16 or made.error > 0.1:
+        return made.steps >= 4 and made.seconds >= 1.5
+    return made.seconds >= seconds
+
+
+def _pays(kind: Kind, base: Measure, made: Measure, gain: float, hunger: float, hunger_now: float) -> bool:
+    """At about equal speed: the consumer waits far less, or elements cost less."""
+    if kind in (Kind.MORE, Kind.WIDER):
+        return gain >= _EQUAL and hunger_now <= 0.5 * hunger
+    cost = ratio(made.cost, base.cost, without=1.0)
+    if kind is Kind.PROCESSES:
+        return gain >= _EQUAL and cost <= 0.85
+    return kind is Kind.BLOCKS and ((gain >= _EQUAL and cost <= 0.92) or (gain >= 0.92 and cost <= 0.7))

@@ -1,0 +1,54 @@
+"""Carrier: takes Blocks through a segment's transforms, here or in a worker process, as its lane's knobs say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.block.block import Block
+from penstock.physical.stretch import Stretch
+from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.runtime.lane import Lane
+from penstock.runtime.process_pool import ProcessTask, process_pool
+from penstock.runtime.watched import watched
+from penstock.trace.graph import Allocate
+
+
+def transforms_here(element_timeout: float | None) -> RunAll:
+    """Transforms in this process; with a timeout, in a thread that can be given up."""
+    return run_all if element_timeout is None else watched(run_all, element_timeout)
+
+
+def task_of(transforms: Sequence[Transform], element_timeout: float | None) -> ProcessTask:
+    """Transforms in worker processes."""
+    return ProcessTask(process_pool(), transforms, element_timeout)
+
+
+class Carrier:
+    """Asks the lane's knobs for every Block. Called like `run_all`, by several workers at once."""
+
+    def __init__(self, lane: Lane, element_timeout: float | None) -> None:
+        if lane.here is None:
+            lane.here = transforms_here(element_timeout)
+        self._lane = lane
+        self._here = lane.here
+        self._timeout = element_timeout
+
+    def __call__(
+        self,
+        transforms: Sequence[Transform],
+        block: Block,
+        first: int,
+        allocate: Callable[[int], Allocate] | None = None,
+    ) -> Stretch:
+        if self._lane.knobs.executor == "process":
+            task = self._lane.task(transforms, self._task)
+            if task is not None:
+                return task(transforms, block, first)
+        return self._here(transforms, block, first, allocate)
+
+    def prepare(self, transforms: Sequence[Transform]) -> None:
+        """Pack what processes need now: raises InvalidArgumentError where that is not possible."""
+        self._lane.task(transforms, self._task)
+
+    def _task(self, transforms: Sequence[Transform]) -> ProcessTask:
+        return task_of(transforms, self._timeout)

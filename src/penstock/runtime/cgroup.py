@@ -1,0 +1,174 @@
+"""Control groups: the folders in which Linux writes what this process may use, in version 1, version 2 and both.
+
+A process is in one group per hierarchy (`/proc/self/cgroup`), and each hierarchy is mounted somewhere
+(`/proc/self/mountinfo`). A limit holds for a group and all groups in it, so that every folder between the process's own
+and the mount point counts. A container sees its own group as the mount point, and nothing above it.
+
+Sources: the kernel's documentation, admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst and scheduler/sched-bwc.rst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path("/")
+
+_NO_LIMIT = 1 << 62  # version 1 says "none" by the largest number of whole pages
+_PERIOD = "100000"  # microseconds, where `cpu.max` names none
+_USUAL = (("", "sys/fs/cgroup"), ("cpu", "sys/fs/cgroup/cpu"), ("memory", "sys/fs/cgroup/memory"))
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Where a hierarchy can be looked at: `part` of it, at `folder`. Version 2 has no controllers of its own."""
+
+    controllers: frozenset[str]
+    part: str
+    folder: Path
+
+
+def read(path: Path) -> str | None:
+    """A small file's text, or None where there is none that can be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except (OSError, ValueError):
+        return None
+
+
+def number(text: str | None) -> int | None:
+    """A number that is written with digits only, or None: `max`, -1 and anything else are no bound."""
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > 30:
+        return None
+    return int(text)
+
+
+@cache
+def levels(controller: str, root: Path = ROOT) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The folders that bound this process, its own group first: those of version 2, and those of version 1."""
+    groups = _groups(root)
+    found: tuple[list[Path], list[Path]] = ([], [])
+    for mount in _mounts(root):
+        version_1 = bool(mount.controllers)
+        if version_1 and controller not in mount.controllers:
+            continue
+        group = groups.get(controller if version_1 else "", "/")
+        found[version_1].extend(_between(mount, group))
+    return tuple(dict.fromkeys(found[0])), tuple(dict.fromkeys(found[1]))
+
+
+def _between(mount: Mount, group: str) -> list[Path]:
+    """The folders from a group up to the mount point; the mount point alone where the group cannot be seen in it."""
+    part, own = _names(mount.part), _names(group)
+    if own[: len(part)] != part or ".." in own:
+        return [mount.folder]
+    below = own[len(part) :]
+    return [mount.folder.joinpath(*below[:depth]) for depth in range(len(below), -1, -1)]
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
+
+
+def _groups(root: Path) -> dict[str, str]:
+    """The process's group in each hierarchy by controller; version 2's by the empty name."""
+    found = {}
+    for line in (read(root / "proc/self/cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon:
+            found.update(dict.fromkeys(controllers.split(","), path))
+    return found
+
+
+def _mounts(root: Path) -> list[Mount]:
+    """All mounted hierarchies; the usual places where the system does not tell."""
+    text = read(root / "proc/self/mountinfo")
+    if text is None:
+        return [Mount(frozenset({name} if name else ()), "/", root / folder) for name, folder in _USUAL]
+    found = (_mount(line, root) for line in text.splitlines())
+    return [mount for mount in found if mount is not None]
+
+
+def _mount(line: str, root: Path) -> Mount | None:
+    """A hierarchy from `31 23 0:28 /part /folder rw,relatime shared:9 - cgroup cgroup rw,cpu`, else None."""
+    place, _, kind = line.partition(" - ")
+    places, kinds = place.split(" "), kind.split(" ")
+    if len(places) < 6 or len(kinds) < 3 or kinds[0] not in ("cgroup", "cgroup2"):
+        return None
+    part, folder = (_ESCAPED.sub(lambda found: chr(int(found[1], 8)), text) for text in places[3:5])
+    controllers = frozenset(kinds[2].split(",")) if kinds[0] == "cgroup" else frozenset[str]()
+    return Mount(controllers, part, root / folder.lstrip("/"))
+
+
+def cpu_quota(root: Path = ROOT) -> float | None:
+    """Cores' worth of time that the groups grant, perhaps a fraction; None without a quota."""
+    version_2, version_1 = levels("cpu", root)
+    quotas = [_quota(*(read(folder / "cpu.max") or "").split()[:2]) for folder in version_2]
+    quotas += [
+        _quota(read(folder / "cpu.cfs_quota_us") or "", read(folder / "cpu.cfs_period_us") or "")
+        for folder in version_1
+    ]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota(limit: str = "", period: str = _PERIOD) -> float | None:
+    most, each = number(limit), number(period)
+    return most / each if most and each else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A limit of memory in bytes, and the files that say how much of it is used, and for what."""
+
+    limit: int
+    usage: Path
+    stat: Path
+
+    def left(self) -> int:
+        used = number(read(self.usage)) or 0
+        return max(self.limit - max(used - _inactive(read(self.stat) or ""), 0), 0)
+
+
+def memory_limit(root: Path = ROOT) -> int | None:
+    """Bytes that the groups grant; None without a limit."""
+    return min((bound.limit for bound in _bounds(root)), default=None)
+
+
+def memory_left(root: Path = ROOT) -> int | None:
+    """Bytes that the groups leave now, None without a limit; file caches that were not used lately count as free."""
+    return min((bound.left() for bound in _bounds(root)), default=None)
+
+
+def _bounds(root: Path) -> Iterator[_Bound]:
+    version_2, version_1 = levels("memory", root)
+    for folder in version_2:
+        for name in ("memory.max", "memory.high"):
+            yield from _bound(number(read(folder / name)), folder / "memory.current", folder / "memory.stat")
+    for depth, folder in enumerate(version_1):
+        usage, stat = folder / "memory.usage_in_bytes", folder / "memory.stat"
+        yield from _bound(number(read(folder / "memory.limit_in_bytes")), usage, stat)
+        if depth == 0:  # its own, which also knows those of groups above the mount point
+            yield from _bound(_entry(read(stat) or "", "hierarchical_memory_limit"), usage, stat)
+
+
+def _bound(limit: int | None, usage: Path, stat: Path) -> Iterator[_Bound]:
+    if limit and limit < _NO_LIMIT:
+        yield _Bound(limit, usage, stat)
+
+
+def _inactive(stat: str) -> int:
+    """Bytes of a group and those in it that cache files and can be given up; version 1 has a total of its own."""
+    return _entry(stat, "total_inactive_file") or _entry(stat, "inactive_file") or 0
+
+
+def _entry(stat: str, name: str) -> int | None:
+    for line in stat.splitlines():
+        key, _, value = line.partition(" ")
+        if key == name:
+            return number(value.strip())
+    return None

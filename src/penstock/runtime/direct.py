@@ -1,0 +1,38 @@
+"""Direct: the work of a segment, done by whoever asks."""
+
+from __future__ import annotations
+
+from penstock.physical.stage import State, StretchStage
+from penstock.physical.stretch import Stretch
+from penstock.runtime.segment import Work
+
+
+class Direct(StretchStage):
+    """A segment without workers: the same work, one task after the other, and a state that segments understand."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work.label, (work.upstream,), work.where)
+        self._work = work
+
+    def make(self, want: int) -> Stretch | None:
+        while (task := self._work.pull()) is not None:
+            made = self._work.run(task)
+            if made is not None:
+                return made
+        return None
+
+    def can_skip(self) -> bool:
+        return self._work.can_skip()
+
+    def pass_over(self, count: int) -> int:
+        return self._work.skip(count)
+
+    def place(self) -> State:
+        return [self._work.state(), [], []]
+
+    def go_to(self, place: State) -> None:
+        below, done, first = place
+        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first])
+
+    def close(self) -> None:
+        self._work.close()
