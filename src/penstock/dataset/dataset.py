@@ -8,6 +8,7 @@ from penstock.block.spec import spec_of
 from penstock.block.structure import map_leaves
 from penstock.dataset.batching import Batching
 from penstock.dataset.create import Create
+from penstock.dataset.explaining import Explaining
 from penstock.dataset.grouping import Grouping
 from penstock.dataset.indexing import Indexing
 from penstock.dataset.mixing import Mixing
@@ -20,15 +21,17 @@ from penstock.errors import InvalidTypeError
 from penstock.options import Options
 from penstock.plan.explain import cardinality_text
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
-from penstock.profiler.explanation import explanation
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
 
 if TYPE_CHECKING:
     from penstock.profiler.lint.report import Report
+    from penstock.profiler.memory import MemoryReport
 
 
-class Dataset(Create, Sequences, Transform, Batching, Grouping, Mixing, Stateful, Indexing, Packing, Storing):
+class Dataset(
+    Create, Sequences, Transform, Batching, Grouping, Mixing, Stateful, Indexing, Packing, Storing, Explaining
+):
     """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
 
     Nothing runs before it is iterated. A data set can be iterated any number of times; each pass is an epoch of its
@@ -68,14 +71,13 @@ class Dataset(Create, Sequences, Transform, Batching, Grouping, Mixing, Stateful
         return self.iterator()
 
     def iterator(
-        self, *, epoch: int | None = None, executor: str = "thread", instrument: Instrument | None = None
+        self, *, epoch: int | None = None, executor: str = "auto", instrument: Instrument | None = None
     ) -> Iterator:
         """One pass, as `iter(ds)` starts it, with a say in how.
 
-        `epoch` names the pass that shuffles see; by default it counts the passes of this object from 0. `executor` is
-        "thread", "process" for functions that hold the interpreter's lock (parallel maps and filters run in worker
-        processes), or "inline" to run everything in the calling thread, for debugging. `instrument` is told what the
-        workers do.
+        `epoch` names the pass that shuffles see; by default it counts the passes of this object from 0. `executor`
+        overrules what the steps say: with "thread" or "process" all parallel maps run there, and with "inline"
+        everything runs in the calling thread, for debugging. `instrument` is told what the workers do.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(4).shuffle(4)
@@ -160,15 +162,29 @@ class Dataset(Create, Sequences, Transform, Batching, Grouping, Mixing, Stateful
         """
         return self._options
 
-    def explain(self) -> str:
-        """The plan, what was rewritten and why it is equal, how each stage runs, and advice where there is any.
+    def memory(self) -> MemoryReport:
+        """The bytes that the buffers of this data set's running passes hold now, and what they may hold.
+
+        All buffers share one budget: `Options.autotune.ram_budget` where it is set, for each pass its own, otherwise
+        half of the memory that was free when the process began its first pass, for all data sets together. What
+        shuffles, caches and batches hold is taken off; the rest is divided among what is made ahead of the consumer.
 
         >>> import penstock as ps
-        >>> print(ps.Dataset.range(8).map(lambda x: x + 1).skip(0).explain())  # doctest: +ELLIPSIS
-        plan (8 elements)
-          skip(0) ...
+        >>> ds = ps.Dataset.range(10).shuffle(4).with_options(ps.Options(autotune={"ram_budget": 1 << 28}))
+        >>> ds.memory()
+        no pass runs: 0 bytes held, 268 MB is autotune.ram_budget
+        >>> with iter(ds) as elements:
+        ...     first = next(elements)
+        ...     report = ds.memory()
+        >>> [(row.kind, row.stage, row.nbytes) for row in report.rows if row.kind == "shuffle"]
+        [('shuffle', 'shuffle(4)', 32)]
+
+        The numbers change while passes run, and are exact for none of the moments in between. `to_dict()` gives them
+        for JSON.
         """
-        return explanation(self._plan, self._options)
+        from penstock.profiler.memory import memory_report
+
+        return memory_report(self._plan, self._options)
 
     def lint(self) -> Report:
         """What would make this data set better: a tuple of `Advice`, each with the line in question and mended calls.

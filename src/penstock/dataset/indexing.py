@@ -9,9 +9,8 @@ import numpy as np
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.physical.access import Access, by_number, obstacle, require_access
-from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled
+from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled, is_endless
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_int
-from penstock.plan.ops import Repeat
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -135,8 +134,7 @@ class Indexing:
         try:
             hint = "Shuffle in front of that step, or with a buffer: shuffle(10_000)."
             require_access(self._plan, "shuffle(ALL)", hint=hint)
-            endless = any(isinstance(node, Repeat) and node.count < 0 for node in self._plan.walk())
-            if endless and self.cardinality() == INFINITE_CARDINALITY:
+            if is_endless(self._plan):
                 message = "shuffle(ALL) draws one order for all elements, and there are infinitely many."
                 raise InvalidArgumentError(message, hint="Shuffle before repeat(): every turn then has its own order.")
             plan = globally_shuffled(self._plan, seed=seed, reshuffle_each_iteration=again)

@@ -8,12 +8,16 @@ from penstock.block.structure import flatten
 from penstock.options import Options
 from penstock.physical.vectorise import optimised
 from penstock.plan.explain import cardinality_text, tree
+from penstock.plan.fingerprint import fingerprint
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node
-from penstock.plan.ops import Batch, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch
+from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
+from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import PHASES
+from penstock.runtime.autotune.remembered import recall, tuning_digest
 from penstock.runtime.machine import at_most, autotuned_workers, granted_cpus
+from penstock.trace.shippable import why_not_shippable
 from penstock.trace.traced import traced, traced_spec
 
 
@@ -32,28 +36,59 @@ def explanation(plan: Node, options: Options) -> str:
             places = ", ".join(f"{s.before} → {s.after}" for s in record if s.rule == name)
             rows.append(f"{name}: {places}\n  {sentences[name]}")
         parts += ["rewritten", _indented("\n".join(rows))]
-    parts += ["runs as", _indented("\n".join(_stages(rewritten, options)))]
+    parts += ["runs as", _indented("\n".join(stages(rewritten, options)))]
+    learnt = _learnt(rewritten, options)
+    if learnt:
+        parts += ["learnt by earlier passes on this machine", _indented("\n".join(learnt))]
     advice = lint(plan, options)
     if advice:
         parts += ["advice", _indented(str(advice))]
     return "\n".join(parts)
 
 
+def _learnt(plan: Node, options: Options) -> list[str]:
+    """The settings that a pass would begin with, and what they gave."""
+    known = recall(tuning_digest(fingerprint(plan, options.seed, options.deterministic), options))
+    rows = []
+    for name, found in sorted(known.items()):
+        label = name.partition(":")[2]
+        rows.append(f"{label}: {found.reason}")
+        rows.append(f"  {found.elements_per_second:,.0f} elements/s, {found.cpu_us:,.3g} µs of CPU time each")
+    return rows
+
+
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _stages(plan: Node, options: Options) -> list[str]:
+def stages(plan: Node, options: Options) -> list[str]:
     rows = []
     for node in plan.walk():
         rows.append(f"{node.label}: {_how(node, options)}")
         steps = node.steps if isinstance(node, (FusedMap, MapAndBatch)) else (node,)
+        if isinstance(node, (Map, FusedMap, MapAndBatch)):
+            rows.extend(_who_calls(node))
         spec = node.inputs[0].spec if node.inputs else None
         for step in steps:
             if isinstance(step, (Map, Filter)):
                 rows.append(f"  {step.label} {_verdict(step, spec, options)}")
                 spec = _behind(step, spec)
     return rows
+
+
+def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
+    """Who may call the functions of a step, and why; nothing where that is the puller's thread as for any step."""
+    first = node.steps[0] if isinstance(node, MapAndBatch) else node
+    if first.num_parallel_calls is None or node.executor == "inline":
+        return []
+    if node.executor != "auto":
+        return [f"  {node.executor}: {'worker processes' if node.executor == 'process' else 'threads'}"]
+    for step in (node,) if isinstance(node, Map) else node.steps:
+        why = why_not_shippable(step.predicate if isinstance(step, Filter) else step.function)
+        if why is not None:
+            of = "" if isinstance(node, Map) else f"of {step.label} "
+            return [f"  auto: threads; processes are not considered: {of}{why}"]
+    return ["  auto: threads, or worker processes where these are measured to be faster"]
 
 
 def _behind(step: Map | Filter, spec: Any) -> Any:
@@ -71,15 +106,19 @@ def _how(node: Node, options: Options) -> str:
         parallel = node.steps[0].num_parallel_calls
     if isinstance(node, Prefetch):
         return "ahead of the consumer, on a worker" if node.buffer_size else "in the puller's thread"
-    if parallel is None:
+    shuffle = node.shuffle if isinstance(node, ShuffleAndRepeat) else node
+    if isinstance(shuffle, Shuffle) and isinstance(shuffle.buffer_size, Chosen):
+        return f"in the puller's thread; {shuffle.buffer_size.reason}"
+    executor = getattr(node, "executor", "auto")
+    if parallel is None and executor == "process":
+        return "in a worker process, one call at a time"
+    if parallel is None or executor == "inline":
         return "in the puller's thread"
     if parallel == AUTOTUNE:
-        workers = f"{autotuned_workers(options, granted_cpus())} (AUTOTUNE)"
+        workers = f"; AUTOTUNE begins with {autotuned_workers(options, granted_cpus())} at once"
     else:
-        workers = str(at_most(options, parallel))
-    if isinstance(node, Interleave):
-        return f"inputs read ahead, parallel calls {workers}"
-    return f"on workers, up to {workers} at once"
+        workers = f", up to {at_most(options, parallel)} at once"
+    return f"{'inputs read ahead' if isinstance(node, Interleave) else 'on workers'}{workers}"
 
 
 def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:

@@ -66,6 +66,8 @@ def _options(node: Any) -> str:
         found = f", num_parallel_calls={_number(node.num_parallel_calls)}"
     if getattr(node, "deterministic", None) is False:
         found += ", deterministic=False"
+    if getattr(node, "executor", "auto") != "auto":
+        found += f', executor="{node.executor}"'
     return found
 
 

@@ -14,7 +14,8 @@ from penstock.profiler.lint.natures import work
 def sequential_maps(plan: Inspection) -> Iterator[tuple[Map, str, str]]:
     """Maps without num_parallel_calls that work outside the interpreter's lock, what they do, and how it is spelled."""
     for mapped, _ in plan.each(Map):
-        found = None if mapped.num_parallel_calls is not None else work(mapped.function)
+        chosen = mapped.num_parallel_calls is not None or mapped.executor == "inline"
+        found = None if chosen else work(mapped.function)
         if found is not None and not keeps_state(mapped.function):
             yield mapped, *found
 

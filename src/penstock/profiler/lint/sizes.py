@@ -27,11 +27,3 @@ def element_bytes(spec: Any) -> int | None:
 def has_bytes(spec: Any) -> bool:
     """Whether an element holds byte strings, whose length no spec tells."""
     return any(isinstance(leaf, TensorSpec) and leaf.dtype is bytes for leaf in flatten(spec)[0])
-
-
-def size_text(count: int) -> str:
-    """`602 MB` in the units that disks and memory are sold in."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"

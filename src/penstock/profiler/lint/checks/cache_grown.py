@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.block.size_text import size_text
 from penstock.block.structure import flatten
 from penstock.plan.ops import Map
 from penstock.plan.storing import Cache
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import calls
 from penstock.profiler.lint.inspection import Inspection
-from penstock.profiler.lint.sizes import element_bytes, has_bytes, size_text
+from penstock.profiler.lint.sizes import element_bytes, has_bytes
 from penstock.trace.traced import traced
 
 _TIMES = 2  # larger than this is grown

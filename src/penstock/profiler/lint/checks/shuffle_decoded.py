@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.block.size_text import size_text
 from penstock.plan.node import Node
 from penstock.plan.ops import Filter, Map, Prefetch, Shuffle
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import calls
 from penstock.profiler.lint.inspection import Inspection, below, between
 from penstock.profiler.lint.natures import decodes
-from penstock.profiler.lint.sizes import element_bytes, size_text
+from penstock.profiler.lint.sizes import element_bytes
 
 _ALIKE = (Filter, Prefetch)
 _TIMES = 4  # larger than this is grown

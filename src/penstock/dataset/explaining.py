@@ -1,0 +1,161 @@
+"""Methods of `Dataset`: what runs, what it costs, what a change would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidArgumentError
+from penstock.options import Options
+from penstock.plan.node import Node
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+    from penstock.profiler.analysis.figures import Analysis
+    from penstock.profiler.analysis.prediction import Prediction
+
+_FORMATS = ("text", "json")
+_NO_OPTIONS = Options()
+
+
+class Explaining:
+    """Mixed into `Dataset`."""
+
+    _plan: Node
+    _options: Options
+    _analysis: Analysis | None = None  # the latest
+
+    if TYPE_CHECKING:  # of the classes beside this one
+
+        @classmethod
+        def _of(cls, plan: Node, options: Options) -> Dataset: ...
+
+    def explain(
+        self,
+        *,
+        analyze: bool = False,
+        seconds: float = 5.0,
+        consumer_seconds: float = 0.0,
+        format: str = "text",  # noqa: A002 - what others call it
+    ) -> str:
+        """The plan, what was rewritten and why it is equal, how each stage runs, and advice where there is any.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(8).map(lambda x: x + 1).skip(0)
+        >>> print(ds.explain())  # doctest: +ELLIPSIS
+        plan (8 elements)
+          skip(0) ...
+
+        With `analyze` it also runs: first in one thread, a quarter as long, then as `iter(ds)` does, for some `seconds`
+        or to the end, in a loop that takes `consumer_seconds` for each element. Added is, for each step, who runs it,
+        elements a second, CPU and wall time of an element, how much of the time its threads wait for elements and for
+        room, and the bytes they hold; then the bottleneck, and what would help, by how much. The figures stay with this
+        object for `what_if`. These passes are no epochs: they fill no cache of the data set, and count for no other.
+
+        >>> print(ds.explain(analyze=True, seconds=0.1))  # doctest: +ELLIPSIS
+        plan (8 elements)
+        ...
+        bottleneck
+        ...
+
+        `format="json"` gives the same as a JSON text, a dict with
+
+        - `dataset` (its name), `cardinality`, `plan` (`step`, `kind`, `where`, `inputs`), `rewritten` (`rule`,
+          `before`, `after`, `because`), `runs_as`, `advice` (`code`, `concern`, `step`, `where`, `message`, `mended`,
+          `why`);
+        - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `cpus`,
+          `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`, `parallelism`,
+          `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …), `lanes`
+          (threads that do the same: `name`, `consumer`, `workers`, `executor`, `starved`, `full`, `busy`,
+          `held_bytes`, …), `bounds`, `bottleneck` (`kind`, `step`, `sentence`) and `advice` (`sentence`, `ratio`, and
+          `what_if`: its arguments).
+
+        >>> import json
+        >>> sorted(json.loads(ds.explain(format="json")))
+        ['advice', 'cardinality', 'dataset', 'plan', 'rewritten', 'runs_as']
+
+        Raises InvalidArgumentError for another format, and for seconds that are not above 0.
+        """
+        if format not in _FORMATS:
+            message = f"format must be one of {', '.join(map(repr, _FORMATS))}, got format={format!r}."
+            raise InvalidArgumentError(message)
+        analysis = self._analysed(seconds, consumer_seconds) if analyze else None
+        if format == "json":
+            from penstock.profiler.plan_json import explanation_json
+
+            return explanation_json(self._plan, self._options, analysis)
+        from penstock.profiler.explanation import explanation
+
+        text = explanation(self._plan, self._options)
+        if analysis is None:
+            return text
+        from penstock.profiler.analysis.report import report
+
+        return f"{text}\n{report(analysis)}"
+
+    def what_if(
+        self,
+        *,
+        cores: float | None = None,
+        cached_after: str | None = None,
+        faster: Mapping[str, float] | None = None,
+        without: str | Sequence[str] = (),
+        consumer_seconds: float | None = None,
+        executor: Mapping[str, str] | None = None,
+        parallelism: Mapping[str, int] | None = None,
+        analysis: Analysis | None = None,
+    ) -> Prediction:
+        """How many elements a second there would be, as far as can be told from what the steps cost now.
+
+        Steps go by their kind and number, counted from the source, as `explain(analyze=True)` prints them.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(500).map(lambda x: sum(i * int(x) for i in range(500))).batch(10)
+        >>> text = ds.explain(analyze=True, seconds=0.2)
+        >>> ds.what_if(faster={"map#1": 2.0}).ratio > 1
+        True
+
+        - `cores`: on so many; AUTOTUNE goes with them, a number that you gave stays.
+        - `cached_after="map#2"`: with a memory cache behind that step, from the second epoch on.
+        - `faster={"map#1": 2.0}`: with a step twice as fast.
+        - `without="map#2"`: without the cost of a step, or of several.
+        - `consumer_seconds`: with a loop that takes as long for an element (a batch).
+        - `executor={"map#1": "process"}`: with a function in worker processes, in threads, or "inline".
+        - `parallelism={"map#1": 4}`: with as many calls at once, or as AUTOTUNE would choose.
+
+        The answer has `elements_per_second`, `before`, their `ratio`, the `bottleneck` then, and `sentences` on what
+        was taken for granted. It follows from a model: the rate is the least that any part of the machine allows.
+        These are the loop's thread; the thread that pulls for the workers of a parallel step, one element after the
+        other; those workers; all cores; Python's lock. Each allows as many elements a second as fit into one. Time
+        that the model does not account for now (locks of your own, memory, other programs) is taken to grow and shrink
+        with the rest.
+
+        Measured is once, by `explain(analyze=True)`, or now for five seconds; or give the `analysis` of an earlier
+        answer.
+
+        Raises InvalidArgumentError for a step that is not there, with the names of those that are, and for changes
+        that exclude each other; FailedPreconditionError if no element came while measuring.
+        """
+        from penstock.profiler.analysis.changes import Changes
+        from penstock.profiler.analysis.prediction import predicted
+
+        change = Changes(
+            cores=cores,
+            cached_after=cached_after,
+            faster={} if faster is None else faster,
+            without=without,
+            consumer_seconds=consumer_seconds,
+            executor={} if executor is None else executor,
+            parallelism={} if parallelism is None else parallelism,
+        )
+        return predicted(analysis or self._analysis or self._analysed(5.0, 0.0), change)
+
+    def _analysed(self, seconds: float, consumer_seconds: float) -> Analysis:
+        from penstock.profiler.analysis.analyse import analyse
+
+        self._analysis = analyse(self._plan, self._options, seconds, consumer_seconds, self._inner)
+        return self._analysis
+
+    def _inner(self, plan: Node) -> Any:
+        """A data set that is an element of another."""
+        return self._of(plan, _NO_OPTIONS)

@@ -1,0 +1,1 @@
+"""A running pipeline measured: what each step costs, what limits it, what a change would give."""

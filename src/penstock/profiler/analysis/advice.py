@@ -1,0 +1,169 @@
+"""Advice: changes to a pipeline, and what the model expects of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from penstock.plan.node import AUTOTUNE
+from penstock.profiler.analysis.applied import applied
+from penstock.profiler.analysis.bottleneck import bottleneck
+from penstock.profiler.analysis.changes import Changes
+from penstock.profiler.analysis.figures import Analysis, Step
+from penstock.profiler.analysis.model import cpu_seconds, fitted, rate, workers_wanted
+from penstock.profiler.analysis.wording import named, number, size
+
+_WORTH = 0.05  # gain that is worth a line
+_MOST = 4
+_LOCKED = 0.3  # share of its work under the lock, from which a function is better off in processes
+_MANY_CORES = 16
+_TOGETHER = "together"
+_ENOUGH = 100  # times as many: more makes no difference
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do, what the rate would be as a multiple of what it is, and the same as arguments of `what_if`."""
+
+    sentence: str
+    ratio: float
+    change: Changes
+
+
+def advice(analysis: Analysis) -> list[Advice]:
+    """What the model says would help: changes of settings, the most helpful first; then what costs something."""
+    if not analysis.elements_per_second:
+        return []
+    fit = fitted(analysis)
+    now = rate(analysis, fit)
+    best: dict[str, Advice] = {}  # by step
+    for step, text, change in _candidates(analysis):
+        ratio = rate(applied(analysis, change), fit) / now
+        if ratio >= (1 + _WORTH) * (best[step].ratio if step in best else 1.0):
+            best[step] = Advice(f"{text}: expect {gain(ratio)}.", ratio, change)
+    if _TOGETHER in best and best[_TOGETHER].ratio < (1 + _WORTH) * max(_ratios(best)):
+        del best[_TOGETHER]
+    found = sorted(best.values(), key=lambda each: -each.ratio)
+    costly = (_cache(analysis, fit, now), _cores(analysis, fit, now))  # memory, or another machine
+    return [*found[:_MOST], *(each for each in costly if each is not None)]
+
+
+def _ratios(best: Mapping[str, Advice]) -> list[float]:
+    return [each.ratio for step, each in best.items() if step != _TOGETHER] or [0.0]
+
+
+def gain(ratio: float) -> str:
+    """A ratio as a gain.
+
+    >>> gain(1.853), gain(7.1), gain(755), gain(0.5)
+    ('+85 %', '7.1 times as many', 'more than 100 times as many', '-50 %')
+    """
+    if ratio > _ENOUGH:
+        return "more than 100 times as many"
+    return f"{number(round(ratio, 1))} times as many" if ratio >= 4 else f"{ratio - 1:+.0%}".replace("%", " %")
+
+
+def _candidates(analysis: Analysis) -> Iterator[tuple[str, str, Changes]]:
+    """Steps, what may be done to them, the same as a change; the simpler of two ways first."""
+    serial = []
+    for step in analysis.steps:
+        if "/" in step.name or not step.ratio:
+            continue
+        if step.kind == "map" and not step.changes_state:
+            if not step.parallel:
+                serial.append(step)
+            yield from ((step.name, *each) for each in _of_map(analysis, step))
+        elif step.kind == "interleave":
+            lanes = {lane.name for lane in analysis.lanes}
+            inner = any(other.name.startswith(f"{step.name}/") for other in analysis.steps)
+            if inner and f"{step.name} inputs" not in lanes:
+                change = Changes(parallelism={step.name: AUTOTUNE})
+                yield step.name, f"add num_parallel_calls=AUTOTUNE to {step.name}", change
+    if len(serial) > 1:
+        names = [step.name for step in serial]
+        text = f"add num_parallel_calls=AUTOTUNE to {', '.join(names[:-1])} and {names[-1]}"
+        yield _TOGETHER, text, Changes(parallelism=dict.fromkeys(names, AUTOTUNE))
+
+
+def _of_map(analysis: Analysis, step: Step) -> Iterator[tuple[str, Changes]]:
+    name = step.name
+    lane = analysis.lane(step.lane)
+    movable = analysis.lock and step.process is None and step.held > _LOCKED * step.cpu
+    if not step.parallel:
+        yield f"add num_parallel_calls=AUTOTUNE to {named(step)}", Changes(parallelism={name: AUTOTUNE})
+        if movable:
+            text = f'run {named(step)} in processes (num_parallel_calls=AUTOTUNE, executor="process")'
+            yield text, Changes(parallelism={name: AUTOTUNE}, executor={name: "process"})
+        return
+    if not lane.autotuned and workers_wanted(analysis, lane.name) > lane.workers:
+        text = f"give {named(step)} num_parallel_calls=AUTOTUNE in place of {lane.workers}"
+        yield text, Changes(parallelism={name: AUTOTUNE})
+    if movable and lane.executor != "process":
+        yield f'run {named(step)} in processes (executor="process")', Changes(executor={name: "process"})
+
+
+def _cache(analysis: Analysis, fit: float, now: float) -> Advice | None:
+    """The place for a cache that gives most; of those that give about as much the one nearest to the source."""
+    found: Advice | None = None
+    for step in _cacheable(analysis):
+        total = None if analysis.epoch_elements is None else step.nbytes * step.ratio * analysis.epoch_elements
+        if total is not None and total > analysis.memory / 2:
+            continue
+        change = Changes(cached_after=step.name)
+        ratio = rate(applied(analysis, change), fit) / now
+        if ratio < 1 + _WORTH or (found is not None and min(ratio, _ENOUGH) < 1.2 * min(found.ratio, _ENOUGH)):
+            continue
+        fits = f"it takes {size(total)}" if total is not None else f"if all its elements, {size(step.nbytes)} each, fit"
+        text = f"put cache() behind {named(step)}: expect {gain(ratio)} from the second epoch on; {fits}."
+        found = Advice(text, ratio, change)
+    return found
+
+
+def _cacheable(analysis: Analysis) -> Iterator[Step]:
+    """Steps behind which a cache would serve every epoch alike.
+
+    Nothing in front of it draws, keeps state or repeats. It keeps the order of the first epoch: what is shuffled in
+    front of it has to be shuffled behind it.
+    """
+    if any(step.kind in ("cache", "snapshot") for step in analysis.steps):
+        return
+    outer = [step for step in analysis.steps if "/" not in step.name]
+    spoilt: set[str] = set()
+    shuffled: set[str] = set()
+    for at, step in enumerate(outer):
+        parts = [step, *(other for other in analysis.steps if other.name.startswith(f"{step.name}/"))]
+        draws = any(part.changes_state or (part.random and not _shuffles(part)) for part in parts)
+        if draws or "repeat" in step.kind or spoilt.intersection(step.inputs):
+            spoilt.add(step.name)
+            continue
+        if any(_shuffles(part) for part in parts) or shuffled.intersection(step.inputs):
+            shuffled.add(step.name)
+            if not any(_shuffles(later) for later in outer[at + 1 :]):
+                continue
+        if step.kind not in ("prefetch", "take"):
+            yield step
+
+
+def _shuffles(step: Step) -> bool:
+    return "shuffle" in step.kind
+
+
+def _cores(analysis: Analysis, fit: float, now: float) -> Advice | None:
+    """What a larger machine would give, where it is the machine that limits."""
+    if bottleneck(analysis).kind != "cores":
+        return None
+    cores = _MANY_CORES if analysis.cpus <= _MANY_CORES / 2 else 4 * round(analysis.cpus)
+    change = Changes(cores=cores)
+    ratio = rate(applied(analysis, change), fit) / now
+    used = analysis.cpus * cpu_seconds(analysis)
+    if ratio < 1 + _WORTH or not used:
+        return None
+    text = f"{cores} cores in place of {number(analysis.cpus)} would give {number(round(ratio, 1))} times as many."
+    return Advice(text, ratio, change)
+
+
+def nothing_to_do(analysis: Analysis) -> str:
+    """What is said where no change helps."""
+    if bottleneck(analysis).kind == "loop" and analysis.consumer_seconds:
+        return "nothing: the pipeline is ahead of the loop"
+    return "nothing that the model knows of gives 5 % more"

@@ -1,0 +1,136 @@
+"""The bottleneck: what keeps a pipeline from giving more, in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step
+from penstock.profiler.analysis.model import Bound, bounds, cpu_seconds, fitted, lock_seconds, steps_in
+from penstock.profiler.analysis.wording import named, number, percent, seconds
+
+_MOSTLY = 0.5
+_LEVEL = 1.1  # bounds that lie as close are reached together
+_BY_CAUSE = ("cores", "lock", "workers", "pull", "loop")  # what cannot be helped by changing what comes behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """`kind` is that of the bound: "loop", "pull", "workers", "cores", "lock"; or "window", "filling", "nothing".
+
+    `step` is the step that takes most of what there is too little of.
+    """
+
+    kind: str
+    step: str | None
+    sentence: str
+
+
+def bottleneck(analysis: Analysis, fit: float | None = None) -> Bottleneck:
+    """What limits a pipeline with these figures."""
+    if not analysis.elements_per_second:
+        return _nothing(analysis)
+    lowest, *others = bounds(analysis, fitted(analysis) if fit is None else fit)
+    if lowest.kind == "loop" and analysis.consumer_seconds * lowest.per_second > _MOSTLY:
+        return _slow_loop(analysis, lowest, others[0])
+    for lane in analysis.lanes:
+        if lane.full > 0.2 and lane.starved > 0.2 and lane.window is not None:
+            return _window(analysis, lane.name)
+    level = [bound for bound in (lowest, *others) if bound.per_second <= _LEVEL * lowest.per_second]
+    if lowest.kind in ("loop", "pull"):  # a thread that works alone does not wait for the lock
+        level = [bound for bound in level if bound.kind != "lock"]
+    cause = min(level, key=lambda bound: _BY_CAUSE.index(bound.kind))
+    if cause.kind == "cores":
+        return _cores(analysis)
+    if cause.kind == "lock":
+        return _lock(analysis)
+    if cause.kind == "workers":
+        return _workers(analysis, cause.lane or LOOP)
+    return _serial(analysis, cause.lane or LOOP)
+
+
+def _nothing(analysis: Analysis) -> Bottleneck:
+    """No element came at all."""
+    took = seconds(analysis.seconds)
+    for step in analysis.steps:
+        came = max((analysis.step(below).elements for below in step.inputs), default=0.0)
+        if "shuffle" in step.kind and came and not step.elements:
+            sentence = f"{named(step)} was still filling after {took}: {number(came)} elements had come."
+            return Bottleneck("filling", step.name, sentence)
+    if analysis.ended:
+        return Bottleneck("nothing", None, "The data set has no elements.")
+    reached = [step for step in analysis.steps if step.elements]
+    if not reached:
+        return Bottleneck("nothing", analysis.steps[0].name, f"No step gave anything within {took}.")
+    last = reached[-1]
+    sentence = f"No element came within {took}; the last step that gave any is {named(last)}."
+    return Bottleneck("nothing", last.name, sentence)
+
+
+def _slow_loop(analysis: Analysis, lowest: Bound, second: Bound) -> Bottleneck:
+    idle = 1 - lowest.per_second / second.per_second
+    sentence = (
+        f"The loop is the slow side: it takes {seconds(analysis.consumer_seconds)} for an element, and the pipeline "
+        f"waits for it {percent(max(idle, 0.0))} of the time."
+    )
+    return Bottleneck("loop", None, sentence)
+
+
+def _window(analysis: Analysis, lane: str) -> Bottleneck:
+    found = analysis.lane(lane)
+    sentence = (
+        f"{lane} had no room for its next result {percent(found.full)} of the time, while its results were waited "
+        f"for: too few of them fit into the {found.window or 0:,} bytes it may hold (Options.autotune.ram_budget)."
+    )
+    return Bottleneck("window", lane, sentence)
+
+
+def _cores(analysis: Analysis) -> Bottleneck:
+    most = max(analysis.steps, key=_cpu)
+    share = _cpu(most) / cpu_seconds(analysis)
+    whose = "This machine's" if analysis.cpus != 1 else "This machine's only"
+    used = f"{number(analysis.cpus)} cores are" if analysis.cpus != 1 else "core is"
+    return Bottleneck("cores", most.name, f"{whose} {used} used up; {named(most)} takes {percent(share)} of the work.")
+
+
+def _lock(analysis: Analysis) -> Bottleneck:
+    most = max(analysis.steps, key=lambda step: step.ratio * step.held)
+    share = most.ratio * most.held / lock_seconds(analysis)
+    sentence = (
+        f"Threads wait for Python's lock: {named(most)} holds it for {percent(share)} of the time in which it is held."
+    )
+    return Bottleneck("lock", most.name, sentence)
+
+
+def _workers(analysis: Analysis, lane: str) -> Bottleneck:
+    found = analysis.lane(lane)
+    parallel = steps_in(analysis, lane, parallel=True)
+    if found.workers == 1 or not any(step.seconds for step in parallel):
+        return _serial(analysis, lane)
+    most = max(parallel, key=lambda step: step.seconds)
+    waits = most.waiting / (most.cpu + most.waiting)
+    does = f"its calls wait {percent(waits)} of their time" if waits > _MOSTLY else "its calls keep them working"
+    sentence = f"All {found.workers} workers of {named(most)} are taken: {does}."
+    return Bottleneck("workers", most.name, sentence)
+
+
+def _serial(analysis: Analysis, lane: str) -> Bottleneck:
+    """One thread does all of it."""
+    one_worker = lane != LOOP and analysis.lane(lane).workers == 1
+    steps = steps_in(analysis, lane, parallel=None if one_worker else False)
+    total = sum(step.seconds for step in steps)
+    if lane == LOOP and analysis.handing >= total:
+        sentence = f"Handing over elements one by one takes {seconds(analysis.handing)} each: batch() hands over many."
+        return Bottleneck("loop", None, sentence)
+    most = max(steps, key=lambda step: step.seconds)
+    if lane == LOOP:
+        whose, total = "the loop's own thread", total + analysis.handing
+    else:
+        whose = "one thread" if most.name == lane else f"one thread, for {lane}"
+    share, waits = most.seconds / total, most.waiting / (most.cpu + most.waiting)
+    does = f"takes {percent(share)} of its time" + (f", of which it waits {percent(waits)}" if waits > 0.2 else "")
+    sentence = f"{named(most)} runs one call at a time in {whose}, and {does}."
+    return Bottleneck("loop" if lane == LOOP else "pull", most.name, sentence)
+
+
+def _cpu(step: Step) -> float:
+    return step.ratio * (step.cpu + step.shipping)

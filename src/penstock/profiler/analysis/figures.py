@@ -1,0 +1,98 @@
+"""What an analysis found out: plain values, from which reports are printed and predictions made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LOOP = "loop"  # the lane of the thread that takes the elements
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the plan as it ran, and what one of its own elements costs, in seconds.
+
+    `ratio` is how many of its elements one element of the data set takes. `cpu` is the function's; `shipping` what
+    sending elements to worker processes takes beside it. `waiting` are seconds without work and without any other
+    thread in the way: sleep, a disk, another machine. `held` is the part of `cpu` under the interpreter's lock. With
+    `parallel` the workers of its lane run it side by side; else one thread at a time.
+    """
+
+    name: str
+    label: str
+    kind: str
+    lane: str = LOOP
+    parallel: bool = False
+    inputs: tuple[str, ...] = ()
+    where: str | None = None
+    ratio: float = 1.0
+    cpu: float = 0.0
+    waiting: float = 0.0
+    held: float = 0.0
+    shipping: float = 0.0
+    nbytes: float = 0.0  # of an element
+    wall: float = 0.0  # beside all others, as it was in the run
+    elements: float = 0.0  # made in the run
+    per_second: float = 0.0
+    failures: float = 0.0
+    per_call: float = 1.0  # elements that are handled at a time
+    cycle: int = 0  # inputs that an interleave has open at a time
+    random: bool = False  # differs from epoch to epoch
+    process: str | None = None  # why its function may not go to a worker process, where that is known
+    changes_state: bool = False  # of something outside: calls side by side are not the same
+
+    @property
+    def seconds(self) -> float:
+        """Of a thread, for one element of the data set, with nobody in the way."""
+        return self.ratio * (self.cpu + self.waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Threads that do the same: the loop's, or the workers of one hand-over ("segment").
+
+    A worker pulls (one at a time) what the steps that are not parallel make, and runs the parallel ones on it.
+    """
+
+    name: str
+    consumer: str | None = None  # the lane that takes its results
+    workers: int = 1
+    executor: str = "thread"
+    autotuned: bool = False
+    starved: float = 0.0  # share of the time in which its consumer waited for it
+    full: float = 0.0  # share of the time in which it could not go on for want of room
+    busy: float = 0.0  # workers inside, on the average
+    held_bytes: int = 0  # made and not taken, at most
+    window: int | None = None  # bytes it may hold
+    reason: str | None = None  # why its settings are what they are, where AUTOTUNE chose
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A pipeline measured. `Dataset.what_if(analysis=...)` predicts from it.
+
+    Times are in seconds. `handing` is what the loop's thread takes for getting hold of one element.
+    """
+
+    steps: tuple[Step, ...]  # the source first
+    lanes: tuple[Lane, ...]
+    cpus: float
+    lock: bool  # whether threads exclude each other in Python code
+    seconds: float  # measured
+    elements: int  # of the data set, in that time
+    elements_per_second: float
+    cpu_used: float = 0.0  # cores, on the average
+    consumer_seconds: float = 0.0  # that the loop took for each element
+    consumer_waited: float = 0.0  # share of the time in which the loop waited for the pipeline
+    handing: float = 0.0
+    slowed: float = 1.0  # seconds that a second of CPU time took, for what else the machine did
+    failures: int = 0
+    first_failure: str | None = None
+    ended: bool = False  # whether the pass came to its end
+    epoch_elements: int | None = None  # elements of a pass, where known
+    memory: int = 0  # bytes that this process may use
+
+    def step(self, name: str) -> Step:
+        return next(step for step in self.steps if step.name == name)
+
+    def lane(self, name: str) -> Lane:
+        return next(lane for lane in self.lanes if lane.name == name)

@@ -1,0 +1,81 @@
+"""Places: the steps of a plan by the names that people use for them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.plan.node import Node
+from penstock.plan.ops import FusedMap, MapAndBatch
+from penstock.plan.scan import Scan
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """One step of a plan that runs.
+
+    `name` is its kind and its number among the steps of that kind, counted from the source (`map#1`). `node` is what
+    runs it: the step itself, or the node in which a rewrite has joined it with others.
+    """
+
+    name: str
+    step: Node
+    node: Node
+    inputs: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return self.step.label
+
+
+def places(plan: Node) -> list[Place]:
+    """Every step of a rewritten plan, the source first; what a rewrite joined is taken apart."""
+    found: list[Place] = []
+    numbers: Counter[str] = Counter()
+    last: dict[int, str] = {}  # by node: the name of its step nearest to the consumer
+    for node in _from_source(plan, set()):
+        inputs = tuple(last[id(below)] for below in node.inputs)
+        for step in steps_of(node):
+            kind = kind_of(step)
+            numbers[kind] += 1
+            place = Place(f"{kind}#{numbers[kind]}", step, node, inputs)
+            found.append(place)
+            inputs = (place.name,)
+        last[id(node)] = inputs[0]
+    return found
+
+
+def _from_source(node: Node, seen: set[int]) -> Iterator[Node]:
+    """Inputs before what reads them; a node that is read twice comes once."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    for below in node.inputs:
+        yield from _from_source(below, seen)
+    yield node
+
+
+def steps_of(node: Node) -> tuple[Node, ...]:
+    """The steps as they were written, of a node that a rewrite may have made of several."""
+    if isinstance(node, FusedMap):
+        return node.steps
+    if isinstance(node, MapAndBatch):
+        return (*node.steps, node.batch)
+    return (node,)
+
+
+def kind_of(step: Node) -> str:
+    """What a step is called: `map`, `batch`; a source by its own name: `range`, `TFRecordDataset`."""
+    if not isinstance(step, Scan):
+        return step.name
+    word = _WORD.match(step.label)
+    return step.name if word is None else word.group()
+
+
+def alike(node: Node) -> str:
+    """The same for nodes of inner data sets that differ in what they read, and not in what they do."""
+    return " · ".join(kind_of(step) if isinstance(step, Scan) else step.label for step in steps_of(node))

@@ -1,0 +1,140 @@
+"""The text of an analysis: a row per step, the consumer's side first; the bottleneck; what would help."""
+
+from __future__ import annotations
+
+import textwrap
+
+from penstock.profiler.analysis.advice import advice, nothing_to_do
+from penstock.profiler.analysis.bottleneck import bottleneck
+from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
+from penstock.profiler.analysis.model import cpu_seconds, fitted
+from penstock.profiler.analysis.wording import named, number, percent, rate_text, seconds, size, workers
+
+WIDTH = 100
+_FIRST = 24
+_COLUMNS = (
+    ("runs on", 12),
+    ("elements/s", 10),
+    ("CPU µs", 8),
+    ("wall µs", 8),
+    ("CPU %", 5),
+    ("lock %", 6),
+    ("in %", 4),
+    ("out %", 5),
+    ("held", 7),
+)
+_LEGEND = """\
+µs: for one element of the step; wall: beside all others. CPU %: of all work. lock %: of its work
+under Python's lock. in %, out %: of the time, its threads waited for elements, for room.
+held: bytes made ahead, at most."""
+
+
+def report(analysis: Analysis) -> str:
+    """Paragraphs, each under its title."""
+    parts = ["measured", _indented(_head(analysis)), _indented(_table(analysis))]
+    parts += [_indented(_LEGEND)]
+    reasons = [f"{lane.name}: {lane.reason}" for lane in analysis.lanes if lane.reason]
+    if reasons:
+        parts += ["what AUTOTUNE chose", *(_filled(reason) for reason in reasons)]
+    parts += ["bottleneck", _filled(bottleneck(analysis).sentence)]
+    if analysis.elements_per_second:
+        found = [each.sentence for each in advice(analysis)] or [nothing_to_do(analysis)]
+        parts += ["what would help", *(_filled(sentence) for sentence in found)]
+        parts += [_filled(_trust(analysis))]
+    return "\n".join(parts)
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+
+
+def _head(analysis: Analysis) -> str:
+    until = ", to the end of the data" if analysis.ended else ""
+    used = f"{analysis.cpu_used:.2f} of {number(analysis.cpus)} {'core' if analysis.cpus == 1 else 'cores'} used"
+    lines = [f"{rate_text(analysis)} ({analysis.elements:,} in {seconds(analysis.seconds)}{until}), {used}"]
+    if analysis.consumer_seconds:
+        took = seconds(analysis.consumer_seconds)
+        lines.append(f"the loop took {took} for each and waited {percent(analysis.consumer_waited)} of the time")
+    if analysis.failures:
+        lines.append(f"{analysis.failures:,} elements failed, the first by {analysis.first_failure}"[:WIDTH])
+    return "\n".join(lines)
+
+
+def _table(analysis: Analysis) -> str:
+    rows = [_row("step", [title for title, _ in _COLUMNS])]
+    rows.append(_row("(the loop)", _loop_cells(analysis)))
+    total = cpu_seconds(analysis)
+    seen = {LOOP}
+    for step in reversed(analysis.steps):
+        lane = analysis.lane(step.lane)
+        first = lane.name not in seen
+        seen.add(lane.name)
+        rows.append(_row(_first(step), _cells(analysis, step, lane, total, first=first)))
+    return "\n".join(rows)
+
+
+def _first(step: Step) -> str:
+    """Its name, and of what as far as there is room; a step of inner data sets by its kind, below the outer one."""
+    text = named(step)
+    if "/" in step.name:
+        text = "  " + text.partition("/")[2]
+    return text if len(text) <= _FIRST else text[: _FIRST - 1] + "…"
+
+
+def _row(first: str, cells: list[str]) -> str:
+    parts = [f"{first:<{_FIRST}}"]
+    for (title, width), cell in zip(_COLUMNS, cells, strict=True):
+        parts.append(f"{cell:<{width}}" if title == "runs on" else f"{cell:>{width}}")
+    return " ".join(parts).rstrip()
+
+
+def _loop_cells(analysis: Analysis) -> list[str]:
+    cost = _micro(analysis.handing)
+    total = cpu_seconds(analysis)
+    share = _share(analysis.handing / total) if total else ""
+    rate = number(analysis.elements_per_second)
+    return ["loop", rate, cost, "", share, "", _share(analysis.consumer_waited), "", ""]
+
+
+def _cells(analysis: Analysis, step: Step, lane: Lane, total: float, *, first: bool) -> list[str]:
+    if lane.name == LOOP:
+        runs_on = "loop"
+    else:
+        runs_on = workers(lane) if step.parallel else "1 thread"
+    work = step.cpu + step.shipping
+    waited = sum(other.starved for other in analysis.lanes if other.consumer == lane.name)
+    fed = any(other.consumer == lane.name for other in analysis.lanes)
+    ran = bool(step.elements)
+    return [
+        runs_on if ran else "(idle)",
+        number(step.per_second),
+        _micro(work),
+        _micro(step.wall),
+        _share(step.ratio * work / total) if total else "",
+        _share(step.held / step.cpu) if step.cpu and analysis.lock else "",
+        _share(min(waited, 1.0)) if first and fed else "",
+        _share(lane.full) if first and lane.window is not None else "",
+        size(lane.held_bytes) if first and lane.window is not None else "",
+    ]
+
+
+def _micro(value: float) -> str:
+    """Microseconds, or seconds where these are many."""
+    return number(value * 1e6) if value < 1 else f"{number(value)} s"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f}"
+
+
+def _trust(analysis: Analysis) -> str:
+    fit = fitted(analysis)
+    text = f"The model behind these figures gives {number(analysis.elements_per_second / fit)} elements a second"
+    text += f" where {number(analysis.elements_per_second)} were measured."
+    if analysis.slowed > 1.2:
+        text += f" Other programs were busy: work took {analysis.slowed:.1f} times its CPU time."
+    return text

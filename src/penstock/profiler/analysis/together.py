@@ -1,0 +1,160 @@
+"""together: a pass as `iter(ds)` makes it. It tells what is reached, and who waits for whom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.options import Options
+from penstock.plan.node import Node
+from penstock.profiler.analysis.apart import apart
+from penstock.profiler.analysis.meter import NOTHING, Costs, Enough, Key, Meter
+from penstock.profiler.analysis.watch import Look, Watch
+from penstock.runtime.autotune.figures import Flow
+from penstock.runtime.run import Iterator, Settings
+
+_MIDDLE, _LATE = 0.5, 0.8
+_MARKS = 20  # times at which it is looked how far it is
+
+
+@dataclass(slots=True)
+class Mark:
+    """How far a pass was at some time; `loop` is CPU time of the thread that takes elements, outside the stages."""
+
+    at: float
+    costs: Costs
+    flows: dict[int, Flow]  # by node, since the beginning
+    taken: int = 0
+    failures: int = 0
+    loop: float = 0.0
+    cpu: float = 0.0  # of this process and its workers
+
+
+@dataclass(slots=True)
+class Together:
+    """What a pass as it runs showed: between two marks, and at its end."""
+
+    meter: Meter
+    begin: Mark
+    end: Mark
+    costs: Costs  # between the marks; of what did nothing there, all
+    looks: dict[int, Look] = field(default_factory=dict)  # by node
+    ended: bool = False
+    taken: int = 0  # from the first element on
+    first_failure: Exception | None = None
+
+    def elements(self, key: Key) -> float:
+        """How many elements went out between the marks."""
+        found = self.end.costs.get(key, NOTHING).elements
+        return found - self.begin.costs.get(key, NOTHING).elements
+
+    def flow(self, node: int, field: str) -> float:
+        """How much a count of a node's lane grew between the marks."""
+        before, after = self.begin.flows.get(node), self.end.flows.get(node)
+        return (getattr(after, field) if after else 0.0) - (getattr(before, field) if before else 0.0)
+
+
+def together(
+    plan: Node, options: Options, seconds: float, consumer_seconds: float, dataset: Callable[[Node], Any]
+) -> Together:
+    """A pass as `iter(ds)` makes it, for some seconds or to the end, in a loop that takes so long for an element."""
+    with apart(plan, options) as copy:
+        meter = Meter(plan, copy)
+        iterator = Iterator(copy, options, 0, Settings(dataset=dataset, meter=meter))
+        loop = _Loop(meter, consumer_seconds)
+        run = iterator._run
+        assert run is not None
+
+        def over() -> None:
+            meter.stop()
+            run.scope.abort()
+
+        watch = Watch(meter.lanes, seconds, seconds / _MARKS, loop.ask_for_mark, over)
+        try:
+            with iterator, watch:
+                loop.take(iterator)
+        except Enough:
+            pass
+    last = loop.mark()
+    first = _first(loop.marks, last, max((look.turned() for look in watch.looks.values()), default=0.0))
+    return Together(
+        meter,
+        begin=first,
+        end=last,
+        costs=_since(first.costs, last.costs),
+        looks=watch.looks,
+        ended=not meter.stopped,
+        taken=loop.taken,
+        first_failure=loop.first_failure,
+    )
+
+
+def _first(marks: list[Mark], last: Mark, turned: float) -> Mark:
+    """From where to count, if something came after it.
+
+    What comes before the middle is running in, and so is what comes before AUTOTUNE's last change, unless that was at
+    the end.
+    """
+    start = marks[0].at
+    middle, late = start + _MIDDLE * (last.at - start), start + _LATE * (last.at - start)
+    settled = max(turned, middle) if turned < late else middle
+    behind = [mark for mark in marks if settled <= mark.at <= late and mark.taken < last.taken]
+    before = [mark for mark in marks if mark.at <= middle and mark.taken < last.taken]
+    return behind[0] if behind else before[-1] if before else marks[0]
+
+
+def _since(before: Costs, after: Costs) -> Costs:
+    """What was added; where nothing was, all."""
+    return {
+        key: cost - before[key] if key in before and cost.elements > before[key].elements else cost
+        for key, cost in after.items()
+    }
+
+
+class _Loop:
+    """Takes elements, and notes now and then how far it is."""
+
+    def __init__(self, meter: Meter, consumer_seconds: float) -> None:
+        self.taken = 0
+        self.first_failure: Exception | None = None
+        self._failures = 0
+        self._marking = 0.0
+        self._meter = meter
+        self._pause = consumer_seconds
+        self._asked = False
+        self.marks = [self.mark()]
+
+    def ask_for_mark(self) -> None:
+        self._asked = True
+
+    def mark(self) -> Mark:
+        now = time.thread_time()
+        loop = now - self._meter.cpu_of_this_thread() - self._marking
+        flows = {node: lane.total() for node, lane in self._meter.lanes.items()}
+        cpu = time.process_time() + sum(lane.away() for lane in self._meter.lanes.values())
+        found = Mark(time.perf_counter(), self._meter.costs(), flows, self.taken, self._failures, loop, cpu)
+        self._marking += time.thread_time() - now
+        return found
+
+    def take(self, iterator: Iterator) -> None:
+        while True:
+            try:
+                for _ in iterator:
+                    self.taken += 1
+                    if self._pause:
+                        time.sleep(self._pause)
+                    if self._asked:
+                        self._asked = False
+                        self.marks.append(self.mark())
+                    if self._meter.stopped:
+                        return
+            except Exception as error:
+                self.taken += 1
+                self._failures += 1
+                self.first_failure = self.first_failure or error
+                if self._meter.stopped:
+                    return
+            else:
+                return

@@ -1,0 +1,110 @@
+"""MemoryReport: how the budget for buffers is split among the passes that run now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.block.size_text import size_text
+from penstock.options import Options
+from penstock.plan.node import Node
+from penstock.runtime.budget import Budget, process_budget
+from penstock.runtime.counted import Counted
+from penstock.runtime.kept import KEPT
+from penstock.runtime.ledger import live_ledgers
+from penstock.runtime.window import Window
+
+_PROCESS = "this process"
+_TITLES = ("buffer", "stage", "holds", "may hold")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """What one buffer holds, in bytes; buffers of the same purpose in the same stage are one row.
+
+    `kind` is what it is for: "ahead" (made before it is asked for), "shuffle", "batch", "cache", ... `limit` is what it
+    may come to, or None where that is not for the budget to say.
+    """
+
+    kind: str
+    stage: str
+    where: str | None
+    nbytes: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """The split of memory among the passes of one data set that run now.
+
+    `total` is what all buffers together may hold, `given` whether `Options.autotune.ram_budget` said so (for each pass)
+    or the process's budget it is, which all data sets share; `used` what they do hold, the rows added up.
+    """
+
+    total: int
+    given: bool
+    used: int
+    passes: int
+    rows: tuple[MemoryRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers, strings, lists and dicts, for `json.dumps`."""
+        return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
+
+    def __str__(self) -> str:
+        passes = {0: "no pass runs", 1: "1 pass runs"}.get(self.passes, f"{self.passes} passes run")
+        whose = "autotune.ram_budget" if self.given else "the budget of this process"
+        head = f"{passes}: {size_text(self.used)} held, {size_text(self.total)} is {whose}"
+        if not self.rows:
+            return head
+        cells = [_TITLES, *(_cells(row) for row in self.rows)]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(_TITLES))]
+        lines = [
+            f"  {kind:<{widths[0]}}  {stage:<{widths[1]}}  {holds:>{widths[2]}}  {limit:>{widths[3]}}".rstrip()
+            for kind, stage, holds, limit in cells
+        ]
+        return "\n".join([head, *lines])
+
+    __repr__ = __str__
+
+
+def _cells(row: MemoryRow) -> tuple[str, str, str, str]:
+    return row.kind, row.stage, size_text(row.nbytes), "" if row.limit is None else size_text(row.limit)
+
+
+def memory_report(plan: Node, options: Options) -> MemoryReport:
+    """Of the passes over this plan that run now; without one, of what the next may hold."""
+    ledgers = live_ledgers(plan)
+    given = options.autotune.ram_budget
+    budgets: dict[int, Budget] = {id(ledger.budget): ledger.budget for ledger in ledgers}
+    if not budgets and given is None:
+        budgets = {0: process_budget()}
+    own = [member for ledger in ledgers for member in ledger.members()]
+    seen = set(map(id, own))
+    others = [member for budget in budgets.values() for member in budget.members() if id(member) not in seen]
+    kept = [MemoryRow(kind, _PROCESS, None, nbytes, None) for kind, nbytes in KEPT.held()] if budgets else []
+    rows = [row for row in [*_rows(own), *_of_others(others), *kept] if row.nbytes or row.limit]
+    return MemoryReport(
+        total=sum(budget.total for budget in budgets.values()) if budgets else given or 0,
+        given=given is not None,
+        used=sum(row.nbytes for row in rows),
+        passes=len(ledgers),
+        rows=tuple(rows),
+    )
+
+
+def _rows(members: Iterable[Counted | Window]) -> list[MemoryRow]:
+    """Buffers of one kind in one stage together, in the order in which they came; shared ones once."""
+    found: dict[tuple[str, str, str | None], tuple[int, int | None]] = {}
+    for member in {id(member): member for member in members}.values():
+        key = member.kind, member.label, member.where
+        nbytes, limit = found.get(key, (0, None))
+        own = member.limit if isinstance(member, Window) else None
+        found[key] = nbytes + member.nbytes, limit if own is None else own + (limit or 0)
+    return [MemoryRow(*key, *amounts) for key, amounts in found.items()]
+
+
+def _of_others(members: Iterable[Counted | Window]) -> list[MemoryRow]:
+    held = sum(member.nbytes for member in members)
+    return [MemoryRow("all", "other passes", None, held, None)] if held else []

@@ -1,0 +1,57 @@
+"""The facts of `Dataset.explain` as plain values, for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from penstock.options import Options
+from penstock.plan.explain import cardinality_text, short_location
+from penstock.plan.node import Node
+from penstock.profiler.analysis.as_json import analysis_values
+from penstock.profiler.analysis.figures import Analysis
+from penstock.profiler.explanation import stages
+from penstock.rewrite.driver import rewrite
+from penstock.rewrite.phases import PHASES
+
+
+def explanation_json(plan: Node, options: Options, analysis: Analysis | None) -> str:
+    """A JSON text; `json.loads` gives a dict with the keys that `Dataset.explain` lists."""
+    from penstock.profiler.lint.driver import lint
+
+    rewritten, record = rewrite(plan, options)
+    sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
+    values: dict[str, Any] = {
+        "dataset": options.dataset_name,
+        "cardinality": cardinality_text(plan.cardinality),
+        "plan": _tree(plan),
+        "rewritten": [
+            {"rule": step.rule, "before": step.before, "after": step.after, "because": sentences[step.rule]}
+            for step in record
+        ],
+        "runs_as": stages(rewritten, options),
+        "advice": [
+            {
+                "code": advice.code,
+                "concern": advice.concern,
+                "step": advice.step,
+                "where": advice.where,
+                "message": advice.message,
+                "mended": advice.mended,
+                "why": advice.why,
+            }
+            for advice in lint(plan, options)
+        ],
+    }
+    if analysis is not None:
+        values["analysis"] = analysis_values(analysis)
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _tree(node: Node) -> dict[str, Any]:
+    return {
+        "step": node.label,
+        "kind": node.name,
+        "where": short_location(node.where) or None,
+        "inputs": [_tree(below) for below in node.inputs],
+    }

@@ -1,0 +1,403 @@
+"""What explain(analyze=True) measures and says."""
+
+import json
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.golden.golden import assert_golden
+from tests.profiler import figures
+
+import penstock as ps
+from penstock.profiler.analysis.advice import advice
+from penstock.profiler.analysis.as_json import analysis_values
+from penstock.profiler.analysis.bottleneck import bottleneck
+from penstock.profiler.analysis.figures import LOOP
+from penstock.profiler.analysis.lock_probe import LockProbe
+from penstock.profiler.analysis.meter import Key
+from penstock.profiler.analysis.reference import REFERENCE
+from penstock.profiler.analysis.report import WIDTH, report
+
+SHORT = 0.2
+
+
+def analysed(ds, seconds=SHORT, **more):
+    ds.explain(analyze=True, seconds=seconds, **more)
+    return ds._analysis
+
+
+def doubled(x):
+    return x * 2 if x >= 0 else x
+
+
+def nap(x):
+    time.sleep(0.005)
+    return x
+
+
+def even(x):
+    return bool(x % 2 == 0)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    for i in range(6):
+        with ps.io.TFRecordWriter(folder / f"part-{i}.tfrecord") as writer:
+            for k in range(40):
+                writer.write(b"%d" % (40 * i + k))
+    return folder
+
+
+# -- what is measured
+
+
+def test_every_step_has_a_name_a_lane_and_its_elements():
+    ds = ps.Dataset.range(96).map(doubled, num_parallel_calls=2).map(nap, num_parallel_calls=2).batch(8).prefetch(2)
+    found = analysed(ds, seconds=30.0)
+    assert [step.name for step in found.steps] == ["range#1", "map#1", "map#2", "batch#1"]
+    assert [step.label for step in found.steps] == ["range(0, 96, 1)", "map(doubled)", "map(nap)", "batch(8)"]
+    assert [(lane.name, lane.consumer) for lane in found.lanes] == [(LOOP, None), ("batch#1", LOOP)]
+    assert [step.parallel for step in found.steps] == [False, True, True, True]
+    assert [step.ratio for step in found.steps] == [8.0, 8.0, 8.0, 1.0]
+    assert found.lane("batch#1").workers == 2
+    assert found.ended
+    assert found.epoch_elements == 12
+
+
+def test_a_pass_that_ends_at_once_is_counted_whole():
+    found = analysed(ps.Dataset.range(50).filter(even).map(doubled).batch(5), seconds=30.0)
+    assert found.elements == 5
+    assert [step.elements for step in found.steps] == [50, 25, 25, 5]
+    assert [step.ratio for step in found.steps] == [10.0, 5.0, 5.0, 1.0]
+
+
+def test_waiting_is_told_from_work():
+    found = analysed(ps.Dataset.range(10**6).map(nap).batch(2)).step("map#1")
+    assert found.waiting > 0.004
+    assert found.cpu < found.waiting
+    assert 0 <= found.held <= found.cpu
+
+
+def test_what_a_step_pulls_is_not_its_own():
+    found = analysed(ps.Dataset.range(10**6).map(nap).batch(2).map(lambda x: x.sum(), num_parallel_calls=2))
+    assert found.step("map#2").seconds < found.step("map#1").seconds
+    assert found.step("map#1").lane == found.step("map#2").lane == "map#2"
+    assert not found.step("map#1").parallel
+
+
+def test_inner_data_sets_are_shown_below_the_step_that_opened_them(files):
+    ds = ps.Dataset.list_files(files / "part-*").interleave(ps.TFRecordDataset, cycle_length=3, num_parallel_calls=2)
+    found = analysed(ds.map(len), seconds=30.0)
+    assert [step.name for step in found.steps] == [
+        "list_files#1",
+        "shuffle#1",
+        "interleave#1/TFRecordDataset",
+        "interleave#1",
+        "map#1",
+        "prefetch#1",
+    ]
+    inner = found.step("interleave#1/TFRecordDataset")
+    assert inner.elements == found.step("interleave#1").elements == 240
+    assert inner.lane == "interleave#1 inputs"
+    assert inner.parallel
+    serial = analysed(ps.Dataset.list_files(files / "part-*").flat_map(ps.TFRecordDataset), seconds=30.0)
+    assert serial.step("flat_map#1/TFRecordDataset").lane == LOOP
+
+
+def test_inner_maps_are_told_apart(files):
+    def opened(path):
+        return ps.TFRecordDataset(path).map(len).filter(even)
+
+    found = analysed(ps.Dataset.list_files(files / "part-*").flat_map(opened), seconds=30.0)
+    inner = [step for step in found.steps if "/" in step.name]
+    assert [step.name.partition("/")[2] for step in inner] == ["TFRecordDataset", "map", "filter"]
+    assert [step.elements for step in inner[:2]] == [240, 240]
+
+
+def test_repeated_and_shared_steps_are_one_row():
+    numbers = ps.Dataset.range(20).map(doubled)
+    found = analysed(ps.Dataset.zip(numbers, numbers).repeat(3), seconds=30.0)
+    assert len({step.name for step in found.steps}) == len(found.steps)
+    assert found.elements == 60
+    both = analysed(ps.Dataset.range(20).concatenate(ps.Dataset.range(20).map(doubled)).batch(10), seconds=30.0)
+    numbers = ps.Dataset.range(20)
+    shared = analysed(numbers.concatenate(numbers.map(doubled)).batch(10), seconds=30.0)
+    assert sum(step.ratio for step in both.steps if step.kind == "range") == 10.0
+    assert shared.step("range#1").ratio == 10.0
+    shuffled = analysed(ps.Dataset.range(20).shuffle(5).repeat(3).batch(6), seconds=30.0)
+    assert shuffled.elements == 10
+    assert [step.kind for step in shuffled.steps] == ["range", "shuffle_and_repeat", "batch"]
+
+
+def test_a_failing_element_is_counted_and_named():
+    def third(x):
+        if x % 3 == 0:
+            message = "a third"
+            raise ValueError(message)
+        return x
+
+    found = analysed(ps.Dataset.range(30).map(third), seconds=30.0)
+    assert (found.elements, found.failures) == (30, 10)
+    assert found.first_failure == "ValueError: a third"
+
+
+def test_an_endless_pass_without_elements_ends():
+    found = analysed(ps.Dataset.counter().filter(lambda x: bool(x < 0)))
+    assert found.elements == 0
+    assert not found.ended
+    assert bottleneck(found).kind == "nothing"
+
+
+def test_a_shuffle_that_fills_is_named():
+    ds = ps.Dataset.range(10**6).map(nap, num_parallel_calls=2).shuffle(10**5).batch(4)
+    found = bottleneck(analysed(ds))
+    assert (found.kind, found.step) == ("filling", "shuffle#1")
+    with pytest.raises(ps.errors.FailedPreconditionError, match="still filling"):
+        ds.what_if(cores=4)
+
+
+def test_the_loop_can_be_the_slow_side():
+    found = analysed(ps.Dataset.range(10**6).map(doubled).batch(2).prefetch(2), consumer_seconds=0.02)
+    assert bottleneck(found).kind == "loop"
+    assert found.elements_per_second < 50
+    assert [each for each in advice(found) if each.change.consumer_seconds is None] == []
+
+
+# -- what it leaves behind
+
+
+def test_it_is_no_epoch():
+    seen = Counter()
+
+    def noted(x):
+        seen[int(x)] += 1
+        return x
+
+    ds = ps.Dataset.range(10).map(noted).cache().ignore_errors().shuffle(10, seed=1)
+    first = [int(x) for x in ds.iterator(epoch=0)]
+    fresh = ps.Dataset.range(10).map(noted).cache().ignore_errors().shuffle(10, seed=1)
+    analysed(fresh, seconds=30.0)
+    seen.clear()
+    assert [int(x) for x in fresh] == first
+    assert set(seen.values()) == {1}  # the cache was not full
+    assert fresh.ignored == 0
+    seen.clear()
+    analysed(fresh, seconds=30.0)
+    assert not seen  # now it is, and serves
+
+
+def test_it_writes_no_snapshot_and_no_quarantine(tmp_path):
+    def odd(x):
+        if x % 2:
+            raise ValueError
+        return x
+
+    ds = ps.Dataset.range(10).map(odd).ignore_errors(quarantine=tmp_path / "bad.jsonl").snapshot(tmp_path / "kept")
+    found = analysed(ds, seconds=30.0)
+    assert found.elements == 5
+    assert list(tmp_path.iterdir()) == []
+    assert len(list(ds)) == 5
+    before = sorted(tmp_path.rglob("*"))
+    found = analysed(ds, seconds=30.0)  # which serves what is kept
+    assert (found.elements, found.step("map#1").elements) == (5, 0)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_nothing_is_left_running(files):
+    before = threading.active_count()
+    for seconds in (0.05, 30.0):
+        ds = ps.Dataset.list_files(files / "part-*").interleave(ps.TFRecordDataset, num_parallel_calls=2)
+        analysed(ds.map(len, num_parallel_calls=2).batch(4).prefetch(2), seconds=seconds)
+    for thread in threading.enumerate():
+        if thread.name.startswith("penstock"):
+            thread.join(30)
+    assert threading.active_count() <= before
+
+
+def test_an_interrupted_analysis_closes():
+    def stop(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        analysed(ps.Dataset.range(5).map(stop, num_parallel_calls=2))
+
+
+# -- the lock
+
+
+def probe(**counts):
+    found = LockProbe([])
+    for part, (asked, waited) in counts.items():
+        key = REFERENCE if part == "reference" else Key(1, part)
+        found.asked[key], found.waited[key] = asked, waited
+    return found
+
+
+def test_a_probe_that_waits_tells_that_the_lock_is_held():
+    found = probe(reference=(100, 0), python=(50, 50), half=(40, 20), rare=(3, 3), other=(6, 0))
+    assert found.share([Key(1, "python")]) == 1.0
+    assert found.share([Key(1, "half")]) == 0.5
+    assert found.share([Key(1, "rare")]) is None
+    assert found.rest() == pytest.approx(1 / 3)
+
+
+def test_a_busy_machine_is_not_taken_for_a_lock():
+    found = probe(reference=(100, 40), free=(50, 20), python=(50, 50))
+    assert found.share([Key(1, "free")]) == 0.0
+    assert found.share([Key(1, "python")]) == pytest.approx(1.0)
+    assert probe(reference=(100, 90), python=(50, 50)).share([Key(1, "python")]) is None
+
+
+# -- what is concluded
+
+
+SHOWN = {
+    "serial": figures.serial,
+    "parallel": lambda: figures.parallel(reached=0.6, slowed=1.7),
+    "processes": lambda: figures.parallel(executor="process", workers=16, cpus=16.0),
+    "python": figures.python,
+    "reading": figures.reading,
+    "reading_ahead": lambda: figures.reading(parallel=True),
+    "slow_loop": lambda: figures.parallel(consumer_seconds=0.5, consumer_waited=0.01),
+    "cores": lambda: figures.parallel(lock=False, cpus=1.0),
+    "window": lambda: with_lane(figures.parallel(), full=0.4, starved=0.5),
+    "failed": lambda: figures.serial(failures=3, first_failure="DataLossError: The record is cut short.", ended=True),
+}
+
+
+def with_lane(found, **more):
+    return replace(found, lanes=(found.lanes[0], replace(found.lanes[1], **more)))
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_report(name):
+    text = report(SHOWN[name]())
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert_golden(f"analysis_{name}", text)
+
+
+def test_advice_is_what_the_model_says_of_the_same_change():
+    for make in SHOWN.values():
+        found = make()
+        for each in advice(found):
+            arguments = {name: getattr(each.change, name) for name in each.change.__slots__}
+            ratio = ps.Dataset.range(1).what_if(analysis=found, **arguments).ratio
+            assert ratio == pytest.approx(each.ratio)
+            assert ratio > 1.05
+
+
+def test_functions_that_must_stay_are_not_sent_away():
+    found = figures.python()
+    steps = tuple(replace(step, process="it appends to `seen`") for step in found.steps)
+    assert not [each for each in advice(replace(found, steps=steps)) if each.change.executor]
+    assert not [each for each in advice(replace(found, lock=False)) if each.change.executor]
+
+
+def test_no_cache_behind_what_differs_from_epoch_to_epoch():
+    found = figures.serial()
+    assert [each.change.cached_after for each in advice(found) if each.change.cached_after] == ["map#2"]
+    steps = tuple(replace(step, random=step.name == "map#2") for step in found.steps)
+    assert [each.change.cached_after for each in advice(replace(found, steps=steps))][-1] == "map#1"
+    steps = tuple(replace(step, random=True) for step in found.steps)
+    assert not [each for each in advice(replace(found, steps=steps)) if each.change.cached_after]
+
+
+def test_no_cache_that_does_not_fit():
+    large = replace(figures.serial(), epoch_elements=10**9)
+    assert not [each for each in advice(large) if each.change.cached_after]
+
+
+def test_following_the_advice_lets_calls_run_side_by_side():
+    ds = ps.Dataset.range(10**6).map(nap).batch(2)
+    best = advice(analysed(ds))[0]
+    assert list(best.change.parallelism) == ["map#1"]
+    assert best.ratio > 1.5
+    begun = threading.Event()
+
+    def meet(x):
+        if x == 0:  # is done when the next call has begun
+            assert begun.wait(60)
+        else:
+            begun.set()
+        return x
+
+    advised = ps.Dataset.range(8).map(meet, num_parallel_calls=ps.AUTOTUNE, executor="thread").batch(2)
+    options = ps.Options(autotune={"min_parallelism": 2})
+    assert len(list(advised.with_options(options))) == 4
+
+
+# -- formats
+
+
+def test_text_ends_with_what_was_measured():
+    ds = ps.Dataset.range(100).map(doubled).batch(10)
+    text = ds.explain(analyze=True, seconds=SHORT)
+    plain, _, measured = text.partition("\nmeasured\n")
+    assert plain == ds.explain()
+    assert "batch#1 (10)" in measured
+    assert "bottleneck" in measured
+
+
+def test_json_holds_the_same_facts():
+    ds = (
+        ps.Dataset.range(100)
+        .map(doubled, num_parallel_calls=2)
+        .batch(10)
+        .with_options(ps.Options(dataset_name="numbers"))
+    )
+    values = json.loads(ds.explain(analyze=True, seconds=30.0, format="json"))
+    assert values["dataset"] == "numbers"
+    assert values["cardinality"] == "10"
+    assert values["plan"]["step"] == "batch(10)"
+    assert values["plan"]["inputs"][0]["where"].startswith("test_analysis.py:")
+    assert values["rewritten"][0]["rule"] == "fuse_map_and_batch"
+    assert {advice["code"] for advice in values["advice"]} == {advice.code for advice in ds.lint()}
+    found = values["analysis"]
+    assert [step["name"] for step in found["steps"]] == ["batch#1", "map#1", "range#1"]
+    assert found["steps"][1]["executor"] in ("thread", "process")
+    assert found["elements"] == 10
+    assert found["bottleneck"]["sentence"] in report(ds._analysis).replace("\n    ", " ")
+    json.loads(ds.explain(format="json"))
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_json_of_any_figures_is_json(name):
+    text = json.dumps(analysis_values(SHOWN[name]()), allow_nan=False)
+    assert json.loads(text)["steps"]
+
+
+WRONG = {
+    "format": {"format": "yaml"},
+    "seconds": {"analyze": True, "seconds": 0},
+    "seconds_text": {"analyze": True, "seconds": "5"},
+    "consumer_seconds": {"analyze": True, "consumer_seconds": -1.0},
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arguments(case):
+    with pytest.raises((ps.errors.InvalidArgumentError, ps.errors.InvalidTypeError)) as caught:
+        ps.Dataset.range(3).explain(**WRONG[case])
+    assert_golden(f"argument_explain_{case}", str(caught.value))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_metered_elements_are_the_same(seed):
+    ds = ps.Dataset.range(60).map(doubled, num_parallel_calls=2).shuffle(9, seed=seed).batch(4)
+    wanted = [batch.tolist() for batch in ds.iterator(epoch=0)]
+    from penstock.profiler.analysis.meter import Meter
+    from penstock.rewrite.driver import optimise
+    from penstock.runtime.run import Iterator, Settings
+
+    plan = optimise(ds._plan, ds._options)
+    assert optimise(plan, ds._options) is plan
+    for executor in ("inline", "thread", "process"):
+        meter = Meter(plan)
+        with Iterator(plan, ds._options, 0, Settings(executor, meter=meter)) as elements:
+            assert [batch.tolist() for batch in elements] == wanted
+        assert sum(cost.elements for key, cost in meter.costs().items() if key.node == id(plan)) >= len(wanted)
+        assert np.all([cost.cpu >= 0 and cost.wall >= 0 for cost in meter.costs().values()])
