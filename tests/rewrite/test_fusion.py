@@ -78,25 +78,89 @@ def test_maps_that_run_differently_stay_apart(dataset):
     assert len(shape(rewritten(dataset, *FUSIONS))) == 3
 
 
+def keeping():
+    seen = []
+
+    def keep(x):
+        seen.append(x)
+        return x
+
+    return keep
+
+
+@pytest.mark.parametrize(
+    ("dataset", "executor"),
+    [
+        (BASE.map(pure, 2).map(also_pure, 2), "auto"),
+        (BASE.map(pure, 2, executor="thread").map(also_pure, 2, executor="thread"), "thread"),
+        (BASE.map(pure, 2, executor="process").map(also_pure, 2, executor="process"), "process"),
+        (BASE.map(pure, 2, executor="inline").map(also_pure, 2, executor="inline"), "inline"),
+        (BASE.map(pure, 2, executor="process").map(also_pure, 2), "process"),
+        (BASE.map(keeping(), 2, executor="thread").map(also_pure, 2), "thread"),
+        (BASE.map(keeping(), 2).map(also_pure, 2, executor="thread"), "thread"),
+        (BASE.map(pure, 2).map(also_pure, 2, executor="process"), "process"),
+        (BASE.map(pure, 2).filter(odd).map(also_pure, 2, executor="process"), "process"),
+        (BASE.map(pure, 2, executor="thread").filter(odd), "thread"),
+        (BASE.map(pure, 2, executor="process").filter(odd), "process"),
+        (BASE.map(pure).map(also_pure, executor="thread"), "thread"),
+        (BASE.map(pure, executor="thread").map(also_pure, executor="inline"), "inline"),
+        (BASE.filter(odd).map(pure, executor="process"), "process"),
+        (BASE.filter(odd).filter(odd), "auto"),
+    ],
+)
+def test_steps_fuse_where_the_same_may_call_them(dataset, executor):
+    plan = rewritten(dataset, *FUSIONS)
+    assert shape(plan) == ["FusedMap", "Scan"]
+    assert plan.executor == executor
+    assert [int(x) for x in dataset] == [int(x) for x in dataset.iterator(executor="inline")]
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        BASE.map(pure, 2, executor="thread").map(also_pure, 2, executor="process"),
+        BASE.map(pure, 2).map(also_pure, 2, executor="inline"),
+        BASE.map(pure, 2, executor="process").map(keeping(), 2),
+        BASE.map(keeping(), 2).map(pure, 2, executor="process"),
+        BASE.map(pure, executor="process").map(also_pure, executor="thread"),
+        BASE.map(pure, executor="process").map(keeping()),
+        BASE.map(pure, executor="process").filter(impure),
+    ],
+)
+def test_steps_stay_apart_where_others_are_to_call_them(dataset):
+    assert len(shape(rewritten(dataset, *FUSIONS))) == 3
+
+
+@pytest.mark.parametrize("executor", ["auto", "thread", "process", "inline"])
+def test_a_batch_joins_its_map_whoever_calls_it(executor):
+    plan = rewritten(BASE.map(impure, 2, executor=executor).batch(2), "map_and_batch_fusion")
+    assert shape(plan) == ["MapAndBatch", "Scan"]
+    assert plan.executor == executor
+
+
 def test_a_pure_filter_joins_a_parallel_map():
     assert shape(rewritten(BASE.map(pure, 2).filter(odd))) == ["FusedMap", "Scan"]
 
 
+PICTURES = ps.Dataset.from_tensor_slices(np.zeros((10, 32, 32), np.float32))
+
+
 def test_a_parallel_map_and_its_batch_become_one():
-    plan = rewritten(BASE.map(pure, 4).map(also_pure, 4).batch(3, drop_remainder=True))
+    plan = rewritten(PICTURES.map(pure, 4).map(also_pure, 4).batch(3, drop_remainder=True))
     assert shape(plan) == ["MapAndBatch", "Scan"]
     assert len(plan.steps) == 2
     assert plan.batch.drop_remainder
-    assert plan.spec == ps.TensorSpec((3,), np.int64)
+    assert plan.spec == ps.TensorSpec((3, 32, 32), np.float32)
     assert plan.cardinality == 3
 
 
 @pytest.mark.parametrize(
     "dataset",
     [
-        BASE.map(pure).batch(3),
-        BASE.map(pure, 4).filter(odd).batch(3),
-        BASE.map(pure, 4, deterministic=True).batch(3, deterministic=False),
+        PICTURES.map(pure).batch(3),
+        BASE.map(impure, 4).filter(impure).batch(3),
+        PICTURES.map(pure, 4, deterministic=True).batch(3, deterministic=False),
+        BASE.map(pure, 4).batch(3),
         BASE.map(impure, 4).shuffle(3).skip(1).batch(3),
     ],
 )

@@ -1,9 +1,11 @@
 """What runs on workers without being asked to: the end of a plan, and work on pictures."""
 
+import numpy as np
 import pytest
-from tests.rewrite.plans import BASE, alone, also_impure, impure, pure, rewritten, shape
+from tests.rewrite.plans import BASE, alone, also_impure, also_pure, impure, pure, rewritten, shape
 
 import penstock as ps
+from penstock.plan.ops import Prefetch
 from penstock.rewrite.driver import optimise_inner, rewrite
 
 
@@ -86,3 +88,83 @@ def test_a_pure_map_joins_the_workers_in_front_of_it():
 def test_other_maps_stay_sequential(dataset):
     plan = dataset._plan
     assert rewrite(plan, alone("map_parallelization"))[0] is plan
+
+
+def test_a_map_that_is_to_stay_is_not_moved_to_workers():
+    dataset = RECORDS.map(thumbnail, executor="inline")
+    assert rewritten(dataset, "map_parallelization") is dataset._plan
+    behind = BASE.map(impure, 3).map(pure, executor="inline")
+    assert rewritten(behind, "map_parallelization") is behind._plan
+    in_front = BASE.map(impure, 3, executor="inline").map(pure)
+    assert rewritten(in_front, "map_parallelization") is in_front._plan
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "wanted"),
+    [
+        ("auto", "auto", "auto"),
+        ("thread", "auto", "auto"),
+        ("process", "auto", "auto"),
+        ("thread", "thread", "thread"),
+        ("process", "process", "process"),
+    ],
+)
+def test_a_pure_map_joins_the_workers_in_front_of_it_whoever_they_are(below, above, wanted):
+    dataset = BASE.map(impure, 3, executor=below).map(pure, executor=above)
+    plan = rewritten(dataset, "map_parallelization")
+    assert (plan.num_parallel_calls, plan.executor) == (3, wanted)
+    assert shape(rewritten(dataset, "map_parallelization", "map_fusion")) == ["FusedMap", "Scan"]
+
+
+def test_a_pure_map_does_not_join_workers_of_another_kind():
+    dataset = BASE.map(impure, 3, executor="thread").map(pure, executor="process")
+    assert rewritten(dataset, "map_parallelization") is dataset._plan
+
+
+def test_a_plan_that_ends_in_the_loops_thread_ends_there():
+    for dataset in (
+        BASE.map(impure, 2).map(pure, executor="inline"),
+        BASE.map(impure, 2).map(pure, 2, executor="inline"),
+    ):
+        assert "Prefetch" not in shape(rewritten(dataset))
+        assert "Prefetch" not in shape(rewritten(dataset.batch(2)))
+    ahead = BASE.map(pure, executor="inline").map(impure, 2).shuffle(3)
+    assert shape(rewritten(ahead))[0] == "Prefetch"
+
+
+def test_a_prefetch_of_what_has_no_workers_stays():
+    assert shape(rewritten(BASE.map(impure, 2, executor="inline").prefetch(2)))[0] == "Prefetch"
+    assert shape(rewritten(BASE.map(impure, 2, executor="inline").batch(2).prefetch(2)))[0] == "Prefetch"
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        BASE.map(pure, ps.AUTOTUNE).map(also_pure, ps.AUTOTUNE).batch(4).prefetch(ps.AUTOTUNE),
+        BASE.map(pure, ps.AUTOTUNE).repeat().batch(4).take(3).prefetch(ps.AUTOTUNE),
+        ps.Dataset.from_tensor_slices(([1, 2], [0.5, 1.5])).map(lambda a, b: (a * 2, b), ps.AUTOTUNE).enumerate(),
+    ],
+)
+def test_a_little_arithmetic_on_memory_is_done_where_it_is_asked_for(dataset):
+    plan = rewritten(dataset)
+    assert not any(isinstance(node, Prefetch) for node in plan.walk())
+    assert all(getattr(node, "num_parallel_calls", None) is None for node in plan.walk())
+    assert list(map(repr, dataset.take(5))) == list(map(repr, dataset.take(5).iterator(executor="inline")))
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        BASE.map(pure, 2),
+        BASE.map(pure, ps.AUTOTUNE, executor="thread"),
+        BASE.map(impure, ps.AUTOTUNE),
+        RECORDS.map(thumbnail, ps.AUTOTUNE),
+        BASE.shuffle(4).map(pure, ps.AUTOTUNE),
+        ps.Dataset.from_tensor_slices(np.zeros((4, 64))).map(pure, ps.AUTOTUNE),
+        BASE.map(impure).prefetch(ps.AUTOTUNE),
+        BASE.prefetch(4),
+    ],
+)
+def test_workers_stay_where_they_were_asked_for_or_may_help(dataset):
+    plan = rewritten(dataset, "map_parallelization", "noop_elimination")
+    assert any(isinstance(node, Prefetch) or getattr(node, "num_parallel_calls", None) for node in plan.walk())

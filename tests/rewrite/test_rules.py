@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from tests.rewrite.plans import BASE, MIXED, alone, also_pure, pure, rewritten, shape
+from tests.rewrite.plans import BASE, MIXED, alone, also_impure, also_pure, impure, pure, rewritten, shape
 
 import penstock as ps
 from penstock.options import OptimizationOptions
@@ -19,7 +19,7 @@ from penstock.rewrite.rule import rule
 
 
 def test_every_step_keeps_the_line_it_was_made_on():
-    dataset = BASE.map(pure, 4).map(also_pure, 4).batch(2)
+    dataset = BASE.map(impure, 4).map(also_impure, 4).batch(2)
     plan = rewritten(dataset)
     assert plan.where == dataset._plan.where
     assert {step.where for step in plan.steps} == {dataset._plan.input.where, dataset._plan.input.input.where}

@@ -9,12 +9,14 @@ from penstock.rewrite.rules.cut_before_map import cut_before_map
 from penstock.rewrite.rules.cut_source import cut_source
 from penstock.rewrite.rules.drop_no_ops import drop_no_ops
 from penstock.rewrite.rules.drop_prefetch import drop_prefetch
+from penstock.rewrite.rules.drop_trivial_prefetch import drop_trivial_prefetch
 from penstock.rewrite.rules.fuse_filters import fuse_filters
 from penstock.rewrite.rules.fuse_map_and_batch import fuse_map_and_batch
 from penstock.rewrite.rules.fuse_maps import fuse_maps
 from penstock.rewrite.rules.fuse_maps_and_filters import fuse_maps_and_filters
 from penstock.rewrite.rules.fuse_shuffle_and_repeat import fuse_shuffle_and_repeat
 from penstock.rewrite.rules.inject_prefetch import inject_prefetch
+from penstock.rewrite.rules.keep_trivial_maps import keep_trivial_maps
 from penstock.rewrite.rules.parallelise_maps import parallelise_maps
 from penstock.rewrite.rules.shuffle_before_map import shuffle_before_map
 
@@ -34,9 +36,9 @@ class Phase:
 PHASES = (
     Phase("drop", (drop_no_ops,)),  # first: a no-op between two steps would hide them from each other
     Phase("move", (shuffle_before_map, cut_before_map, cut_source)),  # before fuse: a fused map is no single function
-    Phase("parallel", (parallelise_maps,)),  # before fuse: maps that run alike fuse
+    Phase("parallel", (keep_trivial_maps, parallelise_maps)),  # before fuse: maps that run alike fuse
     Phase("fuse maps", (fuse_maps, fuse_filters, fuse_maps_and_filters)),  # before batch: all of them can write into it
     Phase("fuse", (fuse_map_and_batch, fuse_shuffle_and_repeat)),  # nothing else knows their nodes
-    Phase("ahead", (drop_prefetch,)),  # which steps are ahead of the loop is certain now
+    Phase("ahead", (drop_prefetch, drop_trivial_prefetch)),  # which steps are ahead of the loop is certain now
     Phase("end", (inject_prefetch,), outermost=True),  # last: it would stand between a map and its batch
 )

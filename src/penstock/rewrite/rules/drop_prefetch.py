@@ -15,5 +15,7 @@ from penstock.rewrite.rule import rule
 def drop_prefetch(prefetch: Prefetch) -> Node | None:
     """Prefetch(n) of a parallel map or batch vanishes: its workers are ahead already."""
     below = prefetch.input
+    if getattr(below, "executor", None) == "inline":
+        return None  # it has no workers
     parallel = isinstance(below, (Map, FusedMap, Batch)) and below.num_parallel_calls is not None
     return below if parallel or isinstance(below, MapAndBatch) else None

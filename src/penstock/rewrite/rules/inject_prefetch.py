@@ -2,7 +2,8 @@
 
 Equal because a prefetch changes nothing but the time at which elements are made. Without it, steps behind the last
 parallel one run in the loop that takes the batches, and the training step waits for them. A plan without any parallel
-step is left alone: it runs in the caller's thread from end to end, as it was written.
+step is left alone: it runs in the caller's thread from end to end, as it was written. So is one that ends in a map with
+executor="inline", which is to stay in that thread.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # they pass B
 @rule(Node, option="inject_prefetch")
 def inject_prefetch(plan: Node) -> Node | None:
     """A plan with parallel steps whose last ones are not becomes Prefetch(AUTOTUNE) of it: its end runs on a worker."""
-    if _is_ahead(plan) or not any(_on_workers(node) for node in plan.walk()):
+    if _is_ahead(plan) or _must_stay(plan) or not any(_on_workers(node) for node in plan.walk()):
         return None
     return Prefetch(input=plan, buffer_size=AUTOTUNE, where=plan.where)
 
@@ -27,6 +28,8 @@ def inject_prefetch(plan: Node) -> Node | None:
 def _on_workers(node: Node) -> bool:
     if isinstance(node, Prefetch):
         return node.buffer_size != 0
+    if getattr(node, "executor", None) == "inline":
+        return False
     return isinstance(node, MapAndBatch) or getattr(node, "num_parallel_calls", None) is not None
 
 
@@ -35,3 +38,10 @@ def _is_ahead(node: Node) -> bool:
     if _on_workers(node) or isinstance(node, Scan):
         return True
     return isinstance(node, _LIGHT) and all(_is_ahead(below) for below in node.inputs)
+
+
+def _must_stay(node: Node) -> bool:
+    """Whether a function that is called in the loop's thread is to be called there."""
+    if _on_workers(node):
+        return False
+    return getattr(node, "executor", None) == "inline" or any(_must_stay(below) for below in node.inputs)
