@@ -10,6 +10,7 @@ children. Imports and start-up are the matter of `startup.py`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
@@ -87,16 +88,16 @@ def measure(build: Callable[[], Pass], seconds: float) -> dict[str, float]:
 
 def cpu_seconds() -> float:
     """CPU time of this process and of the children it has or had."""
-    own = os.times()
-    total = own.user + own.system + own.children_user + own.children_system
-    try:
+    ended = os.times()
+    total = ended.children_user + ended.children_system
+    if importlib.util.find_spec("psutil"):
         import psutil
-    except ImportError:
-        return total
-    for child in psutil.Process().children(recursive=True):
-        times = child.cpu_times()
-        total += times.user + times.system
-    return total
+
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = child.cpu_times()
+                total += times.user + times.system
+    return total + time.process_time()  # finer than the ticks of os.times
 
 
 def run_alone(side: str, seconds: float) -> Measured:

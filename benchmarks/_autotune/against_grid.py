@@ -1,0 +1,80 @@
+"""AUTOTUNE beside a grid of settings by hand, and beside tf.data's."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import median
+
+from _common.table import Row, rate
+
+from _autotune.alone import Sides, figures, in_turn
+from _autotune.chosen import chosen
+from _autotune.drive import Figures, Timing, drive
+from _autotune.setting import AUTO, Setting
+from _autotune.workload import Workload
+
+GOAL = 0.95
+FIRST_PASS = Timing(run_in=1.0, seconds=1.5)
+CLOSE, CANDIDATES = 0.9, 2  # those of the first pass that meet AUTOTUNE
+TF_DATA = "tf.data, AUTOTUNE"
+
+
+def sides_of(workloads: Iterable[Workload]) -> Sides:
+    """Each workload with each of its settings, and as a user of tf.data writes it."""
+    found: dict[str, partial[Figures]] = {}
+    for workload in workloads:
+        found[side(workload, TF_DATA)] = partial(tf_data, workload)
+        for setting in (AUTO, *workload.grid):
+            found[side(workload, setting.name)] = partial(penstock, workload, setting)
+    return found
+
+
+def side(workload: Workload, name: str) -> str:
+    return f"{workload.name}: {name}"
+
+
+def penstock(workload: Workload, setting: Setting, timing: Timing) -> Figures:
+    with workload.penstock(setting).iterator() as elements:
+        found = drive(elements, timing, each=workload.each, step=workload.step)
+        return replace(found, chosen=chosen(elements))
+
+
+def tf_data(workload: Workload, timing: Timing) -> Figures:
+    return drive(iter(workload.tf_data()), timing, each=workload.each, step=workload.step)
+
+
+def against_grid(workload: Workload, timing: Timing, rounds: int) -> list[Row]:
+    """AUTOTUNE beside the best of the grid, in rounds, and beside tf.data once. Says what it finds on the way."""
+    workload.prepare()
+    grid = {setting.name: figures(side(workload, setting.name), FIRST_PASS) for setting in workload.grid}
+    print(f"{workload.name}:", "; ".join(f"{name} {rate(found.rate)}" for name, found in grid.items()), flush=True)
+    ranked = sorted(grid, key=lambda name: -grid[name].rate)
+    close = [name for name in ranked if grid[name].rate >= CLOSE * grid[ranked[0]].rate][:CANDIDATES]
+    turns = in_turn([side(workload, name) for name in (AUTO.name, *close)], timing, rounds)
+    ours, *others = ([turn[side(workload, name)] for turn in turns] for name in (AUTO.name, *close))
+    best, theirs = max(zip(close, others, strict=True), key=lambda found: median(run.rate for run in found[1]))
+    print(f"    AUTOTUNE: {'; '.join(rate(run.rate) for run in ours)}; chose {ours[-1].chosen}", flush=True)
+    rows = [row(workload.name, ours, f"{best}, best of {len(grid)}", theirs, goal=GOAL)]
+    if importlib.util.find_spec("tensorflow"):
+        found = figures(side(workload, TF_DATA), timing)
+        rows.append(row(workload.name, ours, TF_DATA, [found] * rounds))
+    return rows
+
+
+def row(
+    workload: str, ours: Sequence[Figures], peer: str, theirs: Sequence[Figures], *, goal: float | None = None
+) -> Row:
+    """Rates and CPU per element, with the ratios of rates in each round."""
+    return Row(
+        workload=workload,
+        penstock=rate(median(run.rate for run in ours)),
+        peer=peer,
+        theirs=rate(median(run.rate for run in theirs)),
+        ratios=[mine.rate / other.rate for mine, other in zip(ours, theirs, strict=True)],
+        cpu_penstock=median(run.cpu_us for run in ours),
+        cpu_peer=median(run.cpu_us for run in theirs),
+        goal=goal,
+    )

@@ -1,0 +1,93 @@
+"""Sides of a question, each run in a process of its own, in turn.
+
+A script names its sides and what each of them does; called with `--side NAME` it does that alone and prints the figures
+as JSON. What the tuner remembers is off, so that each run learns anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from _common.table import Row, print_table
+
+from _autotune.drive import Figures, Timing
+
+Sides = Mapping[str, Callable[[Timing], Any]]
+
+PATIENCE = 120.0  # seconds beyond those asked for, after which a side counts as hung
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "GRPC_VERBOSITY": "ERROR"}
+
+
+class SideFailed(Exception):
+    """A side ended with an error, or not at all."""
+
+
+def arguments(question: str, *, rounds: int = 3, seconds: float = 3.0, run_in: float = 3.0) -> argparse.ArgumentParser:
+    """What all scripts understand; they may add to it."""
+    parser = argparse.ArgumentParser(description=question)
+    parser.add_argument("--rounds", type=int, default=rounds, metavar="N", help="runs of each side (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=seconds, metavar="S", help="measured per run (%(default)s)")
+    parser.add_argument("--run-in", type=float, default=run_in, metavar="S", help="run before it (%(default)s)")
+    parser.add_argument("--side", metavar="NAME", help="run this side alone, in this process, and print its figures")
+    return parser
+
+
+def timing_of(chosen: argparse.Namespace) -> Timing:
+    return Timing(chosen.run_in, chosen.seconds)
+
+
+def show(sides: Sides, chosen: argparse.Namespace) -> None:
+    """Do what `--side` asks for."""
+    print(json.dumps(asdict(sides[chosen.side](timing_of(chosen)))))
+
+
+def alone(side: str, timing: Timing, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The figures of one run of a side of the calling script. Raises SideFailed."""
+    command = [sys.executable, sys.argv[0], "--side", side]
+    command += ["--seconds", str(timing.seconds), "--run-in", str(timing.run_in)]
+    variables = {**os.environ, **QUIET, "PENSTOCK_REMEMBER": "0", **(environment or {})}
+    with subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timing.run_in + timing.seconds + PATIENCE)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)  # and the workers it may have
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise SideFailed(f"{side}: not done {PATIENCE:g} s after its time") from None
+            raise
+    if process.returncode:
+        raise SideFailed(f"{side}: status {process.returncode}\n{errors}")
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return found
+
+
+def figures(side: str, timing: Timing) -> Figures:
+    return Figures(**alone(side, timing))
+
+
+def in_turn(sides: Iterable[str], timing: Timing, rounds: int) -> list[dict[str, Figures]]:
+    """In each round every side once."""
+    names = list(sides)
+    return [{name: figures(name, timing) for name in names} for _ in range(rounds)]
+
+
+def answer(questions: Iterable[Callable[[], list[Row]]]) -> int:
+    """Ask one after the other and print all rows; the status is 1 if a side failed, which ends its question alone."""
+    rows, failures = [], []
+    for ask in questions:
+        try:
+            rows += ask()
+        except SideFailed as failed:
+            failures.append(str(failed))
+            print(str(failed).splitlines()[0], flush=True)
+    print_table(rows, failures)
+    return 1 if failures else 0

@@ -1,0 +1,42 @@
+"""Steps that do next to nothing, in one segment or in one each, over Blocks of 32 numbers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+STEPS = 5
+BLOCK = 32
+COUNT = 1 << 17
+
+
+class Spans:
+    """An instrument that counts: a span is a Block that a segment has handed on."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def span(self, stage: str, start: float, stop: float) -> None:
+        self.count += 1
+
+
+def chain(parallel: int, *, fused: bool) -> Any:
+    """A prefetch of twice that many elements bounds the Blocks of all that come behind."""
+    import penstock as ps
+
+    ds = ps.Dataset.range(COUNT).prefetch(2 * BLOCK)
+    for _ in range(STEPS):
+        ds = ds.map(lambda x: x + 1, num_parallel_calls=parallel, executor="thread")
+    options = ps.Options(autotune={"enabled": False}, experimental_optimization={"map_fusion": fused})
+    return ds.with_options(options)
+
+
+def passed(dataset: Any) -> tuple[float, float, int]:
+    """CPU and wall seconds of a pass whose Blocks are dropped, and how often a Block was handed on."""
+    spans = Spans()
+    with dataset.iterator(instrument=spans) as iterator:
+        cpu, wall = time.process_time(), time.perf_counter()
+        while (pulled := iterator._run.pull(BLOCK)) is not None:
+            if isinstance(pulled, Exception):
+                raise pulled
+        return time.process_time() - cpu, time.perf_counter() - wall, spans.count

@@ -1,0 +1,117 @@
+"""What does it cost to hand a Block on, to the next segment or to a worker process?
+
+*Segments*: five steps that do next to nothing, over Blocks of 32 numbers, each in a segment of its own and all in one
+(`map_fusion`). The passes take turns in one process; the difference of their times is that of so many hand-overs, of
+which the segments' own part of calling five functions instead of one is a part. Goal: at most 15 µs for each, CPU.
+
+*Processes*: arrays of 64 KB, 1 MB and 16 MB that two workers make, and arrays that go there and come back unchanged,
+beside `multiprocessing.Pool`, torch's DataLoader and grain's mp_prefetch. The consumer reads every page. A rate counts
+arrays; CPU is that of all processes.
+
+    python benchmarks/handover.py [--only TEXT] [--rounds N] [--seconds S]
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from _autotune import shipping
+from _autotune.against_grid import row
+from _autotune.allowed import allowed_row
+from _autotune.alone import Sides, alone, answer, arguments, in_turn, show, timing_of
+from _autotune.chain import chain, passed
+from _autotune.drive import Figures, Timing, settle
+from _common.duel import Pass, measure
+from _common.table import Row
+
+ALLOWED = 15.0  # µs
+TURNS = 5
+SIZES = {"64 KB": (1 << 16, 2000), "1 MB": (1 << 20, 400), "16 MB": (1 << 24, 40)}  # bytes, arrays of a pass
+BACK = {
+    "penstock": shipping.penstock_back,
+    "multiprocessing.Pool": shipping.pool_back,
+    "torch": shipping.torch_back,
+    "grain": shipping.grain_back,
+}
+BOTH_WAYS = {"penstock": shipping.penstock_both_ways, "multiprocessing.Pool": shipping.pool_both_ways}
+NEEDS = {"torch": "torch", "grain": "grain"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Microseconds of each hand-over."""
+
+    cpu_us: float
+    wall_us: float
+
+
+def segments(parallel: int, timing: Timing) -> Cost:
+    """Medians of the turns."""
+    together, apart = (chain(parallel, fused=fused) for fused in (True, False))
+    for dataset in (together, apart):
+        passed(dataset)
+        settle()
+        passed(dataset)
+    cpu, wall = [], []
+    for _ in range(TURNS):
+        one, many = passed(together), passed(apart)
+        further = many[2] - one[2]
+        cpu.append((many[0] - one[0]) / further * 1e6)
+        wall.append((many[1] - one[1]) / further * 1e6)
+    return Cost(median(cpu), median(wall))
+
+
+def shipped(build: Callable[[int, int], Pass], size: int, count: int, timing: Timing) -> Figures:
+    return Figures(**measure(lambda: build(size, count), timing.seconds))
+
+
+def of_segments(timing: Timing, rounds: int) -> list[Row]:
+    rows = []
+    for parallel in (1, 2):
+        found = [Cost(**alone(f"segments: {parallel}", timing)) for _ in range(rounds)]
+        wall = median(cost.wall_us for cost in found)
+        title = f"next segment, {parallel} at a time: CPU (wall {wall:.3g} µs)"
+        rows.append(allowed_row(title, [cost.cpu_us for cost in found], ALLOWED, "µs"))
+    return rows
+
+
+def of_processes(way: str, makers: dict[str, Callable[[int, int], Pass]], timing: Timing, rounds: int) -> list[Row]:
+    rows = []
+    present = [name for name in makers if importlib.util.find_spec(NEEDS.get(name, "penstock"))]
+    for size in SIZES:
+        names = {name: f"{way} {size}: {name}" for name in present}
+        turns = in_turn(names.values(), timing, rounds)
+        runs = {name: [turn[side] for turn in turns] for name, side in names.items()}
+        rows += [row(f"{size} {way}", runs["penstock"], name, runs[name]) for name in present if name != "penstock"]
+    return rows
+
+
+WAYS = {"from a process": BACK, "there and back": BOTH_WAYS}
+
+
+def sides() -> Sides:
+    found: dict[str, Callable[[Timing], Cost | Figures]] = {}
+    for parallel in (1, 2):
+        found[f"segments: {parallel}"] = partial(segments, parallel)
+    for way, makers in WAYS.items():
+        for size, (nbytes, count) in SIZES.items():
+            for name, build in makers.items():
+                found[f"{way} {size}: {name}"] = partial(shipped, build, nbytes, count)
+    return found
+
+
+if __name__ == "__main__":
+    parser = arguments("what handing on costs", seconds=2.0, run_in=0.0)
+    parser.add_argument("--only", default="", metavar="TEXT", help="of segments, from a process, there and back")
+    given = parser.parse_args()
+    if given.side:
+        show(sides(), given)
+        sys.exit()
+    questions = {"segments": of_segments, **{way: partial(of_processes, way, makers) for way, makers in WAYS.items()}}
+    asked = [ask for name, ask in questions.items() if given.only in name]
+    sys.exit(answer(partial(ask, timing_of(given), given.rounds) for ask in asked))
