@@ -18,7 +18,7 @@ from tests.strategies import MOST, Pipeline, pipelines
 import penstock as ps
 from penstock import errors
 from penstock.physical.access import obstacle
-from penstock.runtime.run import EXECUTORS
+from penstock.plan.node import EXECUTORS
 from penstock.testing import assert_resumes_exactly, assert_same_elements, difference, token
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of small integers that overflow

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from tests.golden.golden import assert_golden
 
@@ -189,6 +191,10 @@ ARGUMENTS = {
     "ram_budget_float": lambda: AutotuneOptions(ram_budget=1e9),
     "private_threadpool_size_minus_1": lambda: ThreadingOptions(private_threadpool_size=-1),
     "dataset_name_number": lambda: ps.Options(dataset_name=3),
+    "element_timeout_0": lambda: ps.Options(element_timeout=0),
+    "element_timeout_minus_1": lambda: ps.Options(element_timeout=-1),
+    "element_timeout_text": lambda: ps.Options(element_timeout="30s"),
+    "element_timeout_infinite": lambda: ps.Options(element_timeout=float("inf")),
 }
 
 
@@ -197,6 +203,26 @@ def test_wrong_options_are_refused_where_they_are_given(name):
     with pytest.raises((InvalidArgumentError, InvalidTypeError)) as caught:
         ARGUMENTS[name]()
     assert_golden(f"argument_options_{name}", f"{type(caught.value).__name__}: {caught.value}")
+
+
+@pytest.mark.parametrize("seconds", [30, 0.5, np.float32(0.5), np.int64(3), Fraction(1, 4), 1e-9])
+def test_seconds_are_any_real_number_above_0(seconds):
+    found = ps.Options(element_timeout=seconds).element_timeout
+    assert type(found) is float
+    assert found == seconds
+    assert ps.Options().element_timeout is None
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), 10**400, -(10**400), -0.0])
+def test_seconds_that_never_pass_are_refused(seconds):
+    with pytest.raises(InvalidArgumentError, match="element_timeout"):
+        ps.Options(element_timeout=seconds)
+
+
+@pytest.mark.parametrize("seconds", [True, np.bool_(True), "3", b"3", [3.0], np.ones(1), 1j])
+def test_seconds_are_a_number(seconds):
+    with pytest.raises(InvalidTypeError, match="element_timeout"):
+        ps.Options(element_timeout=seconds)
 
 
 @pytest.mark.parametrize(("name", "value"), [("seed", "1"), ("seed", True), ("seed", 0.5), ("deterministic", 1)])

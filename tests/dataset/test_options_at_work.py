@@ -115,7 +115,7 @@ def test_a_warm_start_of_nothing_is_nothing(count):
     assert list(empty) == []
 
 
-BOUNDED = ps.Options(autotune={"ram_budget": 1, "cpu_budget": 1}, threading={"private_threadpool_size": 1})
+BOUNDED = ps.Options(autotune={"ram_budget": 1 << 16, "cpu_budget": 1}, threading={"private_threadpool_size": 1})
 
 
 def test_elements_do_not_depend_on_any_of_it():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.reference import Context, elements
 
 import penstock as ps
+from penstock.plan.node import EXECUTORS
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 
 if TYPE_CHECKING:
@@ -49,4 +50,15 @@ def _picture(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
     return at.then("map(decode).map(triple)", dataset)
 
 
-STEPS = [_shuffle_and_repeat, _cut_of_map, _picture]
+def _maps_by_executors(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
+    """Two maps whose functions are called by whoever; they may become one step, or not."""
+    if at.kind != "int":
+        return at
+    parallel = draw(st.sampled_from([None, 2]))
+    first, second = draw(st.sampled_from(EXECUTORS)), draw(st.sampled_from(EXECUTORS))
+    dataset = at.dataset.map(lambda x: x + 1, parallel, deterministic, executor=first)
+    dataset = dataset.map(lambda x: x * 2 if x % 3 else -x, parallel, deterministic, executor=second)
+    return at.then(f"map(+1, {parallel}, {first}).map(double or minus, {parallel}, {second})", dataset)
+
+
+STEPS = [_shuffle_and_repeat, _cut_of_map, _picture, _maps_by_executors]

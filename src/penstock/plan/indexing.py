@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from penstock.block.known_bytes import known_bytes
 from penstock.block.provenance import Provenance
 from penstock.block.spec import TensorSpec
 from penstock.plan.combine import Zip
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, Node, UnaryNode, check_seed
 from penstock.plan.ops import (
     Batch,
+    Chosen,
     Enumerate,
     Filter,
     Map,
@@ -27,6 +29,12 @@ from penstock.plan.ops import (
 )
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
+from penstock.sources.parquet import ParquetSource
+
+_BUFFER = 1 << 28  # bytes that a buffer of AUTOTUNE's may hold, if elements are what their spec says
+_UNKNOWN = 1 << 17  # bytes that stand for all parts of an element whose size no spec tells: an encoded picture
+_MOST = 1 << 16
+_LEAST = 16
 
 
 class All:
@@ -86,6 +94,54 @@ def globally_shuffled(plan: Node, **parameters: Any) -> Node:
     if isinstance(plan, (Map, Prefetch)):
         return plan.with_inputs((globally_shuffled(plan.input, **parameters),))
     return GlobalShuffle(input=plan, **parameters)
+
+
+def is_endless(plan: Node) -> bool:
+    """Whether a plan that can be read by number has no last element; lengths are asked for only where it repeats."""
+    repeats = any(isinstance(node, Repeat) and node.count < 0 for node in plan.walk())
+    return repeats and plan.cardinality == INFINITE_CARDINALITY
+
+
+def unwieldy(plan: Node) -> tuple[Node, str] | None:
+    """The step for which a plan that can be read by number is not to be shuffled so, and why; None if there is none."""
+    if is_endless(plan):
+        return plan, "never ends"
+    scan = _in_pieces(plan)
+    return None if scan is None else (scan, "decodes a whole row group for one row")
+
+
+def _in_pieces(plan: Node) -> Node | None:
+    """A source below, in front of any cache, that decodes thousands of elements to give one."""
+    if isinstance(plan, Scan):
+        return plan if isinstance(plan.source, ParquetSource) else None
+    below = () if isinstance(plan, Cache) else plan.inputs
+    return next((found for found in map(_in_pieces, below) if found is not None), None)
+
+
+def autotuned_buffer(plan: Node, obstacle: str) -> Chosen:
+    """Size of the buffer that `shuffle(AUTOTUNE)` has over a plan, where `obstacle` is why it needs one.
+
+    It follows from the plan alone: 256 MiB of elements as their spec says, 16 to 65536 of them, at most as many as
+    there are. Parts of unknown size count 128 KiB together, in a batch for each of its elements. So does what functions
+    return: what is known of that depends on how well they were understood.
+    """
+    known, is_whole = known_bytes(None if any(isinstance(node, Map) for node in plan.walk()) else plan.spec)
+    nbytes = known if is_whole else known + _UNKNOWN * _grouped(plan)
+    size = min(max(_BUFFER // max(nbytes, 1), _LEAST), _MOST)
+    reason = f"256 MiB of {known} bytes each" if is_whole else "for elements of unknown size"
+    if size in (_LEAST, _MOST):
+        reason = "the least" if size == _LEAST else "the most"
+    if 0 <= plan.cardinality <= size:
+        size, reason = max(plan.cardinality, 1), "all of them"
+    return Chosen(size, f"a buffer of {size}, {reason}, because {obstacle}")
+
+
+def _grouped(plan: Node) -> int:
+    """How many elements batches have put into one."""
+    if isinstance(plan, Unbatch):
+        return 1
+    size = getattr(plan, "batch_size", 1)
+    return size * max(map(_grouped, plan.inputs), default=1) if isinstance(size, int) else 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from penstock.runtime.run import EXECUTORS
+from penstock.plan.node import EXECUTORS
 from penstock.testing.compare import assert_same_elements
 
 if TYPE_CHECKING:
