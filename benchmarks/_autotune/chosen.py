@@ -6,14 +6,6 @@ from typing import Any
 
 
 def chosen(iterator: Any) -> str:
-    """A phrase for each segment, from the source on."""
-    return "; ".join(_phrases(iterator._run.root))
-
-
-def _phrases(stage: Any) -> list[str]:
-    from penstock.runtime.segment import Segment
-
-    phrases = [phrase for below in stage.inputs for phrase in _phrases(below)]
-    if isinstance(stage, Segment):
-        phrases.append(f"{stage.label}: {getattr(stage, '_parallelism', '?')}")
-    return phrases
+    """A phrase for each segment, with the tuner's reason."""
+    lanes = iterator._run.driver.lanes
+    return "; ".join(f"{lane.label}: {lane.knobs.executor} {lane.reason or lane.knobs.parallelism}" for lane in lanes)

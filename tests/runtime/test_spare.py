@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.runtime import spare
-from penstock.runtime.queued import QUEUED, Queued
+from penstock.runtime.queued import Queued
 from penstock.runtime.spare import idle_seconds
 
 STAT = """cpu  1 2 3 4000 5 6 7 8 0 0
@@ -45,14 +45,24 @@ def test_systems_without_affinity_do_not_tell(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts it")
 def test_a_thread_s_wait_for_a_core_only_grows_and_its_file_goes_with_it():
-    first = QUEUED.seconds()
-    assert QUEUED.seconds() >= first >= 0
+    mine = Queued()
+    first = mine.seconds()
+    assert mine.seconds() >= first >= 0
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(10):
-        thread = threading.Thread(target=QUEUED.seconds)
+        thread = threading.Thread(target=lambda: Queued().seconds())
         thread.start()
         thread.join()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts it")
+def test_of_a_thread_that_has_ended_nothing_is_said():
+    made = []
+    thread = threading.Thread(target=lambda: made.append(Queued()))
+    thread.start()
+    thread.join()
+    assert made[0].seconds() == 0.0
 
 
 def test_without_the_file_nobody_has_waited(monkeypatch):

@@ -19,8 +19,6 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform
 from penstock.runtime.autotune.figures import Flow, Knobs, Limits
 
-_SLOW = 1e-3  # seconds
-
 
 class Clock:
     """Of one thread: time spent in upstream segments during the pull at hand, and the lane it pulls for."""
@@ -62,7 +60,6 @@ class Spent:
     waiting: float = 0.0
     run: float = 0.0
     run_cpu: float = 0.0
-    delayed: float = 0.0
     inputs: int = 0
 
 
@@ -76,7 +73,6 @@ class _Sums:
     nbytes: int = 0
     run_seconds: float = 0.0
     run_cpu: float = 0.0
-    delayed: float = 0.0
     pull_seconds: float = 0.0
     pull_cpu: float = 0.0
     waiting: float = 0.0
@@ -156,7 +152,6 @@ class Lane:
         self._consumer: str | None = None
         self._watchers: list[Watcher] = []
         self.busy = 0
-        self.slow = False  # a step takes so long that asking the system about it does not matter
         self._busy_most = 0
         self.held = 0
         self._held_most = 0
@@ -179,6 +174,11 @@ class Lane:
             self._limits = replace(self._limits, executors=self._executors())
             self._executors = None
         return self._limits
+
+    @property
+    def is_prefetch(self) -> bool:
+        """Whether its one worker only pulls."""
+        return self._reads and not self._bounded
 
     def settle(self) -> None:
         """Find out which executors may be chosen, unless that is known."""
@@ -206,9 +206,7 @@ class Lane:
             sums.waiting += spent.waiting
             sums.run_seconds += spent.pull if self._reads else spent.run
             sums.run_cpu += spent.pull_cpu if self._reads else spent.run_cpu
-            sums.delayed += spent.delayed
             sums.inputs += spent.inputs
-            self.slow = spent.run + spent.pull > _SLOW
             self.busy -= 1
             opened = self._bounded and self.busy == self.knobs.parallelism - 1
             return tuple(self._watchers) if opened else None
@@ -330,7 +328,6 @@ class Lane:
             nbytes=now.nbytes - before.nbytes,
             run_seconds=now.run_seconds - before.run_seconds,
             run_cpu=now.run_cpu - before.run_cpu,
-            delayed=now.delayed - before.delayed,
             pull_seconds=now.pull_seconds - before.pull_seconds,
             pull_cpu=now.pull_cpu - before.pull_cpu,
             waiting=now.waiting - before.waiting,

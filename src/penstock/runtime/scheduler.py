@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 from penstock.options import Options
 from penstock.runtime.machine import granted_cpus
+from penstock.runtime.queued import Queued
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 _EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside a user's function
@@ -81,6 +82,10 @@ class Scope:
         """Whether no other worker may come in now; asked under the scheduler's lock."""
         return self._limit is not None and self.active >= self._limit
 
+    def delays(self) -> dict[threading.Thread, float]:
+        """As `Scheduler.delays`."""
+        return self._scheduler.delays()
+
     def abort(self) -> None:
         with self._scheduler.lock:
             self.closed = True
@@ -129,6 +134,7 @@ class Scheduler:
         self.left = threading.Condition(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
+        self._queued: dict[threading.Thread, Queued] = {}
         self._target = 0  # threads wanted
         self._idle = 0  # threads that look for work or wait for it
         self._numbers = itertools.count(1)
@@ -180,6 +186,12 @@ class Scheduler:
         """Workers alive."""
         return len(self._threads)
 
+    def delays(self) -> dict[threading.Thread, float]:
+        """Seconds that each worker was ready to run and got no core."""
+        with self.lock:
+            queued = dict(self._queued)
+        return {thread: found.seconds() for thread, found in queued.items()}
+
     def _wanted(self) -> int:
         if self._fixed:
             return self._cpus if self._scopes else 0
@@ -189,6 +201,7 @@ class Scheduler:
     def _work(self) -> None:
         counts_as_worker(True)
         thread = threading.current_thread()
+        self._queued[thread] = Queued()
         looking = True  # counted as idle since it was recruited
         while True:
             with self.lock:
@@ -200,6 +213,7 @@ class Scheduler:
                 self._idle -= 1
                 if found is None:
                     self._threads.discard(thread)
+                    self._queued.pop(thread, None)
                     self.condition.notify_all()
                     return
                 self._recruit()

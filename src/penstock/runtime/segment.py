@@ -24,7 +24,6 @@ from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.free_order import FreeOrder, Log, Ranges
 from penstock.runtime.lane import Lane, Spent, Wait, clock
 from penstock.runtime.pace import Pace
-from penstock.runtime.queued import QUEUED
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 
 _SHORT = 5e-5  # seconds
@@ -193,8 +192,6 @@ class Segment(StretchStage):
         here.aside = here.aside_cpu = 0.0
         here.lane = lane
         work.pace.seconds = lane.knobs.block_seconds
-        slow = lane.slow
-        queued = QUEUED.seconds() if slow else 0.0
         started, cpu = time.perf_counter(), time.thread_time()
         task = None
         fatal: BaseException | None = None
@@ -221,7 +218,6 @@ class Segment(StretchStage):
             fatal = error
         done = time.perf_counter()
         spent.run = done - pulled
-        spent.delayed = QUEUED.seconds() - queued if slow else 0.0
         spent.run_cpu = time.thread_time() - pulled_cpu if spent.run > _SHORT else spent.run
         here.aside, here.aside_cpu, here.lane = outer
         self._driver.instrument.span(self.label, started, done)

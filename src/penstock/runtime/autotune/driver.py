@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
 from penstock.runtime.autotune.kept import kept
@@ -29,6 +29,8 @@ class Threads(Protocol):
 
     def want(self, workers: int) -> None: ...
 
+    def delays(self) -> Mapping[Any, float]: ...
+
 
 class Processes(Protocol):
     """The pool of worker processes."""
@@ -45,6 +47,7 @@ class _Clocks:
     wall: float
     cpu: float
     idle: float | None
+    delays: Mapping[Any, float]  # by thread: it was ready to run and got no core
 
 
 class Driver:
@@ -113,10 +116,20 @@ class Driver:
             return found
 
     def workers(self) -> int:
-        """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""
+        """Threads that the lanes need: the cores for all that compute, and one for each worker that mostly waits.
+
+        Those are the workers of a lane that has more than there are cores, and the one of a prefetch, who waits for
+        all others.
+        """
         cores = granted_cpus()
-        wanted = [lane.knobs.parallelism for lane in self.lanes]
-        return min(sum(n for n in wanted if n <= cores), cores) + sum(n for n in wanted if n > cores)
+        computing = waiting = 0
+        for lane in self.lanes:
+            wanted = lane.knobs.parallelism
+            if wanted > cores or lane.is_prefetch:
+                waiting += wanted
+            else:
+                computing += wanted
+        return min(computing, cores) + waiting
 
     def want(self) -> None:
         """Have as many threads as the lanes need now."""
@@ -133,7 +146,12 @@ class Driver:
         try:
             if now < self.due:
                 return
-            clocks = _Clocks(now, time.process_time() + sum(lane.away() for lane in self.lanes), idle_seconds())
+            clocks = _Clocks(
+                now,
+                time.process_time() + sum(lane.away() for lane in self.lanes),
+                idle_seconds(),
+                self._threads.delays(),
+            )
             if self._last is None:
                 for lane in self.lanes:
                     lane.flow()
@@ -145,7 +163,7 @@ class Driver:
             self._looking.release()
 
     def _look(self, now: _Clocks, before: _Clocks) -> None:
-        flows = tuple(lane.flow() for lane in self.lanes)
+        flows = _with_delays([lane.flow() for lane in self.lanes], now, before)
         means, cpu = self._means(), now.cpu - before.cpu
         idle = None
         if now.idle is not None and before.idle is not None:  # a quota may leave less than stands idle
@@ -178,6 +196,16 @@ class Driver:
             found[flow.name] = Remembered(flow.knobs, decision.reasons.get(flow.name, ""), rate, cost)
         if found:
             remember(self._digest, found)
+
+
+def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow, ...]:
+    """What the workers waited for a core, shared out by the time they spent."""
+    delayed = sum(seconds - before.delays.get(thread, 0.0) for thread, seconds in now.delays.items())
+    spent = sum(flow.run_seconds + flow.pull_seconds for flow in flows)
+    if not delayed > 0 or not spent > 0:
+        return tuple(flows)
+    share = min(delayed / spent, 1.0)
+    return tuple(replace(flow, delayed=share * flow.run_seconds) for flow in flows)
 
 
 def _within(known: Remembered, start: Knobs, lane: Lane) -> tuple[Knobs, str]:

@@ -15,6 +15,8 @@ _STARVES_AGAIN = 0.08
 _SOON = 0.15  # seconds before which there is no verdict
 _EQUAL = 0.97  # of the rate before
 _DOUBT = 0.01  # by how much less than it should be a rate may seem
+_WAITS = 0.2  # CPU seconds per second inside functions, below which they mostly wait
+_RISE = 0.25  # seconds that more workers for what waits may take: threads start, and inputs are opened early
 _LATEST = 8.0  # seconds after which there is one in any case
 
 
@@ -99,11 +101,21 @@ def tried(change: Change, base: tuple[Sample, ...], spell: Spell) -> Trial:
     for count in range(1, len(warm) + 1):
         made = measure(warm[:count], change.name)
         verdict = _verdict(change, before, made, hunger, starvation(warm[:count]))
+        falls = made.rate < _EQUAL * before.rate and before.share < _WAITS
+        if verdict is Verdict.WORSE and change.kind is Kind.MORE and falls:
+            risen = _behind(warm[:count], _RISE)
+            made = measure(risen, change.name)
+            verdict = _verdict(change, before, made, hunger, starvation(risen))
         if verdict is not Verdict.OPEN:
             break
     if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(before, spell, change.name):
         return Trial(change, before, measure(spell.samples[1:], change.name), Verdict.WORSE, spell.stop)
     return Trial(change, before, made, verdict, spell.stop)
+
+
+def _behind(samples: tuple[Sample, ...], seconds: float) -> tuple[Sample, ...]:
+    """The periods less so many seconds at their beginning."""
+    return tuple(sample for sample in samples if sample.start >= samples[0].start + seconds)
 
 
 def _hopeless(base: Measure, spell: Spell, name: str) -> bool:

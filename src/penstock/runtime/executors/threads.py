@@ -27,7 +27,6 @@ from penstock.trace.purity import why_impure
 from penstock.trace.shippable import get_ready, why_not_shippable
 
 _MOST = 64  # workers that AUTOTUNE may come to, where functions wait
-_MOST_READS = 128  # inputs of an interleave read at once
 
 
 class ThreadExecutor(Executor):
@@ -89,7 +88,7 @@ class ThreadExecutor(Executor):
         return self.reading(upstream, lane, max_elements, depth)
 
     def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
-        limits = self._limits(at_once, _MOST_READS)
+        limits = self._limits(at_once, _MOST)
         lane = self._driver.lane((depth, label, where), Knobs(self._start(limits)), limits, bounded=True, reads=True)
         return ThreadReader(self, lane, cycle_length, depth)
 
