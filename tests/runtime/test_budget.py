@@ -634,3 +634,28 @@ def test_the_process_s_pools_are_counted():
     assert dict(KEPT.held())["row groups"] == before + 1234
     del reader
     assert dict(KEPT.held())["row groups"] == before
+
+
+def test_what_is_listed_stands_while_others_die_in_collections_inside():
+    """The thresholds make nearly every allocation collect, also those inside listing."""
+    before = gc.get_threshold()
+    known = Weakly()
+    kept = [Mortal() for _ in range(20)]
+    for item in kept:
+        known.add(item)
+    gc.set_threshold(1, 1, 1)
+    try:
+        for _ in range(2000):
+            cycle = Mortal()
+            cycle.itself = cycle
+            known.add(cycle)
+            del cycle
+            assert set(kept) <= set(known.listed())
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert known.listed() == kept
+
+
+class Mortal:
+    """An object that may be referenced weakly, and that a cycle keeps until it is collected."""

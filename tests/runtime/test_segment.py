@@ -154,3 +154,39 @@ def test_the_recorder_sees_what_workers_did():
     list(ps.Dataset.range(100).map(lambda x: x + 1, 2).iterator(instrument=recorder))
     assert {span[1] for span in recorder.spans} == {"map(<lambda>)"}
     assert all(start <= stop for _, _, start, stop in recorder.spans)
+
+
+class Reads:
+    """How many inputs are read at once; each waits until `together` have met, or nobody else can come."""
+
+    def __init__(self, together):
+        self.barrier = threading.Barrier(together)
+        self.lock = threading.Lock()
+        self.inside = self.most = 0
+
+    def input(self, number):
+        def elements():
+            with self.lock:
+                self.inside += 1
+                self.most = max(self.most, self.inside)
+            self.barrier.wait(SECONDS)
+            with self.lock:
+                self.inside -= 1
+            yield int(number)
+
+        return ps.Dataset.from_generator(elements, output_signature=ps.TensorSpec((), np.int64))
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_an_interleave_reads_as_many_inputs_at_once_as_it_was_told(at_once):
+    reads = Reads(at_once)
+    ds = ps.Dataset.range(12).interleave(reads.input, cycle_length=4, num_parallel_calls=at_once)
+    assert sorted(int(x) for x in ds) == list(range(12))
+    assert reads.most == at_once
+
+
+def test_inputs_are_opened_and_read_before_their_turn():
+    """With a cycle of one the second input is begun while the first has not ended: else this hangs."""
+    reads = Reads(2)
+    ds = ps.Dataset.range(4).interleave(reads.input, cycle_length=1, num_parallel_calls=2)
+    assert [int(x) for x in ds] == [0, 1, 2, 3]

@@ -2,8 +2,10 @@
 
 import contextlib
 import gc
+import sys
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -286,3 +288,19 @@ def test_a_batch_larger_than_a_segment_may_hold_is_made():
 
     ds = ps.Dataset.range(24).map(lambda x: np.full(1 << 20, float(x)), 2).batch(12)  # 96 MiB
     assert [b[:, 0].tolist() for b in ds] == [[float(x) for x in range(k, k + 12)] for k in (0, 12)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_thousand_abandoned_iterators_leave_threads_and_descriptors_as_they_were():
+    def count():
+        gc.collect()
+        assert_no_worker_stays()
+        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+    ds = ps.Dataset.range(100).interleave(lambda x: ps.Dataset.range(x), 3, num_parallel_calls=ps.AUTOTUNE)
+    ds = ds.map(branching, ps.AUTOTUNE).shuffle(8).batch(4).prefetch(ps.AUTOTUNE)
+    some(iter(ds), 1)
+    before = count()
+    for _ in range(1000):
+        next(iter(ds))
+    assert count() == before

@@ -43,7 +43,8 @@ class Budget(Memory):
     """So many bytes for all buffers of one run, where the user has `given` them, or of all other runs in the process.
 
     Holds neither accounts nor windows: when the run that holds them is gone, so are they. The limits of the windows
-    never come to more than `total` less what the accounts hold.
+    never come to more than `total` less what the accounts hold, and less `making`: bytes for what is in the making, and
+    counts only when it is made.
 
     >>> budget = Budget(1 << 20, given=True)
     >>> first, second = budget.window("map(f)"), budget.window("map(g)")
@@ -53,8 +54,9 @@ class Budget(Memory):
     True
     """
 
-    def __init__(self, total: int, *, given: bool) -> None:
+    def __init__(self, total: int, *, given: bool, making: int = 0) -> None:
         self.total = total
+        self._making = making
         self.given = given
         self._start = min(START, total if given else total >> 4)
         self._grain = min(_GRAIN, total >> 8)
@@ -116,7 +118,7 @@ class Budget(Memory):
 
     def _divide(self) -> None:
         fixed = sum(account.reserve(self._grain) for account in self._accounts.listed())
-        left = self.total - fixed
+        left = self.total - self._making - fixed
         # short of memory, keeping some for use again costs more than it brings
         self._follower.most = self.total >> 3 if left >= self.total >> 2 else 0
         KEPT.bound()
@@ -157,4 +159,4 @@ if hasattr(os, "register_at_fork"):
 def budget_for(options: Options) -> Budget:
     """The budget of a run with these options."""
     total = options.autotune.ram_budget
-    return process_budget() if total is None else Budget(total, given=True)
+    return process_budget() if total is None else Budget(total, given=True, making=total >> 3)

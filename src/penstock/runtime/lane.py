@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -44,28 +45,9 @@ def clock() -> Clock:
     return _CLOCKS.own
 
 
-@dataclass(slots=True, eq=False)
-class Wait:
-    """A consumer waits since then (seconds of `time.perf_counter`), or has been counted until then."""
-
-    since: float
-
-
 @dataclass(slots=True)
-class Spent:
-    """On one step of a worker: seconds by wall and by CPU, and the elements that it took."""
-
-    pull: float = 0.0
-    pull_cpu: float = 0.0
-    waiting: float = 0.0
-    run: float = 0.0
-    run_cpu: float = 0.0
-    inputs: int = 0
-
-
-@dataclass(slots=True)
-class _Sums:
-    """What grows while the lane works."""
+class Sums:
+    """What grows while a segment works: see Flow."""
 
     inputs: int = 0
     elements: int = 0
@@ -79,11 +61,31 @@ class _Sums:
     starved: float = 0.0
     full: float = 0.0
 
+    def add(self, other: Sums) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
-class Watcher(Protocol):
-    """A segment, as its lane sees it."""
 
-    def nudge(self) -> None: ...
+class Member(Protocol):
+    """A segment, as its lane sees it. All may be asked at any time, and answer as of about now."""
+
+    def nudge(self) -> None:
+        """The lane has opened."""
+
+    def held(self) -> int:
+        """Bytes made and not taken."""
+
+    def held_between(self) -> tuple[int, int]:
+        """The most and the least of these since the last call."""
+
+    def busy(self) -> int:
+        """Workers inside."""
+
+    def busy_most(self) -> int:
+        """The most of them at once since the last call."""
+
+    def sums(self, now: float) -> Sums:
+        """What it has done so far."""
 
 
 class Window(Protocol):
@@ -92,8 +94,8 @@ class Window(Protocol):
     @property
     def limit(self) -> float: ...
 
-    def hold(self, nbytes: int) -> None:
-        """So many are held now."""
+    def measure(self, held: Callable[[], int]) -> None:
+        """Who knows how many are held."""
 
     def wish(self, nbytes: int | None) -> None:
         """So many would help."""
@@ -136,7 +138,7 @@ class Lane:
         self.reason: str | None = None  # of the knobs, in words
         self.window = window  # of all its segments together
         self._divided = 1  # among so many
-        self._segments: WeakSet[Watcher] = WeakSet()
+        self._segments: WeakSet[Member] = WeakSet()
         self._limits = limits
         self._bounded = bounded
         self._reads = reads
@@ -144,24 +146,49 @@ class Lane:
         self.here: RunAll | None = None  # who takes Blocks through its transforms in this process
         self._tasks: dict[Hashable, Task | None] = {}
         self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
-        self._sums = _Sums()
-        self._read = _Sums()  # as of the last sample
-        self._full_since: float | None = None
-        self._full_segments = 0
-        self._waits: list[Wait] = []
-        self._consumer: str | None = None
-        self._watchers: list[Watcher] = []
-        self.busy = 0
-        self._busy_most = 0
-        self.held = 0
-        self._held_most = 0
-        self._held_least = 0
+        self._retired = Sums()  # of segments that have ended
+        self._read = Sums()  # as of the last sample
+        self.consumer: Lane | None = None  # that takes its results; None: the user's loop
+        self._watchers: list[Member] = []
+        self._inside = 0  # workers, counted where the lane is bounded
+        window.measure(_weakly(self))
 
-    def join(self, segment: Watcher) -> None:
+    def join(self, segment: Member) -> None:
         """Another segment works here; all that there are divide the window."""
         with self._lock:
             self._segments.add(segment)
             self._divided = len(self._segments)
+
+    def retire(self, segment: Member, now: float) -> None:
+        """A segment has ended: what it has counted stays. Idempotent."""
+        with self._lock:
+            if segment in self._segments:
+                self._segments.discard(segment)
+                self._retired.add(segment.sums(now))
+
+    def _members(self) -> list[Member]:
+        return list(self._segments)
+
+    @property
+    def held(self) -> int:
+        """Bytes made and not taken."""
+        with self._lock:
+            return sum(segment.held() for segment in self._members())
+
+    @property
+    def busy(self) -> int:
+        """Workers inside."""
+        with self._lock:
+            return sum(segment.busy() for segment in self._members())
+
+    @property
+    def reads(self) -> bool:
+        return self._reads
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a segment may be kept out by others."""
+        return self._bounded and self._divided > 1
 
     @property
     def limit(self) -> float:
@@ -175,48 +202,37 @@ class Lane:
             self._executors = None
         return self._limits
 
-    @property
-    def is_prefetch(self) -> bool:
-        """Whether its one worker only pulls."""
-        return self._reads and not self._bounded
-
     def settle(self) -> None:
         """Find out which executors may be chosen, unless that is known."""
         assert self.limits
 
     def open(self) -> bool:
         """Whether another worker may come in; read without a lock."""
-        return self.busy < self.knobs.parallelism or not self._bounded
+        return not self._bounded or self._inside < self.knobs.parallelism
 
     def enter(self) -> bool:
+        if not self._bounded:
+            return True
         with self._lock:
             if not self.open():
                 return False
-            self.busy += 1
-            self._busy_most = max(self._busy_most, self.busy)
+            self._inside += 1
             return True
 
-    def leave(self, spent: Spent) -> Sequence[Watcher] | None:
+    def leave(self) -> Sequence[Member] | None:
         """A worker goes; those who may have been kept out, or None where nobody was."""
+        if not self._bounded:
+            return None
         with self._lock:
-            sums = self._sums
-            if not self._reads:
-                sums.pull_seconds += spent.pull
-                sums.pull_cpu += spent.pull_cpu
-            sums.waiting += spent.waiting
-            sums.run_seconds += spent.pull if self._reads else spent.run
-            sums.run_cpu += spent.pull_cpu if self._reads else spent.run_cpu
-            sums.inputs += spent.inputs
-            self.busy -= 1
-            opened = self._bounded and self.busy == self.knobs.parallelism - 1
-            return tuple(self._watchers) if opened else None
+            self._inside -= 1
+            return tuple(self._watchers) if self._inside == self.knobs.parallelism - 1 else None
 
-    def watch(self, segment: Watcher) -> None:
+    def watch(self, segment: Member) -> None:
         """Somebody waits for this segment and would help it: to be told when the lane opens."""
         with self._lock:
             self._watchers.append(segment)
 
-    def unwatch(self, segment: Watcher) -> None:
+    def unwatch(self, segment: Member) -> None:
         with self._lock:
             self._watchers.remove(segment)
 
@@ -229,43 +245,6 @@ class Lane:
             watchers = list(self._watchers)
         for segment in watchers:
             segment.nudge()
-
-    def stored(self, elements: int, nbytes: int) -> None:
-        with self._lock:
-            self._sums.results += 1
-            self._sums.elements += elements
-            self._sums.nbytes += nbytes
-            self.held += nbytes
-            self._held_most = max(self._held_most, self.held)
-            self.window.hold(self.held)
-
-    def taken(self, nbytes: int) -> None:
-        with self._lock:
-            self.held -= nbytes
-            self._held_least = min(self._held_least, self.held)
-            self.window.hold(self.held)
-
-    def starve(self, wait: Wait, consumer: Lane | None) -> None:
-        """A consumer waits for the next result."""
-        with self._lock:
-            self._waits.append(wait)
-            self._consumer = None if consumer is None else consumer.name
-
-    def feed(self, wait: Wait, now: float) -> None:
-        """It waits no longer."""
-        with self._lock:
-            self._waits.remove(wait)
-            self._sums.starved += now - wait.since
-
-    def filled(self, change: int, now: float) -> None:
-        """One more of its segments (1) has no room for another result, or one less (-1)."""
-        with self._lock:
-            self._full_segments += change
-            if self._full_since is None:
-                self._full_since = now if self._full_segments else None
-            elif not self._full_segments:
-                self._sums.full += now - self._full_since
-                self._full_since = None
 
     def task(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
         """The transforms as worker processes know them, sent once; None where they cannot be sent."""
@@ -295,29 +274,31 @@ class Lane:
         limits = self.limits
         with self._lock:
             now = self._now()
-            found = self._difference(now, self._read, limits)
+            members = self._members()
+            between = [segment.held_between() for segment in members]
+            found = replace(
+                self._difference(now, self._read, limits),
+                held_most=sum(most for most, _ in between),
+                held_least=sum(least for _, least in between),
+                busy_most=sum(segment.busy_most() for segment in members),
+            )
             self._read = now
-            self._busy_most = self.busy
-            self._held_most = self._held_least = self.held
             return found
 
     def total(self) -> Flow:
         """What was done since the beginning."""
         limits = self.limits
         with self._lock:
-            return self._difference(self._now(), _Sums(), limits)
+            return replace(self._difference(self._now(), Sums(), limits), held_most=self.held)
 
-    def _now(self) -> _Sums:
-        now = time.perf_counter()
-        if self._full_since is not None:
-            self._sums.full += now - self._full_since
-            self._full_since = now
-        for wait in self._waits:
-            self._sums.starved += now - wait.since
-            wait.since = now
-        return replace(self._sums, run_cpu=self._sums.run_cpu + self.away())
+    def _now(self) -> Sums:
+        now, sums = time.perf_counter(), replace(self._retired)
+        for segment in self._members():
+            sums.add(segment.sums(now))
+        sums.run_cpu += self.away()
+        return sums
 
-    def _difference(self, now: _Sums, before: _Sums, limits: Limits) -> Flow:
+    def _difference(self, now: Sums, before: Sums, limits: Limits) -> Flow:
         return Flow(
             name=self.name,
             knobs=self.knobs,
@@ -333,8 +314,16 @@ class Lane:
             waiting=now.waiting - before.waiting,
             starved=now.starved - before.starved,
             full=now.full - before.full,
-            held_most=self._held_most,
-            held_least=self._held_least,
-            busy_most=self._busy_most,
-            consumer=self._consumer,
+            consumer=None if self.consumer is None else self.consumer.name,
         )
+
+
+def _weakly(lane: Lane) -> Callable[[], int]:
+    """What a lane holds, for those whom it holds."""
+    known = weakref.ref(lane)
+
+    def held() -> int:
+        found = known()
+        return 0 if found is None else found.held
+
+    return held

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import PenstockError
@@ -22,7 +22,7 @@ from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.free_order import FreeOrder, Log, Ranges
-from penstock.runtime.lane import Lane, Spent, Wait, clock
+from penstock.runtime.lane import Lane, Sums, clock
 from penstock.runtime.pace import Pace
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 
@@ -136,7 +136,11 @@ class Segment(StretchStage):
         self._filling = False  # whether the last ticket needs further tasks: then there is room for them
         self._ended = False
         self._closed = False
-        self._full = False  # it could make more and has no room
+        self._sums = Sums()
+        self._busy_most = 0
+        self._most = self._least = 0  # bytes held since somebody asked
+        self._full_since: float | None = None  # it could make more and has no room
+        self._waiting_since: float | None = None  # its consumer
         self._started = False
         self._left_to_workers = False
         self._fatal: BaseException | None = None  # no failure of an element: the end of the run
@@ -172,11 +176,12 @@ class Segment(StretchStage):
                 return False
             self._pulling = True
             self._busy += 1
-        spent = Spent()
+            if self._busy > self._busy_most:
+                self._busy_most = self._busy
         try:
-            done = self._work_once(spent)
+            done = self._work_once()
         finally:
-            watchers = lane.leave(spent)
+            watchers = lane.leave()
             if watchers is not None:
                 self._scheduler.wake()
                 for segment in watchers:
@@ -185,7 +190,7 @@ class Segment(StretchStage):
             self._driver.look(done)
         return True
 
-    def _work_once(self, spent: Spent) -> float:
+    def _work_once(self) -> float:
         """Pull and do one task; when that was done. Short times are taken for CPU time: asking costs a microsecond."""
         lane, work, here = self._lane, self._work, clock()
         outer = here.aside, here.aside_cpu, here.lane
@@ -201,12 +206,11 @@ class Segment(StretchStage):
             fatal = error
         pulled = time.perf_counter()
         pulled_cpu = time.thread_time() if pulled - started > _SHORT else cpu + pulled - started
-        spent.pull, spent.pull_cpu = pulled - started - here.aside, pulled_cpu - cpu - here.aside_cpu
-        spent.waiting = here.aside
+        pull, pull_cpu, waiting = pulled - started - here.aside, pulled_cpu - cpu - here.aside_cpu, here.aside
         here.lane = None
         if task is None:
-            here.aside, here.aside_cpu, here.lane = outer
-            self._finish(fatal)
+            here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + pulled_cpu - cpu, outer[2]
+            self._finish(fatal, waiting)
             return pulled
         with self._lock:
             self._begin(task)
@@ -217,15 +221,26 @@ class Segment(StretchStage):
         except BaseException as error:
             fatal = error
         done = time.perf_counter()
-        spent.run = done - pulled
-        spent.run_cpu = time.thread_time() - pulled_cpu if spent.run > _SHORT else spent.run
-        here.aside, here.aside_cpu, here.lane = outer
+        run = done - pulled
+        run_cpu = time.thread_time() - pulled_cpu if run > _SHORT else run
+        here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + pulled_cpu - cpu + run_cpu, outer[2]
         self._driver.instrument.span(self.label, started, done)
         ticket = task.ticket
-        spent.inputs = task.span[1]
+        inputs = task.span[1]
         del task
         with self._lock:
             self._busy -= 1
+            sums = self._sums
+            sums.inputs += inputs
+            sums.waiting += waiting
+            if lane.reads:  # pulling is the work
+                sums.run_seconds += pull
+                sums.run_cpu += pull_cpu
+            else:
+                sums.pull_seconds += pull
+                sums.pull_cpu += pull_cpu
+                sums.run_seconds += run
+                sums.run_cpu += run_cpu
             if made is not None:
                 try:
                     self._store(ticket, made)
@@ -233,9 +248,8 @@ class Segment(StretchStage):
                     fatal = Overspent(error)
             if fatal is not None:
                 self._die(fatal)
-            if not self._full and not self._room():
-                self._full = True
-                lane.filled(1, done)
+            if self._full_since is None and not self._room():
+                self._full_since = done
             self._changed.notify_all()
         if self._left_to_workers:
             self._close_if_left()
@@ -252,8 +266,9 @@ class Segment(StretchStage):
             self._after[task.ticket] = task.after
         self._changed.notify_all()
 
-    def _finish(self, fatal: BaseException | None) -> None:
+    def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:
+            self._sums.waiting += waiting
             self._pulling = False
             self._busy -= 1
             self._ended = True
@@ -280,7 +295,11 @@ class Segment(StretchStage):
             self._bytes += nbytes
             self._elements += made.block.size
             self._mean = nbytes if not self._mean else 0.9 * self._mean + 0.1 * nbytes
-            self._lane.stored(made.block.size, nbytes)
+            self._sums.elements += made.block.size
+            self._sums.nbytes += nbytes
+            if self._bytes > self._most:
+                self._most = self._bytes
+        self._sums.results += 1
         self._results[ticket] = made, nbytes
 
     # -- the consumer's side
@@ -318,22 +337,23 @@ class Segment(StretchStage):
     def _awaited(self) -> Stretch | None:
         """The next result, which is not there yet."""
         here = clock()
-        before, before_cpu = here.aside, here.aside_cpu
-        started, cpu = time.perf_counter(), time.thread_time()
-        wait = Wait(started)
-        self._lane.starve(wait, here.lane)
+        before = here.aside
+        self._lane.consumer = here.lane
+        self._waiting_since = started = time.perf_counter()
         try:
             return self._wait()
         finally:
             now = time.perf_counter()
-            here.aside, here.aside_cpu = before + now - started, before_cpu + time.thread_time() - cpu
-            self._lane.feed(wait, now)
+            here.aside = before + now - started
+            self._sums.starved += now - started
+            self._waiting_since = None
             if now > self._driver.due:
                 self._driver.look(now)
 
     def _wait(self) -> Stretch | None:
         helper = on_worker()
-        if helper:
+        watches = helper and self._lane.is_shared
+        if watches:
             self._lane.watch(self)
         try:
             while True:
@@ -356,7 +376,7 @@ class Segment(StretchStage):
                 if helper:
                     self.step()
         finally:
-            if helper:
+            if watches:
                 self._lane.unwatch(self)
 
     def _end(self) -> None:
@@ -369,6 +389,30 @@ class Segment(StretchStage):
         if self._closed:
             raise Aborted
 
+    # -- what the lane asks, without a lock
+
+    def held(self) -> int:
+        return self._bytes
+
+    def held_between(self) -> tuple[int, int]:
+        found = self._most, self._least
+        self._most = self._least = self._bytes
+        return found
+
+    def busy(self) -> int:
+        return self._busy
+
+    def busy_most(self) -> int:
+        found, self._busy_most = max(self._busy_most, self._busy), 0
+        return found
+
+    def sums(self, now: float) -> Sums:
+        sums = replace(self._sums)
+        for name, since in (("starved", self._waiting_since), ("full", self._full_since)):
+            if since is not None:  # and still goes on
+                setattr(sums, name, getattr(sums, name) + max(now - since, 0.0))
+        return sums
+
     def nudge(self) -> None:
         """The lane has opened: who waits may help again."""
         with self._lock:
@@ -379,10 +423,11 @@ class Segment(StretchStage):
         if made.block is not None:
             self._bytes -= nbytes
             self._elements -= made.block.size
-            self._lane.taken(nbytes)
-        if self._full and self._room():
-            self._full = False
-            self._lane.filled(-1, time.perf_counter())
+            if self._bytes < self._least:
+                self._least = self._bytes
+        if self._full_since is not None and self._room():
+            self._sums.full += time.perf_counter() - self._full_since
+            self._full_since = None
         if not self._ordered:
             first, count = self._spans[ticket]
             self._log.add(first, count)
@@ -423,12 +468,9 @@ class Segment(StretchStage):
         with self._lock:
             self._closed = self._ended = True
             self._results.clear()
-            self._lane.taken(self._bytes)
             self._bytes = 0
-            if self._full:
-                self._full = False
-                self._lane.filled(-1, time.perf_counter())
             self._changed.notify_all()
+        self._lane.retire(self, time.perf_counter())
 
     def close(self) -> None:
         """Wait until no worker is inside, then let go of everything upstream.

@@ -37,4 +37,5 @@ class Weakly(Generic[T]):
 
     def listed(self) -> list[T]:
         """Those alive."""
-        return [item for ref in self._known.copy().values() if (item := ref()) is not None]
+        refs = list(self._known.values())  # in one step: a collection inside dict.copy() may change what is copied
+        return [item for ref in refs if (item := ref()) is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Window:
         self._owner = owner
         self.label = label
         self.where = where
-        self.nbytes = 0
+        self._held: Callable[[], int] | None = None
 
     @property
     def limit(self) -> int:
@@ -32,9 +33,14 @@ class Window:
     def belongs_to(self, owner: object) -> bool:
         return self._owner is owner
 
-    def hold(self, nbytes: int) -> None:
-        """It holds so many bytes from now on."""
-        self.nbytes = nbytes
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return 0 if self._held is None else self._held()
+
+    def measure(self, held: Callable[[], int]) -> None:
+        """Who knows how many bytes it holds."""
+        self._held = held
 
     def wish(self, nbytes: int | None) -> None:
         """Let it have so many bytes if there are as many; None for what windows begin with."""
@@ -52,5 +58,5 @@ class Window:
 
     def close(self) -> None:
         """The segment has ended. Idempotent; never waits."""
-        self.nbytes = 0
+        self._held = None
         self._budget.forget(self)

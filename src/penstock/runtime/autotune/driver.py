@@ -116,20 +116,10 @@ class Driver:
             return found
 
     def workers(self) -> int:
-        """Threads that the lanes need: the cores for all that compute, and one for each worker that mostly waits.
-
-        Those are the workers of a lane that has more than there are cores, and the one of a prefetch, who waits for
-        all others.
-        """
+        """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""
         cores = granted_cpus()
-        computing = waiting = 0
-        for lane in self.lanes:
-            wanted = lane.knobs.parallelism
-            if wanted > cores or lane.is_prefetch:
-                waiting += wanted
-            else:
-                computing += wanted
-        return min(computing, cores) + waiting
+        wanted = [lane.knobs.parallelism for lane in self.lanes]
+        return min(sum(n for n in wanted if n <= cores), cores) + sum(n for n in wanted if n > cores)
 
     def want(self) -> None:
         """Have as many threads as the lanes need now."""
