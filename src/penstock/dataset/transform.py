@@ -120,9 +120,10 @@ class Transform:
         """`block_length` elements from each of `cycle_length` data sets in turn, made by `map_func(element)`.
 
         An input that ends passes its turn on; the next input takes its place when the turn comes round. With
-        `num_parallel_calls` the open inputs are read ahead, and the order stays as it is, also where `deterministic`
-        would allow another. Unlike tf.data's, the default `cycle_length` is fixed (16)
-        and not the number of cores, so that the order is the same on every machine; AUTOTUNE means the same 16.
+        `num_parallel_calls` inputs are opened and read ahead, that many at once (AUTOTUNE: as many as help), and the
+        order stays as it is, also where `deterministic` would allow another. Unlike tf.data's, the default
+        `cycle_length` is fixed (16) and not the number of cores, so that the order is the same on every machine;
+        AUTOTUNE means the same 16.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(3).interleave(lambda i: ps.Dataset.from_tensors(i).repeat(2), cycle_length=2)

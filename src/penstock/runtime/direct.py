@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.physical.stage import State, StretchStage
 from penstock.physical.stretch import Stretch
-from penstock.runtime.segment import Work
+from penstock.runtime.task import Work
 
 
 class Direct(StretchStage):

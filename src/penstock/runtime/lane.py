@@ -261,8 +261,13 @@ class Lane:
         except InvalidArgumentError:
             if "thread" not in self.limits.executors:
                 raise
-            self._limits = replace(self._limits, executors=("thread",))
+            self.stay()
             return None
+
+    def stay(self) -> None:
+        """Its functions stay in this process, unless the user wants it otherwise."""
+        if "thread" in self.limits.executors:
+            self._limits = replace(self._limits, executors=("thread",))
 
     def away(self) -> float:
         """CPU seconds that were spent for it by others than its workers: processes, and threads with a time limit."""

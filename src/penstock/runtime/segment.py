@@ -12,79 +12,19 @@ from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from penstock.errors import PenstockError
 from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.free_order import FreeOrder, Log, Ranges
+from penstock.runtime.free_order import Log
 from penstock.runtime.lane import Lane, Sums, clock
-from penstock.runtime.pace import Pace
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+from penstock.runtime.task import Task, Work
 
 _SHORT = 5e-5  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A piece of work. Several tasks may fill one result: they share its ticket.
-
-    `after` is the upstream state behind the result, with the ticket's last task; `span` the (first, count) of the
-    upstream elements this task takes.
-    """
-
-    ticket: int
-    payload: Any
-    after: State
-    span: tuple[int, int]
-
-
-class Work(ABC):
-    """What a segment does: `pull` by one worker at a time, `run` by many."""
-
-    label: str
-    where: str | None
-    upstream: Stage
-    pace: Pace
-
-    @abstractmethod
-    def pull(self) -> Task | None:
-        """The next task in order, or None at the end. An upstream failure makes a task that fails."""
-
-    @abstractmethod
-    def run(self, task: Task) -> Stretch | None:
-        """Do it; None while other tasks of the ticket are missing. Failures are part of the stretch, never raised."""
-
-    @abstractmethod
-    def state(self) -> State:
-        """The state behind all tasks pulled so far."""
-
-    @abstractmethod
-    def restore(self, state: State, done: Ranges, first: Ranges) -> None:
-        """Continue from a state, without the upstream elements in `done` and beginning with those in `first`.
-
-        Only a segment in free order has such elements; its upstream is a `FreeOrder`.
-        """
-
-    def can_skip(self) -> bool:
-        """As `Stage.can_skip`."""
-        return False
-
-    def skip(self, count: int) -> int:
-        """As `Stage.skip`, in results."""
-        message = f"{self.label} cannot skip"
-        raise AssertionError(message)
-
-    def pinned(self) -> int:
-        """How many of the next upstream elements have to be given in their order, because an earlier run did so."""
-        return self.upstream.pinned() if isinstance(self.upstream, FreeOrder) else 0
-
-    def close(self) -> None:
-        self.upstream.close()
 
 
 class Aborted(BaseException):

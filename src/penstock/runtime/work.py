@@ -22,7 +22,7 @@ from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.pace import Pace
-from penstock.runtime.segment import Task, Work
+from penstock.runtime.task import Task, Work
 from penstock.trace.graph import Allocate
 
 

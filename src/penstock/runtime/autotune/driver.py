@@ -19,6 +19,7 @@ from penstock.runtime.machine import granted_cpus
 from penstock.runtime.spare import idle_seconds
 
 _FIRST_LOOK = 0.1  # seconds after the first result
+_PROCESSES_COME = 20.0  # seconds, on a machine that can start them
 _SAVE_AFTER = 2.0  # seconds between two writings of what was learnt
 _NEVER = float("inf")
 _LEAST_PATIENCE = 0.02  # seconds: while another looks
@@ -81,6 +82,7 @@ class Driver:
         self._history: list[Sample] = []
         self._last: _Clocks | None = None  # as of the last look
         self._saved = 0.0
+        self._asked: float | None = None  # when processes were first wanted
 
     @property
     def lanes(self) -> list[Lane]:
@@ -161,7 +163,7 @@ class Driver:
         self._history = kept(self._history, Sample(before.wall, now.wall, cpu, flows, idle))
         decision = decide(self._history, means)
         if decision.want_processes:
-            self._processes().warm_up()
+            self._ask_for_processes(now.wall)
         changed = False
         for lane in self.lanes:
             knobs = decision.knobs.get(lane.name, lane.knobs)
@@ -173,6 +175,16 @@ class Driver:
         if decision.settled and now.wall > self._saved + _SAVE_AFTER:
             self._save(decision, flows, now.wall - before.wall)
             self._saved = now.wall
+
+    def _ask_for_processes(self, now: float) -> None:
+        """Have them started. Where they do not come, nobody is to go on waiting for them."""
+        processes = self._processes()
+        processes.warm_up()
+        if self._asked is None:
+            self._asked = now
+        if now > self._asked + _PROCESSES_COME and not processes.ready():
+            for lane in self.lanes:
+                lane.stay()
 
     def _save(self, decision: Decision, flows: tuple[Flow, ...], seconds: float) -> None:
         if self._digest is None:
