@@ -23,7 +23,7 @@ demo: $(VENV)/runtime.stamp ## prepare data, train naively and through the pipel
 	@$(VENV)/bin/penstock demo
 
 test: check ## lint, types, import contracts, then every test and every code block of the docs
-	@$(VENV)/bin/python -m pytest
+	@$(VENV)/bin/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(VENV)/dev.stamp ## lint, types and import contracts only
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .

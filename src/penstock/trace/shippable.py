@@ -104,10 +104,10 @@ def _why_stuck(function: Any) -> str | None:
 
 
 def _remember(function: Any, why: str | None, watched: tuple[Watched, ...]) -> None:
-    number = id(function)
+    number, known = id(function), _verdicts  # a module's names are gone when the interpreter ends
 
     def forget(gone: object) -> None:
-        _verdicts.pop(number, None)
+        known.pop(number, None)
 
     try:
         _verdicts[number] = _Verdict(weakref.ref(function, forget), why, watched)
