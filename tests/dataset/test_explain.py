@@ -5,7 +5,7 @@ import pytest
 from tests.golden.golden import assert_golden
 
 import penstock as ps
-from penstock.runtime import machine
+from penstock.runtime.machine import granted as machine
 
 
 def scaled(x):

@@ -10,7 +10,7 @@ from tests.golden.golden import assert_golden
 import penstock as ps
 from penstock.errors import ResourceExhaustedError
 from penstock.profiler.memory import MemoryReport, MemoryRow
-from penstock.runtime.ledger import live_ledgers
+from penstock.runtime.memory.ledger import live_ledgers
 
 MiB = 1 << 20
 

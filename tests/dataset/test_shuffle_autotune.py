@@ -164,7 +164,7 @@ def test_a_buffer_gives_the_order_that_its_size_gives(seed, again):
 def test_the_size_does_not_follow_the_machine(monkeypatch):
     ds = holding((1000,)).shuffle(ps.AUTOTUNE)
     for name in ("granted_memory", "granted_cpus", "granted_cores", "available_memory"):
-        monkeypatch.setattr(f"penstock.runtime.machine.{name}", lambda *args: 1)
+        monkeypatch.setattr(f"penstock.runtime.machine.granted.{name}", lambda *args: 1)
     small = holding((1000,)).with_options(ps.Options(autotune={"ram_budget": 1, "cpu_budget": 1})).shuffle(ps.AUTOTUNE)
     assert of(small) == of(ds) == 65536
 

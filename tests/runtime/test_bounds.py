@@ -4,7 +4,7 @@ import pytest
 
 import penstock as ps
 from penstock.rewrite.driver import optimise
-from penstock.runtime.machine import at_most, autotuned_workers
+from penstock.runtime.machine.granted import at_most, autotuned_workers
 from penstock.runtime.run import Run, Settings
 from penstock.runtime.scheduler import scheduler, scheduler_for
 from penstock.runtime.segment import Segment

@@ -29,13 +29,13 @@ from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.stages.weight_rows import Constant
 from penstock.plan.node import INFINITE_CARDINALITY
-from penstock.runtime import budget as budget_module
-from penstock.runtime import over_budget
-from penstock.runtime.budget import START, Budget, budget_for, process_budget
-from penstock.runtime.fair_shares import fair_shares
-from penstock.runtime.kept import KEPT, Follower, Kept
-from penstock.runtime.ledger import Ledger, live_ledgers
-from penstock.runtime.weakly import Weakly
+from penstock.runtime.memory import budget as budget_module
+from penstock.runtime.memory import over_budget
+from penstock.runtime.memory.budget import START, Budget, budget_for, process_budget
+from penstock.runtime.memory.fair_shares import fair_shares
+from penstock.runtime.memory.kept import KEPT, Follower, Kept
+from penstock.runtime.memory.ledger import Ledger, live_ledgers
+from penstock.runtime.memory.weakly import Weakly
 from penstock.sources.arrow_pieces import RECENT, Recent
 from penstock.sources.held import BlockSource
 

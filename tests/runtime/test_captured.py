@@ -9,7 +9,7 @@ from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
-from penstock.runtime.captured import captured
+from penstock.runtime.processes.captured import captured
 
 lock = threading.Lock()
 

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from penstock.runtime import cgroup
-from penstock.runtime.machine import available_memory, granted_cores, granted_cpus, granted_memory
+from penstock.runtime.machine import cgroup
+from penstock.runtime.machine.granted import available_memory, granted_cores, granted_cpus, granted_memory
 
 INSTALLED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MB = 1 << 20

@@ -20,7 +20,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
 from penstock.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from penstock.physical.transform import MapTransform
-from penstock.runtime.process_pool import ProcessPool, ProcessTask, process_pool
+from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
 
 SECONDS = 60
 
@@ -331,7 +331,7 @@ def test_processes_that_cannot_be_started_are_an_error(pool, monkeypatch):
 
 
 def test_a_process_that_ends_while_it_starts_is_an_error(pool, monkeypatch):
-    monkeypatch.setattr("penstock.runtime.process_start.START", "raise SystemExit(7)")
+    monkeypatch.setattr("penstock.runtime.processes.start.START", "raise SystemExit(7)")
     with pytest.raises(FailedPreconditionError, match=r"exit status 7"):
         task_of(pool, lambda x: x)([], numbers(1), 0)
 

@@ -16,7 +16,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.physical.stretch import join
 from penstock.physical.transform import MapTransform
-from penstock.runtime.process_pool import ProcessPool, ProcessTask, process_pool
+from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
 
 pytestmark = [
     pytest.mark.system,
@@ -168,7 +168,7 @@ def test_nothing_outlives_a_parent_that_is_killed():
     import os, signal, threading
     import numpy as np
     import penstock as ps
-    from penstock.runtime.process_pool import process_pool
+    from penstock.runtime.processes.pool import process_pool
 
     def endless(x):
         if x < 2:
@@ -264,7 +264,7 @@ def test_a_forked_child_leaves_the_parents_workers_alone():
     from penstock.block.block import Block
     from penstock.block.column import DenseColumn
     from penstock.physical.transform import MapTransform
-    from penstock.runtime.process_pool import ProcessTask, process_pool
+    from penstock.runtime.processes.pool import ProcessTask, process_pool
 
     def function(x):
         return np.full(30_000, x)

@@ -16,7 +16,7 @@ from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import PHASES
 from penstock.runtime.autotune.remembered import recall, tuning_digest
-from penstock.runtime.machine import at_most, autotuned_workers, granted_cpus
+from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.trace.shippable import why_not_shippable
 from penstock.trace.traced import traced, traced_spec
 

@@ -8,7 +8,7 @@ from penstock.block.block import Block
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.lane import Lane
-from penstock.runtime.process_pool import ProcessTask, process_pool
+from penstock.runtime.processes.pool import ProcessTask, process_pool
 from penstock.runtime.watched import watched
 from penstock.trace.graph import Allocate
 

@@ -26,14 +26,14 @@ from penstock.rewrite.driver import optimise, optimise_inner
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.means import means
 from penstock.runtime.autotune.remembered import tuning_digest
-from penstock.runtime.budget import budget_for
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
 from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
-from penstock.runtime.ledger import Ledger
+from penstock.runtime.memory.budget import budget_for
+from penstock.runtime.memory.ledger import Ledger
 from penstock.runtime.pace import Pace
-from penstock.runtime.process_pool import process_pool
+from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
 from penstock.runtime.segment import Aborted
 from penstock.runtime.side_file import brought_back, set_aside

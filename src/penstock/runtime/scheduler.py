@@ -14,8 +14,8 @@ from typing import Protocol
 from weakref import WeakSet
 
 from penstock.options import Options
-from penstock.runtime.machine import granted_cpus
-from penstock.runtime.queued import Queued
+from penstock.runtime.machine.granted import granted_cpus
+from penstock.runtime.machine.queued import Queued
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 _EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside a user's function

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.block.block import Block
 from penstock.physical.stretch import Stretch, join
 from penstock.physical.transform import RunAll, Transform
-from penstock.runtime.process_failures import in_place, too_late
+from penstock.runtime.processes.failures import in_place, too_late
 from penstock.runtime.scheduler import counts_as_worker, on_worker
 
 

@@ -19,7 +19,7 @@ from penstock.profiler.analysis.places import Place, alike, kind_of, places, ste
 from penstock.profiler.analysis.ratios import with_ratios
 from penstock.profiler.analysis.together import Together
 from penstock.profiler.analysis.traits import traits
-from penstock.runtime.machine import granted_cpus, granted_memory
+from penstock.runtime.machine.granted import granted_cpus, granted_memory
 
 _NOISE = 0.15  # share of a call's time that may be lost without anything being waited for
 _OPENERS = (ops.Interleave, ops.FlatMap)  # steps whose inner data sets are shown

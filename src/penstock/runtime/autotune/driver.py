@@ -14,9 +14,9 @@ from penstock.runtime.autotune.remembered import Remembered, recall, remember
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.lane import Lane
-from penstock.runtime.ledger import Ledger
-from penstock.runtime.machine import granted_cpus
-from penstock.runtime.spare import idle_seconds
+from penstock.runtime.machine.granted import granted_cpus
+from penstock.runtime.machine.spare import idle_seconds
+from penstock.runtime.memory.ledger import Ledger
 
 _FIRST_LOOK = 0.1  # seconds after the first result
 _PROCESSES_COME = 20.0  # seconds, on a machine that can start them

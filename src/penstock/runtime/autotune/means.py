@@ -6,9 +6,9 @@ import sys
 
 from penstock.options import Options
 from penstock.runtime.autotune.figures import Means
-from penstock.runtime.budget import Budget
-from penstock.runtime.machine import granted_cores
-from penstock.runtime.process_pool import process_pool
+from penstock.runtime.machine.granted import granted_cores
+from penstock.runtime.memory.budget import Budget
+from penstock.runtime.processes.pool import process_pool
 
 
 def holds_gil() -> bool:

@@ -22,8 +22,8 @@ from typing import Any
 
 from penstock.options import Options, environment
 from penstock.runtime.autotune.figures import Knobs
-from penstock.runtime.cgroup import read
-from penstock.runtime.machine import granted_cores
+from penstock.runtime.machine.cgroup import read
+from penstock.runtime.machine.granted import granted_cores
 
 _FORMAT = 1
 _MOST_FILES = 1000

@@ -19,7 +19,7 @@ from penstock.runtime.autotune.means import holds_gil
 from penstock.runtime.carrier import Carrier, task_of, transforms_here
 from penstock.runtime.direct import Direct
 from penstock.runtime.lane import Lane
-from penstock.runtime.machine import at_most, autotuned_workers, granted_cpus
+from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
 from penstock.runtime.segment import Segment
 from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of

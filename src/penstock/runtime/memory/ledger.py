@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.physical.memory import Account, Memory
-from penstock.runtime.budget import Budget
-from penstock.runtime.counted import Counted
-from penstock.runtime.weakly import Weakly
-from penstock.runtime.window import Window
+from penstock.runtime.memory.budget import Budget
+from penstock.runtime.memory.counted import Counted
+from penstock.runtime.memory.weakly import Weakly
+from penstock.runtime.memory.window import Window
 
 
 class Ledger(Memory):

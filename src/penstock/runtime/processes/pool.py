@@ -22,12 +22,12 @@ from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import pack, portable
 from penstock.errors import PenstockError
 from penstock.physical.stretch import Stretch, join
-from penstock.runtime.machine import granted_cpus, granted_memory
-from penstock.runtime.process_failures import in_place, not_started, poison, too_late, unsendable
-from penstock.runtime.process_handle import Unreadable, Worker
-from penstock.runtime.process_link import Late, Packed
-from penstock.runtime.process_start import births
-from penstock.runtime.process_task import ProcessTask
+from penstock.runtime.machine.granted import granted_cpus, granted_memory
+from penstock.runtime.processes.failures import in_place, not_started, poison, too_late, unsendable
+from penstock.runtime.processes.handle import Unreadable, Worker
+from penstock.runtime.processes.link import Late, Packed
+from penstock.runtime.processes.start import births
+from penstock.runtime.processes.task import ProcessTask
 
 __all__ = ["ProcessPool", "ProcessTask", "process_pool"]
 

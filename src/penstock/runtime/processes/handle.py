@@ -16,11 +16,11 @@ from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import unpack
 from penstock.errors import Context, FailedPreconditionError
 from penstock.physical.stretch import Stretch
-from penstock.runtime.process_link import EMPTY, SMALL, Late, Link, Message, Packed
-from penstock.runtime.process_start import Process, births, search_path
+from penstock.runtime.processes.link import EMPTY, SMALL, Late, Link, Message, Packed
+from penstock.runtime.processes.start import Process, births, search_path
 
 if TYPE_CHECKING:
-    from penstock.runtime.process_task import ProcessTask
+    from penstock.runtime.processes.task import ProcessTask
 
 _START = 60.0  # seconds that a process may take to start
 _PREPARE = 300.0  # and to import what a function needs, where anything is bounded

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.runtime.process_worker import START
+from penstock.runtime.processes.worker import START
 
 if TYPE_CHECKING:
-    from penstock.runtime.process_handle import Worker
+    from penstock.runtime.processes.handle import Worker
 
 # The cores are shared out among the processes: a library's own threads would only get in their way.
 _ONE_THREAD = dict.fromkeys(

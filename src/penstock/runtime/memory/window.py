@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.runtime.budget import Budget
+    from penstock.runtime.memory.budget import Budget
 
 
 class Window:

@@ -31,8 +31,8 @@ from penstock.block.transport import pack, portable, unpack
 from penstock.errors import Context, FailedPreconditionError
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
-from penstock.runtime.lifeline import follow
-from penstock.runtime.process_link import SMALL, Link, Message, Packed
+from penstock.runtime.processes.lifeline import follow
+from penstock.runtime.processes.link import SMALL, Link, Message, Packed
 
 # Ctrl-C is for the parent to decide on, from the first moment: the signal comes blocked. The façade costs more than all
 # that a worker needs: it is executed when somebody first asks `penstock` for a name.
@@ -58,7 +58,7 @@ def name_of_facade(name, begun=[], lock=threading.RLock()):
 facade = importlib.util.module_from_spec(importlib.util.find_spec("penstock"))
 facade.__getattr__ = name_of_facade
 sys.modules["penstock"] = facade
-from penstock.runtime.process_worker import serve
+from penstock.runtime.processes.worker import serve
 serve(int(sys.argv[1]), int(sys.argv[2]))
 """
 _MANY = 8  # inputs that the functions may keep before the garbage collector is asked

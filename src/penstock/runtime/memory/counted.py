@@ -6,11 +6,11 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from penstock.physical.memory import Account, Overspent
-from penstock.runtime.over_budget import CHOSEN, OverBudget
-from penstock.runtime.reserved import Reserved
+from penstock.runtime.memory.over_budget import CHOSEN, OverBudget
+from penstock.runtime.memory.reserved import Reserved
 
 if TYPE_CHECKING:
-    from penstock.runtime.budget import Budget
+    from penstock.runtime.memory.budget import Budget
 
 
 class Counted(Reserved, Account):

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from penstock.options import Options
-from penstock.runtime.cgroup import ROOT, cpu_quota, memory_left, memory_limit, number, read
+from penstock.runtime.machine.cgroup import ROOT, cpu_quota, memory_left, memory_limit, number, read
 
 _ASSUMED = 8 << 30  # bytes of memory of a system that does not say
 

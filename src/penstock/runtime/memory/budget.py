@@ -16,13 +16,13 @@ from typing import Any
 
 from penstock.options import Options
 from penstock.physical.memory import Memory
-from penstock.runtime.counted import Counted
-from penstock.runtime.fair_shares import fair_shares
-from penstock.runtime.kept import KEPT, Follower
-from penstock.runtime.machine import available_memory
-from penstock.runtime.over_budget import OverBudget
-from penstock.runtime.weakly import Weakly
-from penstock.runtime.window import Window
+from penstock.runtime.machine.granted import available_memory
+from penstock.runtime.memory.counted import Counted
+from penstock.runtime.memory.fair_shares import fair_shares
+from penstock.runtime.memory.kept import KEPT, Follower
+from penstock.runtime.memory.over_budget import OverBudget
+from penstock.runtime.memory.weakly import Weakly
+from penstock.runtime.memory.window import Window
 
 START = 1 << 26  # bytes of a window for which nobody has a wish
 _LEAST = 1 << 26  # bytes of the process's budget, however full the machine is

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from penstock.block.arena import ARENA
 from penstock.block.shared_memory import shared_bytes
-from penstock.runtime.reserved import Reserved
-from penstock.runtime.weakly import Weakly
+from penstock.runtime.memory.reserved import Reserved
+from penstock.runtime.memory.weakly import Weakly
 from penstock.sources.arrow_pieces import RECENT
 
 _MOST = 1 << 28  # bytes that a pool keeps, however large the budgets are

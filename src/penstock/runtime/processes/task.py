@@ -12,12 +12,12 @@ from penstock.block.transport import pack
 from penstock.errors import Context, InvalidArgumentError
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Transform
-from penstock.runtime.captured import captured
-from penstock.runtime.process_failures import labels
-from penstock.runtime.process_link import Packed
+from penstock.runtime.processes.captured import captured
+from penstock.runtime.processes.failures import labels
+from penstock.runtime.processes.link import Packed
 
 if TYPE_CHECKING:
-    from penstock.runtime.process_pool import ProcessPool
+    from penstock.runtime.processes.pool import ProcessPool
 
 
 class ProcessTask:

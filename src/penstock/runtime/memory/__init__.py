@@ -1,0 +1,1 @@
+"""One byte budget over all buffers, and who takes from it."""

@@ -1,0 +1,1 @@
+"""Worker processes: who starts them, what they do, and what becomes of their failures."""
