@@ -62,7 +62,7 @@ def test_of_a_thread_that_has_ended_nothing_is_said():
     thread = threading.Thread(target=lambda: made.append(Queued()))
     thread.start()
     thread.join()
-    while Path(f"/proc/self/task/{thread.native_id}").exists():  # `join` is back a moment before the system's thread ends
+    while Path(f"/proc/self/task/{thread.native_id}").exists():  # `join` is back a little before
         os.sched_yield()
     assert made[0].seconds() == 0.0
 

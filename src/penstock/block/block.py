@@ -21,7 +21,7 @@ class Block:
     Immutable by contract. The engine chooses the size; results never depend on it.
     """
 
-    __slots__ = ("columns", "origin", "size", "structure")
+    __slots__ = ("_nbytes", "columns", "origin", "size", "structure")
 
     def __init__(
         self, structure: Structure, columns: Sequence[Column], size: int, origin: Origin | None = None
@@ -30,6 +30,7 @@ class Block:
         self.columns = tuple(columns)
         self.size = size
         self.origin = origin
+        self._nbytes = -1  # not counted yet: the values of some columns have to be looked at one by one
 
     def __repr__(self) -> str:
         return f"Block({self.size} of {self.structure.describe([column.spec() for column in self.columns])})"
@@ -49,7 +50,9 @@ class Block:
 
     @property
     def nbytes(self) -> int:
-        return sum(column.nbytes for column in self.columns)
+        if self._nbytes < 0:
+            self._nbytes = sum([column.nbytes for column in self.columns])
+        return self._nbytes
 
     def elements(self) -> list[Any]:
         """The elements as a user sees them."""

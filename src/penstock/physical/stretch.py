@@ -6,13 +6,12 @@ A failure is the error that took the place of one element: the stream goes on be
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.block.block import Block, concat_blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending."""
 
     block: Block | None

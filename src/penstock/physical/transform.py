@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from penstock.physical.vectorise import Vectoriser
 from penstock.trace.graph import Allocate
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a Block became: the elements left, the rows they come from (None: all), and (row, error) of the failed."""
 
     block: Block | None

@@ -24,8 +24,6 @@ from penstock.runtime.lane import Lane, Sums, clock
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
 
-_SHORT = 5e-5  # seconds
-
 
 class Aborted(BaseException):
     """A run that was closed while somebody still pulled from it.
@@ -131,13 +129,14 @@ class Segment(StretchStage):
         return True
 
     def _work_once(self) -> float:
-        """Pull and do one task; when that was done. Short times are taken for CPU time: asking costs a microsecond."""
+        """Pull and do one task; when that was done."""
         lane, work, here = self._lane, self._work, clock()
         outer = here.aside, here.aside_cpu, here.lane
         here.aside = here.aside_cpu = 0.0
         here.lane = lane
         work.pace.seconds = lane.knobs.block_seconds
-        started, cpu = time.perf_counter(), time.thread_time()
+        started = time.perf_counter()
+        cpu = here.cpu(started)
         task = None
         fatal: BaseException | None = None
         try:
@@ -145,7 +144,7 @@ class Segment(StretchStage):
         except BaseException as error:
             fatal = error
         pulled = time.perf_counter()
-        pulled_cpu = time.thread_time() if pulled - started > _SHORT else cpu + pulled - started
+        pulled_cpu = here.cpu(pulled)
         pull, pull_cpu, waiting = pulled - started - here.aside, pulled_cpu - cpu - here.aside_cpu, here.aside
         here.lane = None
         if task is None:
@@ -161,9 +160,8 @@ class Segment(StretchStage):
         except BaseException as error:
             fatal = error
         done = time.perf_counter()
-        run = done - pulled
-        run_cpu = time.thread_time() - pulled_cpu if run > _SHORT else run
-        here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + pulled_cpu - cpu + run_cpu, outer[2]
+        done_cpu = here.cpu(done)
+        here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + done_cpu - cpu, outer[2]
         self._driver.instrument.span(self.label, started, done)
         ticket = task.ticket
         inputs = task.span[1]
@@ -179,8 +177,8 @@ class Segment(StretchStage):
             else:
                 sums.pull_seconds += pull
                 sums.pull_cpu += pull_cpu
-                sums.run_seconds += run
-                sums.run_cpu += run_cpu
+                sums.run_seconds += done - pulled
+                sums.run_cpu += done_cpu - pulled_cpu
             if made is not None:
                 try:
                     self._store(ticket, made)
@@ -197,13 +195,15 @@ class Segment(StretchStage):
 
     def _begin(self, task: Task) -> None:
         self._pulling = False
-        self._tickets = max(self._tickets, task.ticket + 1)
-        first, count = task.span
-        span = self._spans.setdefault(task.ticket, [first, 0])
-        span[1] += count
-        self._filling = task.after is None
-        if task.after is not None:
-            self._after[task.ticket] = task.after
+        ticket, _, after, (first, count) = task
+        if ticket == self._tickets:
+            self._tickets += 1
+            self._spans[ticket] = [first, count]
+        else:
+            self._spans[ticket][1] += count
+        self._filling = after is None
+        if after is not None:
+            self._after[ticket] = after
         self._changed.notify_all()
 
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
@@ -297,6 +297,8 @@ class Segment(StretchStage):
             self._lane.watch(self)
         try:
             while True:
+                if helper:
+                    self.step()
                 look = False
                 with self._lock:
                     while (ticket := self._head()) is None and not self._exhausted():
@@ -313,8 +315,6 @@ class Segment(StretchStage):
                     return None
                 if look:  # nothing has finished for so long that nobody else did
                     self._driver.look(time.perf_counter())
-                if helper:
-                    self.step()
         finally:
             if watches:
                 self._lane.unwatch(self)
@@ -368,16 +368,23 @@ class Segment(StretchStage):
         if self._full_since is not None and self._room():
             self._sums.full += time.perf_counter() - self._full_since
             self._full_since = None
-        if not self._ordered:
-            first, count = self._spans[ticket]
-            self._log.add(first, count)
+        if self._ordered:
+            self._pass_by()
+            return made
+        first, count = self._spans[ticket]
+        self._log.add(first, count)
         self._delivered.add(ticket)
         while self._next in self._delivered:
             self._delivered.discard(self._next)
-            self._base += self._spans.pop(self._next, (0, 0))[1]
-            self._before = self._after.pop(self._next, self._before)
-            self._next += 1
+            self._pass_by()
         return made
+
+    def _pass_by(self) -> None:
+        """The first ticket not delivered is so no more."""
+        ticket = self._next
+        self._base += self._spans.pop(ticket)[1]
+        self._before = self._after.pop(ticket)
+        self._next = ticket + 1
 
     # -- both
 
@@ -391,9 +398,9 @@ class Segment(StretchStage):
         return passed
 
     def place(self) -> State:
+        if self._ordered:
+            return [self._before, [], []]
         with self._lock:
-            if self._ordered:
-                return [self._before, [], []]
             spans = [self._spans[ticket] for ticket in sorted(self._delivered)]
             done = [[first - self._base, count] for first, count in spans]
             return [self._before, done, self._log.view(self._base)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
@@ -12,8 +11,7 @@ from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.pace import Pace
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """A piece of work. Several tasks may fill one result: they share its ticket.
 
     `after` is the upstream state behind the result, with the ticket's last task; `span` the (first, count) of the
