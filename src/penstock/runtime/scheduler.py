@@ -120,8 +120,9 @@ def counts_as_worker(yes: bool) -> None:  # noqa: FBT001
 class Scheduler:
     """The pool. Threads are started when there is work for them and end with the last run.
 
-    There are no more than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
-    more: its functions wait. A `fixed` pool has up to `cpus`.
+    No more are at work than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
+    more: its functions wait. One that waits for another's result is not at work, and a thread more takes its place. A
+    `fixed` pool has up to `cpus` in all.
     """
 
     def __init__(self, cpus: int, *, fixed: bool = False) -> None:
@@ -135,8 +136,10 @@ class Scheduler:
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
         self._queued: dict[threading.Thread, Queued] = {}
-        self._target = 0  # threads wanted
+        self._target = 0  # threads wanted at work
         self._idle = 0  # threads that look for work or wait for it
+        self._waiting = 0  # threads inside a segment that wait for another's result
+        self._spare = 0  # the most of these lately: threads beyond the target, to be used again
         self._numbers = itertools.count(1)
         self._turn = 0
 
@@ -145,13 +148,17 @@ class Scheduler:
         with self.lock:
             if scope not in self._scopes:
                 self._scopes.append(scope)
-            self._target = self._wanted()
+            self._aim()
             self._recruit()
             self.condition.notify_all()
 
+    def _aim(self) -> None:
+        self._target = self._wanted()
+        self._spare = self._waiting
+
     def _recruit(self) -> None:
         """Below the target somebody always looks for work; who finds some is followed by another."""
-        if self._idle or len(self._threads) >= self._target:
+        if self._idle or len(self._threads) >= self._most(self._waiting):
             return
         thread = threading.Thread(target=self._work, name=f"penstock-worker-{next(self._numbers)}", daemon=True)
         self._threads.add(thread)
@@ -169,8 +176,21 @@ class Scheduler:
         with self.lock:
             if scope in self._scopes:
                 self._scopes.remove(scope)
-            self._target = self._wanted()
+            self._aim()
             self.condition.notify_all()
+
+    def begin_waiting(self) -> None:
+        """The calling worker, inside a segment, is to wait for what another has to do. Not under a segment's lock."""
+        with self.lock:
+            self._waiting += 1
+            self._spare = max(self._spare, self._waiting)
+            self._recruit()
+            self.condition.notify()
+
+    def end_waiting(self) -> None:
+        """It goes on."""
+        with self.lock:
+            self._waiting -= 1
 
     def wake(self) -> None:
         """Something became runnable: one idle worker looks.
@@ -208,7 +228,9 @@ class Scheduler:
                 self._idle += not looking
                 looking = False
                 found = None
-                while len(self._threads) <= self._target and (found := self._pick()) is None:
+                while len(self._threads) <= self._most(self._spare):
+                    if self._at_work() < self._target and (found := self._pick()) is not None:
+                        break
                     self.condition.wait()
                 self._idle -= 1
                 if found is None:
@@ -235,6 +257,13 @@ class Scheduler:
             if then is not None:
                 then()
                 del then
+
+    def _most(self, waiting: int) -> int:
+        """Threads there may be, when so many of them wait."""
+        return self._target if self._fixed or not self._target else self._target + waiting
+
+    def _at_work(self) -> int:
+        return len(self._threads) - self._idle - self._waiting
 
     def _pick(self) -> tuple[Scope, Runnable] | None:
         """The runnable segment nearest to its consumer; runs take turns."""

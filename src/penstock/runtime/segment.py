@@ -297,14 +297,9 @@ class Segment(StretchStage):
             self._lane.watch(self)
         try:
             while True:
-                if helper:
-                    self.step()
-                look = False
+                worked = helper and self.step()
                 with self._lock:
-                    while (ticket := self._head()) is None and not self._exhausted():
-                        if (helper and self.runnable()) or look:
-                            break
-                        look = not self._changed.wait(self._driver.patience())
+                    ticket = self._head()
                     made = None if ticket is None else self._deliver(ticket)
                     exhausted = made is None and self._exhausted()
                 if made is not None:
@@ -313,11 +308,26 @@ class Segment(StretchStage):
                 if exhausted:
                     self._end()
                     return None
-                if look:  # nothing has finished for so long that nobody else did
-                    self._driver.look(time.perf_counter())
+                if not worked:
+                    self._sleep(helper=helper)
         finally:
             if watches:
                 self._lane.unwatch(self)
+
+    def _sleep(self, *, helper: bool) -> None:
+        """Until there is something to take or to do, or it is time to look."""
+        if helper:
+            self._scheduler.begin_waiting()
+        try:
+            with self._lock:
+                late = False
+                while not (late or self._exhausted() or (helper and self.runnable())) and self._head() is None:
+                    late = not self._changed.wait(self._driver.patience())
+        finally:
+            if helper:
+                self._scheduler.end_waiting()
+        if late:  # nothing has finished for so long that nobody else did
+            self._driver.look(time.perf_counter())
 
     def _end(self) -> None:
         """What there is to say at the end: nothing, if it is one."""
@@ -399,15 +409,15 @@ class Segment(StretchStage):
 
     def place(self) -> State:
         if self._ordered:
-            return [self._before, [], []]
+            return [self._before, [], [], self._work.start + self._base]
         with self._lock:
             spans = [self._spans[ticket] for ticket in sorted(self._delivered)]
             done = [[first - self._base, count] for first, count in spans]
-            return [self._before, done, self._log.view(self._base)]
+            return [self._before, done, self._log.view(self._base), self._work.start + self._base]
 
     def go_to(self, place: State) -> None:
-        below, done, first = place
-        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first])
+        below, done, first, start = place
+        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
         self._replayed = self._work.pinned()
         self._before = self._work.state()
 
