@@ -27,6 +27,7 @@ from penstock.plan.mix_weights import MixWeights
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from penstock.runtime.instrument import Recorder
 from penstock.runtime.run import Iterator
+from penstock.trace.drawing import element_key
 
 __version__ = "0.1.0"
 
@@ -55,6 +56,7 @@ __all__ = [
     "TextLineDataset",
     "ThreadingOptions",
     "WebDataset",
+    "element_key",
     "errors",
     "experimental",
     "image",

@@ -40,9 +40,45 @@ def draw(key: int, counter: int, bound: int) -> int:
 def draws(key: int, start: int, count: int, bounds: np.ndarray | int) -> np.ndarray:
     """`draw(key, start + i, bounds[i])` for i below `count`, as int64; bounds stay below 2**32."""
     counters = np.arange(start + 1, start + count + 1, dtype=np.uint64)
-    value = np.uint64(key) + counters * np.uint64(_GOLDEN)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    value ^= value >> np.uint64(31)
+    value = _mixed(np.uint64(key) + counters * np.uint64(_GOLDEN))
     scaled: np.ndarray = (value >> np.uint64(32)) * np.asarray(bounds, np.uint64) >> np.uint64(32)
     return scaled.astype(np.int64)
+
+
+def units(key: int, start: int, count: int) -> np.ndarray:
+    """Uniform float64 in [0, 1), multiples of 2**-53: numbers `start` and on of the sequence that `key` names.
+
+    Number n is `(draw(key, 2 * n, 2**26) * 2**27 + draw(key, 2 * n + 1, 2**27)) / 2**53`.
+    """
+    bounds = np.tile(np.array([1 << 26, 1 << 27], np.uint64), count)
+    pairs = draws(key, 2 * start, 2 * count, bounds)
+    found: np.ndarray = ((pairs[0::2] << 27) + pairs[1::2]) * 2.0**-53
+    return found
+
+
+def uniform(key: int, low: float, high: float, counter: int = 0) -> float:
+    """A float in [low, high): number `counter` of the sequence that `key` names, as `units` has it.
+
+    >>> 2.0 <= uniform(1, 2.0, 3.0) < 3.0
+    True
+    """
+    unit = ((draw(key, 2 * counter, 1 << 26) << 27) + draw(key, 2 * counter + 1, 1 << 27)) * 2.0**-53
+    return min(low + (high - low) * unit, np.nextafter(high, low).item()) if high > low else low
+
+
+def folds(key: np.ndarray | int, data: np.ndarray | int) -> np.ndarray:
+    """`fold(key, data)` for arrays of keys, of integers, or both, as uint64.
+
+    >>> folds(1, np.array([2, 3])).tolist() == [fold(1, 2), fold(1, 3)]
+    True
+    """
+    golden = np.uint64(_GOLDEN)
+    outer = _mixed(np.asarray(key, np.uint64).reshape(-1) + golden)
+    return _mixed((outer ^ np.asarray(data, np.int64).astype(np.uint64)) + golden)
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: np.ndarray = values ^ (values >> np.uint64(31))
+    return mixed

@@ -6,6 +6,7 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.physical.transform import MapTransform
 from penstock.physical.vectorise import Vectoriser
 
@@ -36,7 +37,7 @@ def test_a_block_that_fails_runs_per_element_and_says_so():
     bad = Block(structure, [DenseColumn(np.zeros((2, 3))), DenseColumn(np.zeros((2, 4)))], 2)
     assert vectoriser.run(good, None) is not None
     assert vectoriser.run(bad, None) is None
-    outcome = MapTransform(lambda x, y: x + y, "add", "here", vectorise=True).run(bad, 0)
+    outcome = MapTransform(lambda x, y: x + y, "add", "here", vectorise=True).run(bad, Numbers(0))
     assert isinstance(outcome.failures[0][1], ValueError)
     assert "broadcast" in str(outcome.failures[0][1])
 

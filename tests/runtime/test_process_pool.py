@@ -18,6 +18,7 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
+from penstock.block.numbers import Numbers
 from penstock.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from penstock.physical.transform import MapTransform
 from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
@@ -55,12 +56,16 @@ def test_a_pool_is_warmed_up_without_waiting(pool):
         assert pool._free.wait_for(pool.ready, SECONDS)
     assert pool.size() == 2
     pool.warm_up()
-    assert places(task_of(pool, lambda x: x + 1)([], numbers(1, 2), 0)) == [2, 3]
+    assert places(task_of(pool, lambda x: x + 1)([], numbers(1, 2), Numbers(0))) == [2, 3]
     assert pool.size() == 2
 
 
 def test_workers_stay_from_one_task_to_the_next(pool):
-    pids = {int(pid) for _ in range(3) for (pid,) in places(task_of(pool, lambda x: [os.getpid()])([], numbers(1), 0))}
+    pids = {
+        int(pid)
+        for _ in range(3)
+        for (pid,) in places(task_of(pool, lambda x: [os.getpid()])([], numbers(1), Numbers(0)))
+    }
     assert len(pids) == 1
 
 
@@ -96,8 +101,8 @@ def test_a_task_counts_what_was_spent(pool):
         return sum(range(int(x)))
 
     task = task_of(pool, spends)
-    task([], numbers(1, 2, 10**6), 0)
-    task([], numbers(10**6), 0)
+    task([], numbers(1, 2, 10**6), Numbers(0))
+    task([], numbers(10**6), Numbers(0))
     assert (task.blocks, task.elements) == (2, 4)
     assert task.cpu_seconds > 0
     assert 0 < task.run_seconds < task.trip_seconds
@@ -110,7 +115,7 @@ def test_results_stay_as_they_are_while_others_are_made(pool):
         return np.full(50_000, x)
 
     task = task_of(pool, large)
-    kept = [places(task([], numbers(k), 0))[0][100:200] for k in range(30)]
+    kept = [places(task([], numbers(k), Numbers(0)))[0][100:200] for k in range(30)]
     assert [set(part.tolist()) for part in kept] == [{k} for k in range(30)]
     del kept
     gc.collect()
@@ -125,7 +130,9 @@ def test_what_a_function_keeps_of_its_input_stays_as_it_is(pool):
         return [int(values[0]) for values in kept]
 
     task = task_of(pool, keeps)
-    found = [places(task([], Block.single(DenseColumn(np.full((1, 50_000), k))), k))[0].tolist() for k in range(20)]
+    found = [
+        places(task([], Block.single(DenseColumn(np.full((1, 50_000), k))), Numbers(k)))[0].tolist() for k in range(20)
+    ]
     assert found == [list(range(k + 1)) for k in range(20)]
 
 
@@ -135,7 +142,7 @@ def test_memory_is_given_back_although_results_fail(pool):
 
     task = task_of(pool, fails)
     for _ in range(30):
-        assert isinstance(task([], Block.single(DenseColumn(np.zeros((1, 50_000)))), 0).error, ValueError)
+        assert isinstance(task([], Block.single(DenseColumn(np.zeros((1, 50_000)))), Numbers(0)).error, ValueError)
     used, idle = pool._memory.bytes()
     assert used == 0
     assert idle <= 2 << 20
@@ -145,7 +152,7 @@ def test_without_shared_memory_everything_goes_by_the_socket(pool, monkeypatch):
     monkeypatch.setattr(pool._memory, "take", lambda owner, nbytes: None)
     block = Block.single(ListColumn([np.full((300, 400), k, np.float32) for k in range(6)]))
     task = task_of(pool, lambda x: (x + 1, b"text"))
-    found = places(task([], block, 0))
+    found = places(task([], block, Numbers(0)))
     assert [(float(a[0, 0]), a.shape, a.dtype, b) for a, b in found] == [
         (k + 1, (300, 400), np.float32, b"text") for k in range(6)
     ]
@@ -154,7 +161,7 @@ def test_without_shared_memory_everything_goes_by_the_socket(pool, monkeypatch):
 def test_results_larger_than_the_ones_before(pool):
     task = task_of(pool, lambda x: np.full(int(x), x, np.uint8))
     for size in (10, 100_000, 10, 3_000_000, 100_000, 20_000_000):
-        (made,) = places(task([], numbers(size), 0))
+        (made,) = places(task([], numbers(size), Numbers(0)))
         assert made.shape == (size,)
         assert set(made[:: max(size // 7, 1)].tolist()) == {size % 256}
 
@@ -163,7 +170,7 @@ def test_results_larger_than_the_ones_before(pool):
 def test_arrays_keep_their_values_whatever_their_layout(pool, layout):
     array = np.arange(240_000).reshape(2, 300, 400)
     array = {"C": array, "F": np.asfortranarray(array), "strided": array[:, ::2, ::3]}[layout]
-    (one, two) = places(task_of(pool, lambda x: x.T)([], Block.single(DenseColumn(array)), 0))
+    (one, two) = places(task_of(pool, lambda x: x.T)([], Block.single(DenseColumn(array)), Numbers(0)))
     np.testing.assert_array_equal(one, array[0].T)
     np.testing.assert_array_equal(two, array[1].T)
 
@@ -174,11 +181,11 @@ def test_ctrl_c_does_not_end_a_worker(pool):
         return [os.getpid()]
 
     task = task_of(pool, interrupts)
-    assert len({int(pid) for k in range(3) for (pid,) in places(task([], numbers(k), 0))}) == 1
+    assert len({int(pid) for k in range(3) for (pid,) in places(task([], numbers(k), Numbers(0)))}) == 1
 
 
 def test_folder_and_search_path_are_those_of_the_parent(pool, tmp_path, monkeypatch):
-    task_of(pool, lambda x: x)([], numbers(1), 0)  # the worker is there
+    task_of(pool, lambda x: x)([], numbers(1), Numbers(0))  # the worker is there
     (tmp_path / "only_found_here.py").write_text("answer = 42\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -188,14 +195,14 @@ def test_folder_and_search_path_are_those_of_the_parent(pool, tmp_path, monkeypa
 
         return only_found_here.answer, str(Path.cwd())
 
-    assert places(task_of(pool, asks)([], numbers(1), 0)) == [(42, str(tmp_path).encode())]
+    assert places(task_of(pool, asks)([], numbers(1), Numbers(0))) == [(42, str(tmp_path).encode())]
 
 
 def test_libraries_use_one_thread_unless_told_otherwise(pool, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
     task = task_of(pool, lambda x: (os.environ["OMP_NUM_THREADS"], os.environ["OPENBLAS_NUM_THREADS"]))
-    assert places(task([], numbers(1), 0)) == [(b"1", b"3")]
+    assert places(task([], numbers(1), Numbers(0))) == [(b"1", b"3")]
 
 
 def test_what_a_function_prints_is_seen():
@@ -252,7 +259,7 @@ class Shy:
 def test_an_element_that_cannot_travel_fails_alone(pool):
     task = task_of(pool, lambda x: 1)
     for odd, text in ((Stubborn(7), "refused 7"), (Shy(), "shy")):
-        found = places(task([], Block.single(ListColumn([b"a", odd, b"c"])), 10))
+        found = places(task([], Block.single(ListColumn([b"a", odd, b"c"])), Numbers(10)))
         assert [found[0], found[2]] == [1, 1]
         assert isinstance(found[1], InvalidArgumentError)
         assert text in str(found[1])
@@ -266,7 +273,7 @@ def test_a_result_that_cannot_travel_fails_alone(pool):
         lock = threading.Lock()
         return inner.map(lambda y: (y, lock)[0]) if x == 1 else inner
 
-    found = places(task_of(pool, gives)([], numbers(0, 1, 2), 0))
+    found = places(task_of(pool, gives)([], numbers(0, 1, 2), Numbers(0)))
     assert [type(x) for x in found] == [ps.Dataset, FailedPreconditionError, ps.Dataset]
 
 
@@ -276,10 +283,10 @@ def test_a_function_that_only_this_process_can_import_is_refused(pool):
     sys.modules["not_anywhere_else"] = module
     try:
         with pytest.raises(FailedPreconditionError, match=r"(?s)could not be set up.*not_anywhere_else"):
-            task_of(pool, module.f)([], numbers(1), 0)
+            task_of(pool, module.f)([], numbers(1), Numbers(0))
     finally:
         del sys.modules["not_anywhere_else"]
-    assert places(task_of(pool, lambda x: x)([], numbers(1), 0)) == [1]
+    assert places(task_of(pool, lambda x: x)([], numbers(1), Numbers(0))) == [1]
 
 
 def test_a_worker_is_missed_although_a_process_it_started_lives_on(pool, tmp_path):
@@ -298,7 +305,7 @@ def test_a_worker_is_missed_although_a_process_it_started_lives_on(pool, tmp_pat
         return x
 
     try:
-        found = places(task_of(pool, leaves)([], numbers(1, 2, 3), 0))
+        found = places(task_of(pool, leaves)([], numbers(1, 2, 3), Numbers(0)))
     finally:
         for pid in started.read_text().split():
             os.kill(int(pid), signal.SIGKILL)
@@ -308,7 +315,7 @@ def test_a_worker_is_missed_although_a_process_it_started_lives_on(pool, tmp_pat
 
 def test_a_worker_that_died_or_was_stopped_while_idle_gets_nothing_to_do(pool):
     for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL):
-        assert places(task_of(pool, lambda x: x)([], numbers(1), 0)) == [1]
+        assert places(task_of(pool, lambda x: x)([], numbers(1), Numbers(0))) == [1]
         (worker,) = pool._workers
         os.kill(worker.process.popen.pid, number)
         os.waitid(os.P_PID, worker.process.popen.pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
@@ -321,19 +328,19 @@ def test_a_worker_imports_all_of_penstock_only_when_a_function_asks_for_it(pool)
 
         return before, len(list(penstock.Dataset.range(3))), hasattr(penstock, "no_such_name"), penstock.io is ps.io
 
-    assert places(task_of(pool, asks)([], numbers(1), 0)) == [(False, 3, False, True)]
+    assert places(task_of(pool, asks)([], numbers(1), Numbers(0))) == [(False, 3, False, True)]
 
 
 def test_processes_that_cannot_be_started_are_an_error(pool, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(FailedPreconditionError, match="could not be started"):
-        task_of(pool, lambda x: x)([], numbers(1), 0)
+        task_of(pool, lambda x: x)([], numbers(1), Numbers(0))
 
 
 def test_a_process_that_ends_while_it_starts_is_an_error(pool, monkeypatch):
     monkeypatch.setattr("penstock.runtime.processes.start.START", "raise SystemExit(7)")
     with pytest.raises(FailedPreconditionError, match=r"exit status 7"):
-        task_of(pool, lambda x: x)([], numbers(1), 0)
+        task_of(pool, lambda x: x)([], numbers(1), Numbers(0))
 
 
 # -- time limits
@@ -346,7 +353,7 @@ def hanging(x):
 
 
 def test_an_element_that_hangs_fails_alone(pool):
-    stretch = task_of(pool, hanging, element_timeout=1.5)([], numbers(1, 2, 3, 4, 5), 21)
+    stretch = task_of(pool, hanging, element_timeout=1.5)([], numbers(1, 2, 3, 4, 5), Numbers(21))
     found = places(stretch)
     assert [found[k] for k in (0, 1, 3, 4)] == [1, 2, 4, 5]
     assert type(found[2]) is DeadlineExceededError
@@ -359,7 +366,7 @@ def test_a_block_that_is_late_as_a_whole_is_done_element_by_element(pool):
         threading.Event().wait(0.6)
         return x
 
-    assert places(task_of(pool, slow, element_timeout=1.5)([], numbers(1, 2, 3), 0)) == [1, 2, 3]
+    assert places(task_of(pool, slow, element_timeout=1.5)([], numbers(1, 2, 3), Numbers(0))) == [1, 2, 3]
 
 
 def once(path):
@@ -380,7 +387,7 @@ def test_a_stopped_worker_is_replaced(pool, tmp_path, size):
             os.kill(os.getpid(), signal.SIGSTOP)
         return x
 
-    found = places(task_of(pool, stops, element_timeout=1.0)([], numbers(*range(4, 4 + size)), 0))
+    found = places(task_of(pool, stops, element_timeout=1.0)([], numbers(*range(4, 4 + size)), Numbers(0)))
     assert found == list(range(4, 4 + size))
     assert Path(marker).exists()
 
@@ -391,7 +398,7 @@ def test_a_limit_does_not_count_what_a_function_imports(pool, tmp_path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path))
     import slow_to_import
 
-    assert places(task_of(pool, slow_to_import.f, element_timeout=1.0)([], numbers(1), 0)) == [1]
+    assert places(task_of(pool, slow_to_import.f, element_timeout=1.0)([], numbers(1), Numbers(0))) == [1]
 
 
 def test_the_pool_of_the_process_is_one():

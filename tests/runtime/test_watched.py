@@ -9,6 +9,7 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.block.origin import Origin
 from penstock.errors import DeadlineExceededError
 from penstock.physical.transform import FilterTransform, MapTransform, run_all
@@ -67,7 +68,7 @@ def test_in_time_it_is_what_the_transforms_give():
 
     transforms = [mapped(odd), FilterTransform(lambda x: x != 8, "filter", None, vectorise=False)]
     run = watched(run_all, SECONDS)
-    made, wanted = run(transforms, numbers(0, 6), 0), run_all(transforms, numbers(0, 6), 0)
+    made, wanted = run(transforms, numbers(0, 6), Numbers(0)), run_all(transforms, numbers(0, 6), Numbers(0))
     assert places(made)[:3] == places(wanted)[:3] == [0, 2, 4]
     assert [str(error) for _, error in made.failures] == [str(error) for _, error in wanted.failures]
     assert places(made)[4:] == places(wanted)[4:] == [10]
@@ -80,7 +81,7 @@ def test_the_element_that_hangs_fails_alone(never):
             never.wait()
         return x
 
-    made = watched(run_all, SHORT)([mapped(hangs)], numbers(10, 17), 10)
+    made = watched(run_all, SHORT)([mapped(hangs)], numbers(10, 17), Numbers(10))
     found = places(made)
     errors = [error for _, error in made.failures]
     assert [x for x in found if isinstance(x, int)] == [10, 11, 13, 14, 16]
@@ -105,7 +106,7 @@ def test_a_lone_element_that_hangs_is_tried_once(never):
         calls.append(int(x))
         never.wait()
 
-    made = watched(run_all, SHORT)([mapped(hangs)], numbers(3, 4), -1)
+    made = watched(run_all, SHORT)([mapped(hangs)], numbers(3, 4), Numbers(None))
     assert calls == [3]
     assert type(made.error) is DeadlineExceededError
     assert made.error.context.element is None
@@ -120,7 +121,7 @@ def test_an_abandoned_thread_ends_when_its_function_does(never):
         return x
 
     run = watched(run_all, SHORT)
-    run([mapped(hangs)], numbers(0, 1), 0)
+    run([mapped(hangs)], numbers(0, 1), Numbers(0))
     assert entered.wait(SECONDS)
     assert helpers()
     never.set()
@@ -136,7 +137,7 @@ def test_threads_are_used_again_and_end_with_their_owner():
 
     run = watched(run_all, SECONDS)
     for _ in range(20):
-        run([mapped(marks)], numbers(0, 2), 0)
+        run([mapped(marks)], numbers(0, 2), Numbers(0))
     assert len(seen) == 1
     assert len(helpers()) == 1
     del run
@@ -168,7 +169,7 @@ def test_what_is_no_failure_of_an_element_reaches_the_caller():
         raise SystemExit(4)
 
     with pytest.raises(SystemExit):
-        watched(run_all, SECONDS)([mapped(leaves)], numbers(0, 2), 0)
+        watched(run_all, SECONDS)([mapped(leaves)], numbers(0, 2), Numbers(0))
 
 
 def test_the_callers_context_is_seen():
@@ -176,7 +177,7 @@ def test_the_callers_context_is_seen():
         return np.float64(1) / np.float64(x)
 
     with np.errstate(divide="raise"):
-        made = watched(run_all, SECONDS)([mapped(divides)], numbers(0, 1), 0)
+        made = watched(run_all, SECONDS)([mapped(divides)], numbers(0, 1), Numbers(0))
     assert isinstance(made.error, FloatingPointError)
 
 
@@ -187,7 +188,7 @@ def test_memory_offered_is_not_written_to():
         raise AssertionError("offered")
 
     made = watched(run_all, SECONDS)(
-        [MapTransform(lambda x: x + 1, "map", None, vectorise=True)], numbers(0, 3), 0, offered
+        [MapTransform(lambda x: x + 1, "map", None, vectorise=True)], numbers(0, 3), Numbers(0), offered
     )
     assert places(made) == [1, 2, 3]
 

@@ -14,6 +14,7 @@ from tests.system.child import finish, run, start
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.physical.stretch import join
 from penstock.physical.transform import MapTransform
 from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
@@ -96,7 +97,7 @@ def in_two_threads(task, blocks, done):
                 first, block = next(waiting, (None, None))
             if block is None:
                 return
-            made = task([], block, first)
+            made = task([], block, Numbers(first))
             with lock:
                 found[first] = made
                 done(len(found))
@@ -263,6 +264,7 @@ def test_a_forked_child_leaves_the_parents_workers_alone():
     import penstock as ps
     from penstock.block.block import Block
     from penstock.block.column import DenseColumn
+    from penstock.block.numbers import Numbers
     from penstock.physical.transform import MapTransform
     from penstock.runtime.processes.pool import ProcessTask, process_pool
 
@@ -276,7 +278,7 @@ def test_a_forked_child_leaves_the_parents_workers_alone():
     if not child:
         pool = process_pool()
         task = ProcessTask(pool, [MapTransform(function, "map", None, vectorise=False)])
-        made = task([], Block.single(DenseColumn(np.arange(5))), 0).block.elements()
+        made = task([], Block.single(DenseColumn(np.arange(5))), Numbers(0)).block.elements()
         own = {worker.process.popen.pid for worker in pool._workers}
         exact = all((a == i).all() for i, a in enumerate(made)) and all((a == i).all() for i, a in enumerate(kept))
         for array in kept:
@@ -317,6 +319,7 @@ def test_the_interpreter_does_not_wait_for_a_thread_that_hangs():
     import numpy as np
     from penstock.block.block import Block
     from penstock.block.column import DenseColumn
+    from penstock.block.numbers import Numbers
     from penstock.physical.transform import MapTransform, run_all
     from penstock.runtime.watched import watched
 
@@ -324,7 +327,7 @@ def test_the_interpreter_does_not_wait_for_a_thread_that_hangs():
         threading.Event().wait()
 
     made = watched(run_all, 0.1)(
-        [MapTransform(hangs, "map", None, vectorise=False)], Block.single(DenseColumn(np.arange(3))), 0)
+        [MapTransform(hangs, "map", None, vectorise=False)], Block.single(DenseColumn(np.arange(3))), Numbers(0))
     print(*(type(error).__name__ for _, error in made.failures))
     """
     done = run(script)

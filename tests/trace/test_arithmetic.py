@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as nps
 
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.block.structure import LEAF, flatten
 from penstock.physical.transform import FilterTransform, MapTransform
 from penstock.physical.vectorise import Vectoriser
@@ -89,7 +90,7 @@ TWO = {
 def per_element(function, block):
     """The function called on each element; None where one raises."""
     transform = MapTransform(function, "plain", None, vectorise=False)
-    outcome = transform.run(block, 0)
+    outcome = transform.run(block, Numbers(0))
     return None if outcome.failures else outcome.block
 
 
@@ -151,7 +152,9 @@ def test_functions_of_ragged_arrays(lengths, name):
 def test_predicates_keep_the_same_elements(array, c):
     block = Block.single(DenseColumn(array))
     kept = [
-        FilterTransform(lambda x: (x % 4 > c) | (x == 7), "filter", None, vectorise=vectorise).run(block, 0).block
+        FilterTransform(lambda x: (x % 4 > c) | (x == 7), "filter", None, vectorise=vectorise)
+        .run(block, Numbers(0))
+        .block
         for vectorise in (True, False)
     ]
     elements = [[] if found is None else found.elements() for found in kept]

@@ -46,11 +46,12 @@ class Executor(ABC):
         depth: int,
         batch: BatchTask | None = None,
         executor: str = "auto",
+        epoch: int = 0,
     ) -> Stage:
         """Transforms that up to `parallelism` workers run at once (-1: as many as help), then perhaps a batch.
 
-        `executor` is the user's word on where: "thread", "process", "inline" for the thread that asks, or "auto" for
-        what turns out to be faster.
+        `epoch` is the pass, from which its functions draw. `executor` is the user's word on where: "thread", "process",
+        "inline" for the thread that asks, or "auto" for what turns out to be faster.
         """
 
     @abstractmethod

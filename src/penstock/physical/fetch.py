@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.options import Options
 from penstock.physical import accesses as _accesses  # noqa: F401 - registers how plans are read by number
 from penstock.physical.access import by_number, stretch_of
@@ -34,7 +35,7 @@ class Fetch(Transform):
         """How many elements there are."""
         return self._elements.size
 
-    def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+    def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         (column,) = block.columns
         assert isinstance(column, DenseColumn)
         made = self._rows(column.array)

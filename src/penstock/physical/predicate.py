@@ -10,6 +10,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import InvalidTypeError
 from penstock.physical.vectorise import Vectoriser
+from penstock.trace.drawing import UNNUMBERED, Draws
 
 
 def truth(verdict: Any) -> bool:
@@ -22,9 +23,9 @@ def truth(verdict: Any) -> bool:
     raise InvalidTypeError(message, hint="Compare, for example `x % 2 == 0`; for arrays use .any() or .all().")
 
 
-def verdicts(vectoriser: Vectoriser, block: Block) -> np.ndarray | None:
+def verdicts(vectoriser: Vectoriser, block: Block, draws: Draws = UNNUMBERED) -> np.ndarray | None:
     """One bool for every element of a Block, or None where the predicate has to be called per element."""
-    found = vectoriser.run(block, None)
+    found = vectoriser.run(block, None, draws)
     if found is None or not found.structure.is_leaf:
         return None
     column = found.columns[0]

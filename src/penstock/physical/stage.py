@@ -146,6 +146,11 @@ class Cursor:
         self._skip = 0
         self._ended = False
 
+    @property
+    def offset(self) -> int:
+        """Elements taken of the Block at hand."""
+        return self._offset
+
     def available(self) -> int:
         """Elements that can be taken without asking the stage."""
         return 0 if self._block is None else self._block.size - self._offset

@@ -9,12 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from penstock.block.block import Block, Builder
+from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
 from penstock.block.structure import Structure
 from penstock.errors import Context, as_failure
 from penstock.physical.predicate import truth, verdicts
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
+from penstock.trace.drawing import Draws, drawing
 from penstock.trace.graph import Allocate
 
 
@@ -38,23 +40,33 @@ class Transform(ABC):
         return id(self)
 
     @abstractmethod
-    def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
-        """Transform a Block whose elements are numbers `first`, `first` + 1, … of this step's input (-1: unknown).
+    def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+        """Transform a Block whose elements are these of the step's input.
 
         `allocate(k)` offers memory for leaf k of the results.
         """
 
-    def context(self, block: Block, row: int, first: int, inner: int = 0) -> Context:
+    def context(self, block: Block, row: int, numbers: Numbers, inner: int = 0) -> Context:
         file, offset = (None, None) if block.origin is None else block.origin.at(row, inner)
-        return Context(self.label, self.where, first + row if first >= 0 else None, file, offset)
+        return Context(self.label, self.where, numbers.at(row), file, offset)
 
 
 class FunctionTransform(Transform):
-    """A step that calls a user's function."""
+    """A step that calls a user's function, which draws from `key`."""
 
-    function: Callable[..., Any]
-    vectoriser: Vectoriser | None  # what runs it a Block at a time, where it may
-    _made_of: tuple[Callable[..., Any], str, str | None, bool]
+    def __init__(
+        self, function: Callable[..., Any], label: str, where: str | None, *, vectorise: bool, key: int = 0
+    ) -> None:
+        self._made_of = function, label, where, vectorise, key
+        self.label = label
+        self.where = where
+        self.function = function
+        self.vectoriser = Vectoriser(function) if vectorise else None  # what runs it a Block at a time, where it may
+        self._key = key
+
+    def draws(self, numbers: Numbers) -> Draws:
+        """What the function draws from for these elements."""
+        return Draws(self._key, numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """To another process go function and labels: what was decided about the function here is decided there anew."""
@@ -71,29 +83,30 @@ def _again(
     label: str,
     where: str | None,
     vectorise: bool,  # noqa: FBT001
+    key: int,
 ) -> Transform:
-    made: Transform = kind(function, label, where, vectorise=vectorise)
+    made: Transform = kind(function, label, where, vectorise=vectorise, key=key)
     return made
 
 
-RunAll = Callable[[Sequence[Transform], Block, int, Callable[[int], Allocate] | None], Stretch]
+RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate] | None], Stretch]
 
 
 def run_all(
-    transforms: Sequence[Transform], block: Block, first: int, allocate: Callable[[int], Allocate] | None = None
+    transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
 ) -> Stretch:
     """One transform after the other. A failure keeps its place among the elements around it."""
     size = block.size
     failures: list[tuple[int, Exception]] = []  # each in front of a row of the Block as it is by now
     for transform in transforms:
         last = transform is transforms[-1] and block.size == size  # else the memory offered has too many rows
-        outcome = transform.run(block, first, allocate if last else None)
+        outcome = transform.run(block, numbers, allocate if last else None)
         if outcome.failures:
             failures = sorted([*failures, *outcome.failures], key=_place)
         if outcome.block is None:
             return Stretch(None, tuple((i, error) for i, (_, error) in enumerate(failures)))
         if outcome.rows is not None:
-            first = -1  # the count is broken
+            numbers = numbers.take(outcome.rows) if transform.one_to_one else numbers.lost()
             if failures:
                 places = np.searchsorted(outcome.rows, [row for row, _ in failures]).tolist()
                 failures = [(row, error) for row, (_, error) in zip(places, failures, strict=True)]
@@ -110,32 +123,32 @@ class MapTransform(FunctionTransform):
 
     one_to_one = True
 
-    def __init__(self, function: Callable[..., Any], label: str, where: str | None, *, vectorise: bool) -> None:
-        self._made_of = function, label, where, vectorise
-        self.label = label
-        self.where = where
-        self.function = function
-        self.vectoriser = Vectoriser(function) if vectorise else None
+    def __init__(
+        self, function: Callable[..., Any], label: str, where: str | None, *, vectorise: bool, key: int = 0
+    ) -> None:
+        super().__init__(function, label, where, vectorise=vectorise, key=key)
         self._same_kind = SameKind("The function's result")
         self._structure: Structure | None = None  # of the results so far
 
-    def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+    def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if self.vectoriser is not None:
-            found = self.vectoriser.run(block, allocate)
+            found = self.vectoriser.run(block, allocate, self.draws(numbers))
             if found is not None:
                 return Outcome(found)
-        return self._per_element(block, first)
+        return self._per_element(block, numbers)
 
-    def _per_element(self, block: Block, first: int) -> Outcome:
+    def _per_element(self, block: Block, numbers: Numbers) -> Outcome:
         function = self.function
         unpacks = block.structure.unpacks
         builder = Builder(self._structure)
         failures: list[tuple[int, Exception]] = []
-        for row, element in enumerate(block.elements()):
-            try:
-                builder.add(function(*element) if unpacks else function(element))
-            except Exception as raised:
-                failures.append((row, as_failure(raised, self.context(block, row, first))))
+        with drawing(self.draws(numbers)) as now:
+            for row, element in enumerate(block.elements()):
+                now.begin(row)
+                try:
+                    builder.add(function(*element) if unpacks else function(element))
+                except Exception as raised:
+                    failures.append((row, as_failure(raised, self.context(block, row, numbers))))
         rows: np.ndarray | None = None
         origin = block.origin
         if failures:
@@ -149,7 +162,7 @@ class MapTransform(FunctionTransform):
         if mixed:
             rows = np.arange(block.size) if rows is None else rows
             for at, error in mixed:
-                error.context = self.context(block, int(rows[at]), first)
+                error.context = self.context(block, int(rows[at]), numbers)
                 failures.append((int(rows[at]), error))
             rows = np.delete(rows, [at for at, _ in mixed])
             failures.sort(key=_place)
@@ -159,31 +172,26 @@ class MapTransform(FunctionTransform):
 class FilterTransform(FunctionTransform):
     """The elements for which `predicate(element)` is true."""
 
-    def __init__(self, predicate: Callable[..., Any], label: str, where: str | None, *, vectorise: bool) -> None:
-        self._made_of = predicate, label, where, vectorise
-        self.label = label
-        self.where = where
-        self.function = predicate
-        self.vectoriser = Vectoriser(predicate) if vectorise else None
-
-    def run(self, block: Block, first: int, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+    def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         failures: Sequence[tuple[int, Exception]] = ()
-        mask = None if self.vectoriser is None else verdicts(self.vectoriser, block)
+        mask = None if self.vectoriser is None else verdicts(self.vectoriser, block, self.draws(numbers))
         if mask is None:
-            mask, failures = self._per_element(block, first)
+            mask, failures = self._per_element(block, numbers)
         kept = np.flatnonzero(mask)
         if len(kept) == block.size:
             return Outcome(block)
         return Outcome(block.take(kept) if len(kept) else None, kept, failures)
 
-    def _per_element(self, block: Block, first: int) -> tuple[np.ndarray, Sequence[tuple[int, Exception]]]:
+    def _per_element(self, block: Block, numbers: Numbers) -> tuple[np.ndarray, Sequence[tuple[int, Exception]]]:
         predicate = self.function
         unpacks = block.structure.unpacks
         mask = np.zeros(block.size, bool)
         failures: list[tuple[int, Exception]] = []
-        for row, element in enumerate(block.elements()):
-            try:
-                mask[row] = truth(predicate(*element) if unpacks else predicate(element))
-            except Exception as raised:
-                failures.append((row, as_failure(raised, self.context(block, row, first))))
+        with drawing(self.draws(numbers)) as now:
+            for row, element in enumerate(block.elements()):
+                now.begin(row)
+                try:
+                    mask[row] = truth(predicate(*element) if unpacks else predicate(element))
+                except Exception as raised:
+                    failures.append((row, as_failure(raised, self.context(block, row, numbers))))
         return mask, failures

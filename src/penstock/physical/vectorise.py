@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.trace.drawing import UNNUMBERED, Draws, drawing
 from penstock.trace.graph import Allocate, Const, Graph
 from penstock.trace.traced import Traced, traced
 
@@ -25,38 +27,38 @@ class Vectoriser:
         self._decided: dict[Any, tuple[Graph | None, Traced]] = {}
         self.verdict = "decided at the first element"
 
-    def run(self, block: Block, allocate: Callable[[int], Allocate] | None) -> Block | None:
+    def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
         """The function's results, or None where it has to be called per element (also to raise its own error)."""
         specs = tuple(_any_extent(column) for column in block.columns)
-        graph = self._graph(block, specs)
+        graph = self._graph(block, specs, draws)
         if graph is None:
             return None
         try:
-            return _evaluate(graph, block, allocate)
+            return _evaluate(graph, block, allocate, draws)
         except MemoryError:
             raise
         except Exception as error:
             self.verdict = f"by Block: {graph.describe()}; a Block ran per element after {type(error).__name__}"
             return None
 
-    def _graph(self, block: Block, specs: tuple[LeafSpec, ...]) -> Graph | None:
+    def _graph(self, block: Block, specs: tuple[LeafSpec, ...], draws: Draws) -> Graph | None:
         key = (block.structure, specs)
         known = self._decided.get(key)
         if known is None or not known[1].holds():
             with self._lock:
                 found = traced(self._function, block.structure, specs)
-                known = self._decided[key] = self._decide(block, found), found
+                known = self._decided[key] = self._decide(block, found, draws), found
         return known[0]
 
-    def _decide(self, block: Block, found: Traced) -> Graph | None:
+    def _decide(self, block: Block, found: Traced, draws: Draws) -> Graph | None:
         if found.graph is None:
             self.verdict = f"per element: {found.reason}"
             return None
         graph = optimised(found.graph)
         first = block.slice(0, 1)
-        plain = self._plain(first)
+        plain = self._plain(first, draws)
         try:
-            fast = _evaluate(graph, first, None)
+            fast = _evaluate(graph, first, None, draws)
         except Exception as error:
             if plain is not None:
                 self.verdict = f"per element: as a Block it raised {type(error).__name__}"
@@ -68,19 +70,21 @@ class Vectoriser:
         self.verdict = f"by Block: {graph.describe()}"
         return graph
 
-    def _plain(self, first: Block) -> Block | None:
+    def _plain(self, first: Block, draws: Draws) -> Block | None:
         """The first element's result as the function is written, or None where that raises."""
         element = first.elements()[0]
         builder = Builder()
         try:
-            builder.add(self._function(*element) if first.structure.unpacks else self._function(element))
+            with drawing(draws) as now:
+                now.begin(0)
+                builder.add(self._function(*element) if first.structure.unpacks else self._function(element))
             return builder.build()
         except Exception:  # the run per element, which follows, raises it again in its place
             return None
 
 
-def _evaluate(graph: Graph, block: Block, allocate: Callable[[int], Allocate] | None) -> Block:
-    columns = graph.run(block.columns, block.size, allocate)
+def _evaluate(graph: Graph, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
+    columns = graph.run(block.columns, block.size, allocate, partial(draws.all, block.size))
     return block.with_columns(graph.structure, [_column(column, block.size) for column in columns])
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
+from penstock.keys import fold
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -62,6 +63,11 @@ class Node(ABC):
     def depth(self) -> int:
         """Number of nodes below this one: what tells two random steps of one plan apart."""
         return sum(1 for _ in self.walk()) - 1
+
+    @property
+    def share(self) -> tuple[int, ...]:
+        """Which part of the data this step takes, where every consumer of it takes another; else nothing."""
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +160,21 @@ def check_seed(node: Any) -> None:
     if node.seed is not None:
         seed = check_int("seed", node.seed, least=-(2**63), hint="Any int64 will do.")
         object.__setattr__(node, "seed", seed)
-    if getattr(node, "salt", 0) < 0:
+    if hasattr(node, "salt"):
+        settle_salt(node)
+
+
+def settle_salt(node: Any) -> None:
+    """What tells a random step from the others of its plan, where it was not given: its place in the plan."""
+    if node.salt < 0:
         object.__setattr__(node, "salt", node.depth)
+
+
+def settle_salt_of_function(node: Any) -> None:
+    """`settle_salt` of a step whose function may draw: consumers of different shards draw apart."""
+    if node.salt < 0:
+        shares = [part for below in node.walk() for part in below.share]
+        object.__setattr__(node, "salt", fold(node.depth, *shares) if shares else node.depth)
 
 
 def check_function(name: str, value: Any, step: str) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from penstock.plan.node import (
     check_seed,
     function_name,
     limit,
+    settle_salt_of_function,
 )
 from penstock.trace.traced import traced_spec
 
@@ -32,7 +33,8 @@ from penstock.trace.traced import traced_spec
 class Map(UnaryNode):
     """`function(element)` for every element; plain tuples unpack into arguments.
 
-    `executor` says who may call the function. It takes no part in what the step gives, nor in fingerprints.
+    `executor` says who may call the function. It takes no part in what the step gives, nor in fingerprints. `salt` is
+    as in `Shuffle`: what the function draws follows from it.
     """
 
     function: Callable[..., Any]
@@ -40,11 +42,13 @@ class Map(UnaryNode):
     deterministic: bool | None = None
     executor: str = "auto"
     vectorise: bool = True  # run it a Block at a time where that is known to be equal
+    salt: int = -1
 
     name: ClassVar[str] = "map"
 
     def __post_init__(self) -> None:
         check_function("map_func", self.function, "map")
+        settle_salt_of_function(self)
         object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
         check_executor(self.executor)
 
@@ -59,14 +63,16 @@ class Map(UnaryNode):
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(UnaryNode):
-    """The elements for which `predicate(element)` is true."""
+    """The elements for which `predicate(element)` is true. `salt` is as in `Map`."""
 
     predicate: Callable[..., Any]
     vectorise: bool = True
+    salt: int = -1
 
     name: ClassVar[str] = "filter"
 
     def __post_init__(self) -> None:
+        settle_salt_of_function(self)
         check_function("predicate", self.predicate, "filter")
 
     @property
@@ -285,6 +291,10 @@ class Shard(UnaryNode):
     @property
     def label(self) -> str:
         return f"shard({self.num_shards}, {self.index})"
+
+    @property
+    def share(self) -> tuple[int, ...]:
+        return self.num_shards, self.index
 
     @property
     def cardinality(self) -> int:

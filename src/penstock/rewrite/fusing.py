@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.plan.node import Node
 from penstock.plan.ops import Filter, FusedMap, Map, executor_of
-from penstock.trace.purity import why_impure
+from penstock.trace.purity import may_draw, why_impure
 from penstock.trace.shippable import why_not_shippable
 
 Steps = tuple[Map | Filter, ...]
@@ -28,7 +28,7 @@ def fused(steps: Steps, node: Map | Filter) -> Node | None:
     of a sequential chain; behind a parallel map it joins too, since it is stateless per element and the segment keeps
     the order. Who calls their functions has to agree, too: see `together`.
     """
-    if not _alike(steps, node) or not together(steps, node):
+    if not _alike(steps, node) or not together(steps, node) or _counts_behind_filter(steps, node):
         return None
     below = node.input
     assert isinstance(below, (Map, Filter, FusedMap))
@@ -43,6 +43,11 @@ def _alike(steps: Steps, node: Map | Filter) -> bool:
         return (node.num_parallel_calls, node.deterministic) == (first.num_parallel_calls, first.deterministic)
     # a predicate written to be called one at a time, in order, stays so unless nobody can tell
     return first.num_parallel_calls is None or why_impure(node.predicate) is None
+
+
+def _counts_behind_filter(steps: Steps, node: Map | Filter) -> bool:
+    """Whether the node's function may draw from its element's number, which nobody knows inside a step that filters."""
+    return any(isinstance(step, Filter) for step in steps) and may_draw(_function(node))
 
 
 def together(steps: Steps, node: Map | Filter) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.block.block import Block
+from penstock.block.numbers import Numbers
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.lane import Lane
@@ -37,14 +38,14 @@ class Carrier:
         self,
         transforms: Sequence[Transform],
         block: Block,
-        first: int,
+        numbers: Numbers,
         allocate: Callable[[int], Allocate] | None = None,
     ) -> Stretch:
         if self._lane.knobs.executor == "process":
             task = self._lane.task(transforms, self._task)
             if task is not None:
-                return task(transforms, block, first)
-        return self._here(transforms, block, first, allocate)
+                return task(transforms, block, numbers)
+        return self._here(transforms, block, numbers, allocate)
 
     def prepare(self, transforms: Sequence[Transform]) -> None:
         """Pack what processes need now: raises InvalidArgumentError where that is not possible."""

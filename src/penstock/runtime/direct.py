@@ -28,11 +28,11 @@ class Direct(StretchStage):
         return self._work.skip(count)
 
     def place(self) -> State:
-        return [self._work.state(), [], []]
+        return [self._work.state(), [], [], self._work.count()]
 
     def go_to(self, place: State) -> None:
-        below, done, first = place
-        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first])
+        below, done, first, start = place
+        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
 
     def close(self) -> None:
         self._work.close()

@@ -93,7 +93,9 @@ class FreeOrder(Stage):
         self._upstream = upstream
         self._excluded: Ranges = []
         self._first: Ranges = []
-        self._count = 0  # upstream positions pulled
+        self._base = 0  # upstream positions before
+        self._count = 0  # upstream positions pulled since
+        self.given: int | np.ndarray = 0  # the number of the first element of the Block given last, or of each
         self._start: State = None  # upstream state where the ranges count from, while `_held` is needed
         self._held: Stretch | None = None  # what was pulled to reach the ranges that come first
 
@@ -127,6 +129,7 @@ class FreeOrder(Stage):
         if start + given < until:
             self._first.insert(0, (start + given, until - start - given))
         self._excluded = sorted([*self._excluded, (start, given)])
+        self.given = self._base + start
         if isinstance(piece, Block):
             return piece
         raise piece
@@ -164,6 +167,7 @@ class FreeOrder(Stage):
                 return kept
 
     def _kept(self, block: Block, first: int) -> Block | None:
+        self.given = self._base + first
         if not self._excluded:
             return block
         mask = np.ones(block.size, bool)
@@ -173,6 +177,7 @@ class FreeOrder(Stage):
         rows = np.flatnonzero(mask)
         if len(rows) == block.size:
             return block
+        self.given = self._base + first + rows
         return block.take(rows) if len(rows) else None
 
     def _forget(self) -> None:
@@ -181,13 +186,13 @@ class FreeOrder(Stage):
 
     def state(self) -> State:
         if self._held is not None:
-            return [self._start, list(self._excluded), list(self._first)]
+            return [self._start, list(self._excluded), list(self._first), self._base]
         ahead = [(start - self._count, count) for start, count in self._excluded if start + count > self._count]
         clipped = [(max(start, 0), count + min(start, 0)) for start, count in ahead]
-        return [self._upstream.state(), clipped, list(self._first)]
+        return [self._upstream.state(), clipped, list(self._first), self._base + self._count]
 
     def restore(self, state: State) -> None:
-        below, excluded, first = state
+        below, excluded, first, self._base = state
         self._excluded = [(start, count) for start, count in excluded]
         self._first = [(start, count) for start, count in first]
         self._upstream.restore(below)
@@ -199,12 +204,12 @@ class FreeOrder(Stage):
     @staticmethod
     def merged(state: State, done: Ranges, first: Ranges) -> State:
         """The state that also leaves out `done` and begins with `first`: ranges of the elements that `state` gives."""
-        below, excluded, front = state
+        below, excluded, front, base = state
         gone = [(start, count) for start, count in excluded]
         front = [(start, count) for start, count in front]
         found = [part for span in first for part in _upstream_ranges(span, gone, front)]
         left_out = [part for span in done for part in _upstream_ranges(span, gone, front)]
-        return [below, sorted(gone + left_out), found]
+        return [below, sorted(gone + left_out), found, base]
 
 
 def _upstream_ranges(span: tuple[int, int], excluded: Ranges, front: Ranges) -> Ranges:

@@ -15,6 +15,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from penstock.block.block import Block
+from penstock.block.numbers import Numbers
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform
@@ -121,7 +122,7 @@ class Task(Protocol):
 
     cpu_seconds: float  # that they have spent
 
-    def __call__(self, transforms: Sequence[Transform], block: Block, first: int) -> Stretch: ...
+    def __call__(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch: ...
 
 
 class Lane:

@@ -31,6 +31,7 @@ class Work(ABC):
     where: str | None
     upstream: Stage
     pace: Pace
+    start = 0  # upstream elements of the pass that earlier runs have had
 
     @abstractmethod
     def pull(self) -> Task | None:
@@ -45,10 +46,15 @@ class Work(ABC):
         """The state behind all tasks pulled so far."""
 
     @abstractmethod
-    def restore(self, state: State, done: Ranges, first: Ranges) -> None:
+    def count(self) -> int:
+        """Upstream elements in front of what is pulled next, since the beginning of the pass."""
+
+    @abstractmethod
+    def restore(self, state: State, done: Ranges, first: Ranges, start: int) -> None:
         """Continue from a state, without the upstream elements in `done` and beginning with those in `first`.
 
-        Only a segment in free order has such elements; its upstream is a `FreeOrder`.
+        `start` is how many elements came before it. Only a segment in free order has such elements; its upstream is a
+        `FreeOrder`.
         """
 
     def can_skip(self) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from penstock.block.block import Block
+from penstock.block.numbers import Numbers
 from penstock.physical.stretch import Stretch, join
 from penstock.physical.transform import RunAll, Transform
 from penstock.runtime.processes.failures import in_place, too_late
@@ -42,29 +43,31 @@ class Watched:
         self.run_seconds = self.cpu_seconds = 0.0
         weakref.finalize(self, _dismiss, self._helpers).atexit = False
 
-    def __call__(self, transforms: Sequence[Transform], block: Block, first: int, allocate: object = None) -> Stretch:
-        made = self._in_time(transforms, block, first)
+    def __call__(
+        self, transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: object = None
+    ) -> Stretch:
+        made = self._in_time(transforms, block, numbers)
         if made is not None:
             return made
         if block.size == 1:
-            return self._late(transforms, block, first)
+            return self._late(transforms, block, numbers)
         parts = []
         for row in range(block.size):
-            part, number = block.slice(row, row + 1), first + row if first >= 0 else -1
-            made = self._in_time(transforms, part, number)
-            parts.append(self._late(transforms, part, number) if made is None else made)
+            part, its = block.slice(row, row + 1), numbers.part(row, row + 1)
+            made = self._in_time(transforms, part, its)
+            parts.append(self._late(transforms, part, its) if made is None else made)
         return join(parts)
 
-    def _late(self, transforms: Sequence[Transform], block: Block, first: int) -> Stretch:
-        return in_place(too_late(transforms, self._timeout), transforms, block, first)
+    def _late(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:
+        return in_place(too_late(transforms, self._timeout), transforms, block, numbers)
 
-    def _in_time(self, transforms: Sequence[Transform], block: Block, first: int) -> Stretch | None:
+    def _in_time(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch | None:
         """What becomes of a Block, or None if it is not done in time."""
         try:
             helper = self._helpers.pop()
         except IndexError:
             helper = _Helper()
-        answer = helper.ask(partial(self._run, transforms, block, first, None))
+        answer = helper.ask(partial(self._run, transforms, block, numbers, None))
         try:
             made, error, seconds, cpu_seconds = answer.get(timeout=self._timeout)
         except queue.Empty:

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.block.block import Block, concat_blocks
 from penstock.block.column import Column, DenseColumn, concat
+from penstock.block.numbers import Numbers
 from penstock.block.origin import concat_origins
 from penstock.block.structure import Structure
 from penstock.errors import Context, PenstockError, annotate
@@ -37,9 +38,11 @@ class BlockWork(Work):
         label: str,
         where: str | None,
         run: RunAll = run_all,
+        epoch: int = 0,
     ) -> None:
         self.upstream = upstream
         self._run = run
+        self._epoch = epoch
         self.label = label
         self.where = where
         self._transforms = transforms
@@ -50,28 +53,30 @@ class BlockWork(Work):
     def pull(self) -> Task | None:
         started = time.perf_counter()
         first = self._count
-        payload: Block | Exception | None
+        block: Block | None
         try:
-            payload = self.upstream.next(self.pace.want)
+            block = self.upstream.next(self.pace.want)
         except Exception as error:
-            payload = error
-        if payload is None:
+            self._count += 1
+            self._ticket += 1
+            return Task(self._ticket - 1, error, self.upstream.state(), (first, 1))
+        if block is None:
             return None
-        size = payload.size if isinstance(payload, Block) else 1
-        self._count += size
-        if not self._transforms and isinstance(payload, Block):
-            self.pace.observe(size, time.perf_counter() - started, payload.nbytes)
+        self._count += block.size
+        if not self._transforms:
+            self.pace.observe(block.size, time.perf_counter() - started, block.nbytes)
         self._ticket += 1
-        return Task(self._ticket - 1, payload, self.upstream.state(), (first, size))
+        payload = block, numbers_of(self.upstream, self.start + first, self._epoch)
+        return Task(self._ticket - 1, payload, self.upstream.state(), (first, block.size))
 
     def run(self, task: Task) -> Stretch:
         if isinstance(task.payload, Exception):
             return failure(task.payload)
-        block: Block = task.payload
+        block, numbers = task.payload
         if not self._transforms:
             return Stretch(block)
         started = time.perf_counter()
-        made = self._run(self._transforms, block, task.span[0], None)
+        made = self._run(self._transforms, block, numbers, None)
         nbytes = block.nbytes if made.block is None else max(block.nbytes, made.block.nbytes)
         self.pace.observe(block.size, time.perf_counter() - started, nbytes)
         return made
@@ -80,12 +85,18 @@ class BlockWork(Work):
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)
 
     def skip(self, count: int) -> int:
-        return self.upstream.skip(count)
+        passed = self.upstream.skip(count)
+        self.start += passed
+        return passed
+
+    def count(self) -> int:
+        return self.start + self._count
 
     def state(self) -> State:
         return self.upstream.state()
 
-    def restore(self, state: State, done: Ranges, first: Ranges) -> None:
+    def restore(self, state: State, done: Ranges, first: Ranges, start: int) -> None:
+        self.start = start
         self.upstream.restore(FreeOrder.merged(state, done, first) if done or first else state)
 
 
@@ -93,10 +104,17 @@ class BatchWork(Work):
     """Batches whose rows several workers write at once, straight into the batch's memory."""
 
     def __init__(
-        self, upstream: Stage, transforms: Sequence[Transform], batch: BatchTask, pace: Pace, run: RunAll = run_all
+        self,
+        upstream: Stage,
+        transforms: Sequence[Transform],
+        batch: BatchTask,
+        pace: Pace,
+        run: RunAll = run_all,
+        epoch: int = 0,
     ) -> None:
         self.upstream = upstream
         self._run = run
+        self._epoch = epoch
         self.label = label_of(transforms, batch)
         self.where = where_of(transforms, batch)
         self._transforms = transforms
@@ -111,12 +129,11 @@ class BatchWork(Work):
     def pull(self) -> Task | None:
         if self._ended:
             return None
-        filling = self._filling or Filling(self._spec, self._count)
+        filling = self._filling or Filling(self._spec, self.start + self._count)
         want = min(self.pace.want, self._spec.size - filling.planned)
         first = self._count
         try:
-            more = self._cursor.fill(want)
-            piece = filling.plan(self._cursor.take_available(want), first) if more else None
+            piece = filling.plan(*self._numbered(want)) if self._cursor.fill(want) else None
         except Exception as error:
             piece = filling.plan_failure(error)
         if piece is None:
@@ -135,6 +152,13 @@ class BatchWork(Work):
         self._ticket += 1
         return task
 
+    def _numbered(self, want: int) -> tuple[Block, Numbers]:
+        """Some of the elements at hand, with their numbers."""
+        offset = self._cursor.offset
+        block = self._cursor.take_available(want)
+        numbers = numbers_of(self.upstream, self.start + self._count - offset, self._epoch)
+        return block, numbers.part(offset, offset + block.size)
+
     def _task(self, piece: Piece, after: State, span: tuple[int, int]) -> Task:
         return Task(self._ticket, piece, after, span)
 
@@ -142,7 +166,7 @@ class BatchWork(Work):
         piece: Piece = task.payload
         if piece.block is not None:
             started = time.perf_counter()
-            made = self._run(self._transforms, piece.block, piece.first, piece.allocate)
+            made = self._run(self._transforms, piece.block, piece.numbers, piece.allocate)
             self.pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
             piece.put(made)
         return piece.filling.finish_piece()
@@ -152,12 +176,17 @@ class BatchWork(Work):
 
     def skip(self, count: int) -> int:
         passed = self._cursor.skip(count * self._spec.size)
+        self.start += passed
         return passed // self._spec.size if self._spec.drop_remainder else -(-passed // self._spec.size)
+
+    def count(self) -> int:
+        return self.start + self._count
 
     def state(self) -> State:
         return self._cursor.state()
 
-    def restore(self, state: State, done: Ranges, first: Ranges) -> None:
+    def restore(self, state: State, done: Ranges, first: Ranges, start: int) -> None:
+        self.start = start
         below, offset = state
         if done or first:
             behind = [(start + offset, count) for start, count in first]
@@ -172,12 +201,12 @@ class BatchWork(Work):
 class Piece:
     """Some rows of a batch: what one task computes."""
 
-    __slots__ = ("block", "filling", "first", "row")
+    __slots__ = ("block", "filling", "numbers", "row")
 
-    def __init__(self, filling: Filling, block: Block | None, first: int, row: int) -> None:
+    def __init__(self, filling: Filling, block: Block | None, numbers: Numbers, row: int) -> None:
         self.filling = filling
         self.block = block
-        self.first = first
+        self.numbers = numbers
         self.row = row
 
     def allocate(self, leaf: int) -> Allocate:
@@ -211,8 +240,8 @@ class Filling:
         self.planned = 0
         self.closed = False
 
-    def plan(self, block: Block, first: int) -> Piece:
-        piece = Piece(self, block, first, self.planned)
+    def plan(self, block: Block, numbers: Numbers) -> Piece:
+        piece = Piece(self, block, numbers, self.planned)
         self.planned += block.size
         self._pending += 1
         return piece
@@ -223,13 +252,13 @@ class Filling:
         self.fail(self.planned, error)
         self.planned += 1
         self._pending += 1
-        return Piece(self, None, self._first, self.planned)
+        return Piece(self, None, Numbers(None), self.planned)
 
     def close(self) -> Piece:
         """No further rows: the input has ended."""
         self._pending += 1
         self.closed = True
-        return Piece(self, None, self._first, self.planned)
+        return Piece(self, None, Numbers(None), self.planned)
 
     def fail(self, row: int, error: Exception) -> None:
         with self._lock:
@@ -314,6 +343,11 @@ class Filling:
         return stack_column(concat(columns), structure.paths()[leaf])
 
 
+def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
+    """Of the Block that a stage gave last, which is number `first` of what it gives."""
+    return Numbers(upstream.given if isinstance(upstream, FreeOrder) else first, epoch)
+
+
 PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
 
 
@@ -336,6 +370,7 @@ def work_of(
     *,
     ordered: bool,
     run: RunAll = run_all,
+    epoch: int = 0,
 ) -> Work:
     """The work of a segment: the same for all executors, so that they understand each other's states.
 
@@ -343,8 +378,8 @@ def work_of(
     """
     source = upstream if ordered else FreeOrder(upstream)
     if batch is not None:
-        return BatchWork(source, transforms, batch, Pace(batch.size, PIECE_SECONDS), run)
-    return BlockWork(source, transforms, Pace(), label_of(transforms, batch), where_of(transforms, batch), run)
+        return BatchWork(source, transforms, batch, Pace(batch.size, PIECE_SECONDS), run, epoch)
+    return BlockWork(source, transforms, Pace(), label_of(transforms, batch), where_of(transforms, batch), run, epoch)
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:

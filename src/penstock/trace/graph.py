@@ -41,7 +41,17 @@ class Const:
     value: Any
 
 
-Operand = Ref | Const
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What the elements draw from: key number `ordinal` of each, or the one that `seed` gives it."""
+
+    ordinal: int
+    seed: int | None = None
+
+
+Operand = Ref | Const | Keys
+
+DrawKeys = Callable[[Keys], np.ndarray]  # the keys of all rows, uint64
 
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[LeafSpec]]
 Run = Callable[[Sequence[Any], Mapping[str, Any], int, Allocate | None], Sequence[Column]]
@@ -53,7 +63,7 @@ class Primitive:
 
     `rule(specs, params)` gives the specs of the results from those of the operands (a `Const` stands for itself), and
     may raise NotTraceable. `run(operands, params, rows, allocate)` computes them for all rows: operands are Columns or
-    Consts; `allocate` offers memory for the first result and need not be used.
+    Consts, or arrays of keys; `allocate` offers memory for the first result and need not be used.
     """
 
     name: str
@@ -82,7 +92,7 @@ class Graph:
     structure: Structure
 
     def spec_of(self, operand: Operand) -> Any:
-        if isinstance(operand, Const):
+        if not isinstance(operand, Ref):
             return operand
         return (
             self.inputs[operand.index]
@@ -91,9 +101,13 @@ class Graph:
         )
 
     def run(
-        self, columns: Sequence[Column], rows: int, allocate: Callable[[int], Allocate] | None = None
+        self,
+        columns: Sequence[Column],
+        rows: int,
+        allocate: Callable[[int], Allocate] | None = None,
+        keys: DrawKeys | None = None,
     ) -> list[Column]:
-        """The output columns for `rows` elements; `allocate(k)` offers memory for output k."""
+        """The output columns for `rows` elements; `allocate(k)` offers memory for output k, `keys` what they draw."""
         places: dict[int, Allocate] = {}
         if allocate is not None:
             for k, output in enumerate(self.outputs):
@@ -105,6 +119,9 @@ class Graph:
         def value(operand: Operand) -> Any:
             if isinstance(operand, Const):
                 return operand
+            if isinstance(operand, Keys):
+                assert keys is not None
+                return keys(operand)
             if operand.equation < 0:
                 return columns[operand.index]
             found = results[operand.equation]
@@ -130,6 +147,11 @@ class Graph:
             found.setdefault(at, []).append(equation_index)
         return found
 
+    @property
+    def draws(self) -> bool:
+        """Whether it is random."""
+        return any(isinstance(operand, Keys) for equation in self.equations for operand in equation.operands)
+
     def describe(self) -> str:
         """The primitives in order, for `explain`."""
         return " → ".join(equation.primitive.name for equation in self.equations) or "identity"
@@ -141,6 +163,12 @@ class GraphBuilder:
 
     inputs: tuple[LeafSpec, ...]
     equations: list[Equation] = field(default_factory=list)
+    draws: int = 0
+
+    def next_draw(self) -> int:
+        """The ordinal of the next key."""
+        self.draws += 1
+        return self.draws - 1
 
     def bind(self, primitive: Primitive, operands: Sequence[Operand], params: Mapping[str, Any]) -> list[Ref]:
         specs = [self._spec(operand) for operand in operands]
@@ -149,7 +177,7 @@ class GraphBuilder:
         return [Ref(len(self.equations) - 1, k) for k in range(len(found))]
 
     def _spec(self, operand: Operand) -> Any:
-        if isinstance(operand, Const):
+        if not isinstance(operand, Ref):
             return operand
         return (
             self.inputs[operand.index]

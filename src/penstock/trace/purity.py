@@ -62,6 +62,16 @@ def why_impure(function: Callable[..., Any]) -> str | None:
     return _Inspection().function(function)
 
 
+def may_draw(function: Callable[..., Any]) -> bool:
+    """Whether a function may be random by the number of its element: true of all that is not known to be pure.
+
+    >>> may_draw(lambda x: x * 2), may_draw(lambda x: print(x))
+    (False, True)
+    """
+    inspection = _Inspection()
+    return inspection.function(function) is not None or inspection.draws
+
+
 def captured(function: Callable[..., Any]) -> Captured:
     """What a pure function reads from outside, as it is now."""
     inspection = _Inspection()
@@ -104,8 +114,10 @@ class _Inspection:
         self._visiting: set[int] = set()
         self.reads: list[tuple[Any, Any, Any]] = []
         self._mutable = False
+        self.draws = False
 
     def function(self, function: Any) -> str | None:
+        self.draws = self.draws or getattr(function, "__penstock_draws__", False)
         if getattr(function, "__penstock_primitive__", False) or (
             isinstance(function, np.ufunc) and function in UFUNCS
         ):

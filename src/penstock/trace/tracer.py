@@ -10,7 +10,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
-from penstock.trace.graph import Const, GraphBuilder, NotTraceable, Operand, Primitive, Ref
+from penstock.trace.graph import Const, GraphBuilder, Keys, NotTraceable, Operand, Primitive, Ref
 
 
 class Tracer(NDArrayOperatorsMixin):
@@ -84,6 +84,8 @@ class Tracer(NDArrayOperatorsMixin):
 def operand(value: Any) -> Operand:
     if isinstance(value, Tracer):
         return value.ref
+    if isinstance(value, Keys):
+        return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return Const(value)
     if isinstance(value, np.ndarray) and value.dtype != object:

@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.block.provenance import with_provenance
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.cache.memory import MemoryStore
@@ -20,7 +21,8 @@ from penstock.physical.access import Access, access, accessible, scattered, stre
 from penstock.physical.located import located
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import MapTransform, run_all
+from penstock.physical.transform import run_all
+from penstock.physical.transform_of import transform_of
 from penstock.plan import ops
 from penstock.plan.indexing import GlobalShuffle, WithProvenance
 from penstock.plan.node import INFINITE_CARDINALITY
@@ -93,15 +95,10 @@ class Changed(Access):
 
 def mapped(elements: Access, steps: Sequence[ops.Map], lowering: Lowering) -> Access:
     """The elements after maps."""
-    switched = lowering.options.experimental_optimization.map_vectorization.enabled
-    transforms = [
-        MapTransform(step.function, step.label, step.where, vectorise=step.vectorise and switched) for step in steps
-    ]
+    transforms = [transform_of(step, lowering.options) for step in steps]
 
     def change(block: Block, numbers: np.ndarray) -> Stretch:
-        first = int(numbers[0])
-        neighbours = int(numbers[-1]) - first == len(numbers) - 1 and (np.diff(numbers) == 1).all()
-        return run_all(transforms, block, first if neighbours else -1)
+        return run_all(transforms, block, Numbers(numbers, lowering.epoch))
 
     return Changed(elements, change)
 

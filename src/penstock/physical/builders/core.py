@@ -9,7 +9,6 @@ from typing import Any
 from penstock.block.leaf import NESTED
 from penstock.errors import InvalidTypeError
 from penstock.keys import fold
-from penstock.options import Options
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
@@ -24,7 +23,7 @@ from penstock.physical.stages.interleave import Interleave
 from penstock.physical.stages.located import Located
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
-from penstock.physical.transform import FilterTransform, MapTransform, Transform
+from penstock.physical.transform_of import transform_of
 from penstock.plan import combine, ops
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan as ScanNode
@@ -39,24 +38,24 @@ def _scan(node: ScanNode, lowering: Lowering) -> Stage:
     return Located(stage, node.source) if lowering.provenance else stage
 
 
-def _transform(step: ops.Map | ops.Filter, options: Options) -> Transform:
-    vectorise = step.vectorise and options.experimental_optimization.map_vectorization.enabled
-    if isinstance(step, ops.Map):
-        return MapTransform(step.function, step.label, step.where, vectorise=vectorise)
-    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise)
-
-
 def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage:
-    transforms = [_transform(step, lowering.options) for step in steps]
+    transforms = [transform_of(step, lowering.options) for step in steps]
     parallel = getattr(steps[0], "num_parallel_calls", None)
     executor = getattr(node, "executor", "auto")
     if parallel is None:
-        return Apply(lower(node.input, lowering), transforms, lowering.executor.run_all(transforms, executor))
+        run = lowering.executor.run_all(transforms, executor)
+        return Apply(lower(node.input, lowering), transforms, run, lowering.epoch)
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)
     upstream = lower(node.input, below)
     return lowering.executor.segment(
-        upstream, transforms, parallelism=parallel, ordered=ordered, depth=lowering.depth, executor=executor
+        upstream,
+        transforms,
+        parallelism=parallel,
+        ordered=ordered,
+        depth=lowering.depth,
+        executor=executor,
+        epoch=lowering.epoch,
     )
 
 
@@ -73,7 +72,7 @@ def _fused(node: ops.FusedMap, lowering: Lowering) -> Stage:
 
 @register(ops.MapAndBatch)
 def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
-    transforms = [_transform(step, lowering.options) for step in node.steps]
+    transforms = [transform_of(step, lowering.options) for step in node.steps]
     batch = BatchTask(node.batch.batch_size, node.batch.drop_remainder, node.batch.label, node.batch.where)
     parallel = node.steps[0].num_parallel_calls
     assert parallel is not None
@@ -85,6 +84,7 @@ def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
         depth=lowering.depth,
         batch=batch,
         executor=node.executor,
+        epoch=lowering.epoch,
     )
 
 

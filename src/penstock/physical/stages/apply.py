@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.block.numbers import Numbers
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
@@ -12,12 +13,13 @@ from penstock.physical.transform import RunAll, Transform, run_all
 class Apply(StretchStage):
     """Maps and filters in the pulling thread."""
 
-    def __init__(self, upstream: Stage, transforms: Sequence[Transform], run: RunAll = run_all) -> None:
+    def __init__(self, upstream: Stage, transforms: Sequence[Transform], run: RunAll = run_all, epoch: int = 0) -> None:
         last = transforms[-1]
         super().__init__(" · ".join(t.label for t in transforms), (upstream,), last.where)
         self._upstream = upstream
         self._transforms = transforms
         self._run = run
+        self._epoch = epoch
         self._count = 0
 
     def make(self, want: int) -> Stretch | None:
@@ -30,7 +32,7 @@ class Apply(StretchStage):
         if block is None:
             return None
         self._count += block.size
-        return self._run(self._transforms, block, first, None)
+        return self._run(self._transforms, block, Numbers(first, self._epoch), None)
 
     def can_skip(self) -> bool:
         return self._upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)

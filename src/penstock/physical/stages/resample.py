@@ -10,10 +10,10 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, InvalidArgumentError
+from penstock.keys import units
 from penstock.physical.held import held
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stages.sampling import units
 from penstock.physical.stretch import Stretch
 from penstock.plan.resampling import GROUP, PRIOR, acceptance
 

@@ -6,21 +6,10 @@ from collections.abc import Collection
 
 import numpy as np
 
-from penstock.keys import draws, fold
+from penstock.keys import fold, units
 from penstock.physical.stage import State
 from penstock.physical.stages.mix import END, FAILED, Choices, Chooser
 from penstock.physical.stages.weight_rows import WeightRows, Weights
-
-
-def units(key: int, start: int, count: int) -> np.ndarray:
-    """Uniform float64 in [0, 1), multiples of 2**-53: numbers `start` and on of the sequence that `key` names.
-
-    Number n is `(draw(key, 2 * n, 2**26) * 2**27 + draw(key, 2 * n + 1, 2**27)) / 2**53`.
-    """
-    bounds = np.tile(np.array([1 << 26, 1 << 27], np.uint64), count)
-    pairs = draws(key, 2 * start, 2 * count, bounds)
-    found: np.ndarray = ((pairs[0::2] << 27) + pairs[1::2]) * 2.0**-53
-    return found
 
 
 class Sampled(Choices):

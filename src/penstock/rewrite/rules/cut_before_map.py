@@ -1,7 +1,7 @@
 """Map what is kept:  Take(n)·Map(f)·x   →   Map(f)·Take(n)·x,  and so for Skip and Shard
 
-Equal because a map gives one element for each, in order, and f is known to be pure: nobody can tell that it is not
-called for the elements that are left out. An element for which f fails counts as one on both sides.
+Equal because a map gives one element for each, in order, and f is known to be pure and to draw nothing: nobody can tell
+that it is not called for the elements that are left out. An element for which f fails counts as one on both sides.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import replace
 from penstock.plan.node import Node
 from penstock.plan.ops import Map, Shard, Skip, Take
 from penstock.rewrite.rule import rule
-from penstock.trace.purity import why_impure
+from penstock.trace.purity import may_draw
 
 
 @rule(Take | Skip | Shard, option="reorder_data_discarding_ops")
 def cut_before_map(cut: Take | Skip | Shard) -> Node | None:
     """Take, Skip and Shard of Map(f)·x become Map(f) of the part of x that is kept, for a pure f."""
     mapped = cut.input
-    if not isinstance(mapped, Map) or not mapped.vectorise or why_impure(mapped.function) is not None:
+    if not isinstance(mapped, Map) or not mapped.vectorise or may_draw(mapped.function):
         return None
     return replace(mapped, input=replace(cut, input=mapped.input))

@@ -44,8 +44,9 @@ class InlineExecutor(Executor):
         depth: int,
         batch: BatchTask | None = None,
         executor: str = "auto",
+        epoch: int = 0,
     ) -> Stage:
-        return Direct(work_of(upstream, transforms, batch, ordered=ordered, run=self.run_all(transforms)))
+        return Direct(work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=self.run_all(transforms)))
 
     def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
         return upstream if isinstance(upstream, Direct) else Direct(reading_ahead(upstream, max_elements, label, where))

@@ -51,11 +51,12 @@ class ThreadExecutor(Executor):
         depth: int,
         batch: BatchTask | None = None,
         executor: str = "auto",
+        epoch: int = 0,
     ) -> Stage:
         executor = self._pinned or executor
         if executor == "inline":
             here = transforms_here(self._options.element_timeout)
-            return Direct(work_of(upstream, transforms, batch, ordered=ordered, run=here))
+            return Direct(work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=here))
         limits = self._limits(parallelism, _MOST)
         start = Knobs(self._start(limits), executor if executor == "process" and transforms else "thread")
         if batch is not None:
@@ -73,7 +74,7 @@ class ThreadExecutor(Executor):
         if executor == "process" and transforms:
             carrier.prepare(transforms)
         return Segment(
-            work_of(upstream, transforms, batch, ordered=ordered, run=carrier),
+            work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=carrier),
             self._scheduler,
             self._scope,
             self._driver,

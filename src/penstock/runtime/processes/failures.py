@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.block.block import Block
+from penstock.block.numbers import Numbers
 from penstock.errors import Context, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Transform
 
 
-def in_place(error: PenstockError, transforms: Sequence[Transform], block: Block, first: int) -> Stretch:
+def in_place(error: PenstockError, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:
     """An error as the failure of the one element of `block`."""
     file, offset = (None, None) if block.origin is None else block.origin.at(0)
-    element = first if first >= 0 else None
-    error.context = Context(labels(transforms), transforms[-1].where, element, file, offset)
+    error.context = Context(labels(transforms), transforms[-1].where, numbers.at(0), file, offset)
     return failure(error)
 
 

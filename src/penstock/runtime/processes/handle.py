@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.block.numbers import Numbers
 from penstock.block.region import Owner, Region
 from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import unpack
@@ -63,7 +64,7 @@ class Worker:
         self._wait(1.0)
         self._link.receive()
 
-    def run(self, task: ProcessTask, packed: Packed, first: int) -> Answer:
+    def run(self, task: ProcessTask, packed: Packed, numbers: Numbers) -> Answer:
         """Have the process run the task's transforms on a packed Block."""
         self._within(task.element_timeout)
         self._tidy()
@@ -71,7 +72,7 @@ class Worker:
             self._prepare(task)
             self._within(task.element_timeout)
         offered = self._region(task.expects)
-        self._ask(task.number, packed, first, offered)
+        self._ask(task.number, packed, numbers, offered)
         message = self._link.receive()
         if message.head[0] == "larger":
             self._take_back(offered)
@@ -124,11 +125,11 @@ class Worker:
             if self.process.stopped() or time.monotonic() > deadline:
                 raise Late
 
-    def _ask(self, number: int, packed: Packed, first: int, offered: Region | None) -> None:
+    def _ask(self, number: int, packed: Packed, numbers: Numbers, offered: Region | None) -> None:
         region = None if self._memory.scarce() else self._region(packed.nbytes)
         if region is not None:
             packed.write(region.array)
-        self._link.send(("run", number, first, _number(offered)), packed, _number(region))
+        self._link.send(("run", number, numbers, _number(offered)), packed, _number(region))
 
     def _region(self, nbytes: int) -> Region | None:
         """A region of that size that the process has mapped, if so much is worth one, and can be had."""

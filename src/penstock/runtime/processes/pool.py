@@ -18,6 +18,7 @@ from collections import deque
 from functools import cache
 
 from penstock.block.block import Block
+from penstock.block.numbers import Numbers
 from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import pack, portable
 from penstock.errors import PenstockError
@@ -62,7 +63,7 @@ class ProcessPool:
 
     # -- Blocks
 
-    def run(self, task: ProcessTask, block: Block, first: int, *, alone: bool = False) -> Stretch:
+    def run(self, task: ProcessTask, block: Block, numbers: Numbers, *, alone: bool = False) -> Stretch:
         """What becomes of a Block; `alone`: of an element of one that was too late.
 
         A Block whose worker dies is done once more, and then in halves, until the element that kills them is found. One
@@ -75,20 +76,20 @@ class ProcessPool:
             try:
                 packed = packed or Packed.of(*pack(portable(block), by_value=by_value))
             except Exception as error:
-                return self._in_halves(task, block, first, unsendable(error))
+                return self._in_halves(task, block, numbers, unsendable(error))
             worker = self._take()
             started = time.perf_counter()
             try:
-                answer = worker.run(task, packed, first)
+                answer = worker.run(task, packed, numbers)
             except (EOFError, OSError):
                 codes.append(self._lose(worker, _PATIENCE))
             except Late:
                 self._lose(worker)
-                return self._too_late(task, block, first, alone=alone)
+                return self._too_late(task, block, numbers, alone=alone)
             except Unreadable as error:
                 self._give_back(worker)
                 if by_value:
-                    return self._in_halves(task, block, first, unsendable(error))
+                    return self._in_halves(task, block, numbers, unsendable(error))
                 packed, by_value = None, True
             except PenstockError:  # the worker cannot prepare what it was sent
                 self._give_back(worker)
@@ -100,22 +101,22 @@ class ProcessPool:
                 self._give_back(worker)
                 task.count(block.size, answer.seconds, answer.cpu_seconds, time.perf_counter() - started)
                 return answer.made
-        return self._in_halves(task, block, first, poison(task.transforms, codes))
+        return self._in_halves(task, block, numbers, poison(task.transforms, codes))
 
-    def _in_halves(self, task: ProcessTask, block: Block, first: int, error: PenstockError) -> Stretch:
+    def _in_halves(self, task: ProcessTask, block: Block, numbers: Numbers, error: PenstockError) -> Stretch:
         """The Block's halves, one after the other; a single element fails."""
         if block.size == 1:
-            return in_place(error, task.transforms, block, first)
+            return in_place(error, task.transforms, block, numbers)
         middle = block.size // 2
-        parts = [(block.slice(0, middle), first), (block.slice(middle, block.size), _number(first, middle))]
-        return join([self.run(task, part, number) for part, number in parts])
+        parts = [(block.slice(*span), numbers.part(*span)) for span in ((0, middle), (middle, block.size))]
+        return join([self.run(task, part, those) for part, those in parts])
 
-    def _too_late(self, task: ProcessTask, block: Block, first: int, *, alone: bool) -> Stretch:
+    def _too_late(self, task: ProcessTask, block: Block, numbers: Numbers, *, alone: bool) -> Stretch:
         if alone:
             assert task.element_timeout is not None
-            return in_place(too_late(task.transforms, task.element_timeout), task.transforms, block, first)
-        parts = [(block.slice(row, row + 1), _number(first, row)) for row in range(block.size)]
-        return join([self.run(task, part, number, alone=True) for part, number in parts])
+            return in_place(too_late(task.transforms, task.element_timeout), task.transforms, block, numbers)
+        parts = [(block.slice(row, row + 1), numbers.part(row, row + 1)) for row in range(block.size)]
+        return join([self.run(task, part, those, alone=True) for part, those in parts])
 
     # -- workers
 
@@ -233,10 +234,6 @@ class ProcessPool:
     def leave_to_parent(self) -> None:
         """In a forked child: begin anew."""
         self._begin()
-
-
-def _number(first: int, row: int) -> int:
-    return first + row if first >= 0 else -1
 
 
 _pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()

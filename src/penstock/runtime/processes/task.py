@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.block.block import Block
+from penstock.block.numbers import Numbers
 from penstock.block.transport import pack
 from penstock.errors import Context, InvalidArgumentError
 from penstock.physical.stretch import Stretch
@@ -47,8 +48,10 @@ class ProcessTask:
             raise _unsendable(self, error) from error
         weakref.finalize(self, pool.forget, self.number).atexit = False
 
-    def __call__(self, transforms: Sequence[Transform], block: Block, first: int, allocate: object = None) -> Stretch:
-        return self._pool.run(self, block, first)
+    def __call__(
+        self, transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: object = None
+    ) -> Stretch:
+        return self._pool.run(self, block, numbers)
 
     def count(self, elements: int, run_seconds: float, cpu_seconds: float, trip_seconds: float) -> None:
         """Another Block is done."""

@@ -1,7 +1,7 @@
 """What a worker process does: receive transforms once, then Blocks, and send back what became of them.
 
 Messages from the parent, each a tuple: ("transforms", number, folder, path) with the packed transforms;
-("forget", number); ("region", number, bytes) with an open file; ("drop", number); ("run", number, first, region) with
+("forget", number); ("region", number, bytes) with an open file; ("drop", number); ("run", number, numbers, region) with
 the packed Block, where the region, if it is no -1, is for the results; ("into", region) after "larger".
 
 Answers: ("ready",) once; ("prepared", error) to "transforms"; to "run" perhaps ("larger", bytes), and then
@@ -132,7 +132,7 @@ class _Server:
         os.close(message.descriptor)
 
     def _run(self, message: Message) -> None:
-        _, number, first, offered = message.head
+        _, number, numbers, offered = message.head
         began = time.process_time()
         try:
             block = self._block(message)
@@ -141,7 +141,7 @@ class _Server:
             self._link.send(("unreadable", text, self._gone()))
             return
         started = time.perf_counter()
-        made = run_all(self._transforms[number], block, first)
+        made = run_all(self._transforms[number], block, numbers)
         seconds = time.perf_counter() - started
         del block
         packed = _packed(made)

@@ -1,0 +1,17 @@
+"""The transform that does what a step of the plan says."""
+
+from __future__ import annotations
+
+from penstock.keys import fold
+from penstock.options import Options
+from penstock.physical.transform import FilterTransform, MapTransform, Transform
+from penstock.plan.ops import Filter, Map
+
+
+def transform_of(step: Map | Filter, options: Options) -> Transform:
+    """Its function draws from a key that follows from the data set's seed and the step's place in the plan."""
+    vectorise = step.vectorise and options.experimental_optimization.map_vectorization.enabled
+    key = fold(options.seed, step.salt)
+    if isinstance(step, Map):
+        return MapTransform(step.function, step.label, step.where, vectorise=vectorise, key=key)
+    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key)

@@ -1,0 +1,117 @@
+"""Drawing: the randomness of a user's function, which follows from the element and not from who works on it when.
+
+While a function is called for an element, `element_key` gives keys that depend on the data set's seed, the step, the
+epoch and the element's number in the step's input. The same element thus draws the same on any number of workers, in
+threads, processes or one by one, before and after a resume.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.block.numbers import Numbers
+from penstock.errors import FailedPreconditionError
+from penstock.keys import fold, folds
+from penstock.trace.graph import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """What the elements of a Block draw from: the key of the step, and their numbers in its input."""
+
+    key: int
+    numbers: Numbers
+
+    def one(self, row: int, keys: Keys) -> int:
+        """The key of one element."""
+        number, epoch = self.numbers.at(row), self.numbers.epoch
+        if number is None:
+            raise _unnumbered()
+        if keys.seed is not None:
+            return fold(keys.seed, epoch, number)
+        return fold(self.key, epoch, number, keys.ordinal)
+
+    def all(self, rows: int, keys: Keys) -> np.ndarray:
+        """`one` of each element of the Block, as uint64."""
+        if self.numbers.first is None:
+            raise _unnumbered()
+        numbers = self.numbers.all(rows)[:rows]
+        if keys.seed is not None:
+            return folds(fold(keys.seed, self.numbers.epoch), numbers)
+        return folds(folds(fold(self.key, self.numbers.epoch), numbers), keys.ordinal)
+
+
+UNNUMBERED = Draws(0, Numbers(None))  # of functions that may not be random
+
+
+def _unnumbered() -> FailedPreconditionError:
+    message = "A random function was called by a step whose elements have no numbers to draw from."
+    return FailedPreconditionError(message, hint="Draw in a map in front of it, and hand the number on.")
+
+
+class Element(threading.local):
+    """The element that the calling thread is at work on."""
+
+    draws: Draws | None = None
+    row = 0
+    ordinal = 0
+
+    def begin(self, row: int) -> None:
+        """It is the one in this row of its Block."""
+        self.row = row
+        self.ordinal = 0
+
+    def key(self, seed: int | None) -> int:
+        assert self.draws is not None
+        if seed is None:
+            self.ordinal += 1
+        return self.draws.one(self.row, Keys(self.ordinal - 1, seed))
+
+
+_element = Element()
+_outside = int.from_bytes(os.urandom(8), "little"), itertools.count()
+
+
+def element_key(seed: int | None = None) -> int:
+    """A key for random numbers, of the element that a function is called for.
+
+    Inside a function of `map` or `filter` it follows from the data set's seed (`Options.seed`), the step, the epoch and
+    the element's number in the step's input; each call within one element gives another. With `seed` it follows from
+    that, the epoch and the number alone: equal in two steps that are to draw alike, such as for an image and its mask.
+    Outside a data set every call gives another key, and with `seed` always the same.
+
+    >>> import numpy as np
+    >>> import penstock as ps
+    >>> ds = ps.Dataset.range(3).map(lambda x: x + np.random.default_rng(ps.element_key()).integers(10))
+    >>> epoch = [int(x) for x in ds.iterator(epoch=0)]
+    >>> epoch == [int(x) for x in ds.iterator(epoch=0)]
+    True
+
+    Args:
+        seed: any integer.
+
+    Returns:
+        An integer of 64 bits: the seed of a generator.
+    """
+    if _element.draws is not None:
+        return _element.key(seed)
+    return fold(_outside[0], next(_outside[1])) if seed is None else fold(seed)
+
+
+@contextmanager
+def drawing(draws: Draws) -> Iterator[Element]:
+    """What is called inside draws as the element that `begin` names."""
+    element = _element
+    outer = element.draws, element.row, element.ordinal
+    element.draws = draws
+    try:
+        yield element
+    finally:
+        element.draws, element.row, element.ordinal = outer
