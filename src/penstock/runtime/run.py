@@ -30,6 +30,7 @@ from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
 from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
+from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.memory.budget import budget_for
 from penstock.runtime.memory.ledger import Ledger
 from penstock.runtime.pace import Pace
@@ -54,6 +55,7 @@ class Run:
         written: Node | None = None,
         digest: str | None = None,
     ) -> None:
+        keep_freed_memory()
         pool = scheduler_for(options)
         self.scope = Scope(pool, options.autotune.cpu_budget)
         self._memory = Ledger(budget_for(options), plan if written is None else written)

@@ -31,6 +31,7 @@ from penstock.block.transport import pack, portable, unpack
 from penstock.errors import Context, FailedPreconditionError
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
+from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.processes.lifeline import follow
 from penstock.runtime.processes.link import SMALL, Link, Message, Packed
 
@@ -72,6 +73,7 @@ def serve(descriptor: int, lifeline: int) -> None:
         follow(lifeline)
         end = socket.socket(fileno=descriptor)
         _keep(end, lifeline)
+    keep_freed_memory()
     link = Link(end)
     try:
         link.send(("ready",))
