@@ -117,7 +117,7 @@ class _Inspection:
         self.draws = False
 
     def function(self, function: Any) -> str | None:
-        self.draws = self.draws or getattr(function, "__penstock_draws__", False)
+        self.draws = self.draws or (isinstance(function, FunctionType) and "__penstock_draws__" in vars(function))
         if getattr(function, "__penstock_primitive__", False) or (
             isinstance(function, np.ufunc) and function in UFUNCS
         ):
