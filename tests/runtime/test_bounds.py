@@ -63,7 +63,7 @@ def test_a_budget_is_divided_by_the_segments_of_a_run():
     for budget in (3_000, 100):
         found, close = segments(STAGES, ps.Options(autotune={"ram_budget": budget}))
         assert len(found) == 3
-        limits = {segment._lane.limit for segment in found}
+        limits = {segment.lane.limit for segment in found}
         assert len(limits) == 1
         made = budget - budget // 8  # an eighth is for what is in the making
         assert (made - budget // 8) // 3 <= limits.pop() <= made // 3  # and up to one is kept from earlier tests
@@ -72,6 +72,6 @@ def test_a_budget_is_divided_by_the_segments_of_a_run():
 
 def test_without_a_budget_each_segment_has_a_bound_of_its_own():
     found, close = segments(STAGES, ps.Options())
-    assert len({segment._lane.limit for segment in found}) == 1
-    assert 1 << 20 < found[0]._lane.limit <= 1 << 26
+    assert len({segment.lane.limit for segment in found}) == 1
+    assert 1 << 20 < found[0].lane.limit <= 1 << 26
     close()

@@ -12,27 +12,27 @@ class Direct(StretchStage):
 
     def __init__(self, work: Work) -> None:
         super().__init__(work.label, (work.upstream,), work.where)
-        self._work = work
+        self.work = work
 
     def make(self, want: int) -> Stretch | None:
-        while (task := self._work.pull()) is not None:
-            made = self._work.run(task)
+        while (task := self.work.pull()) is not None:
+            made = self.work.run(task)
             if made is not None:
                 return made
         return None
 
     def can_skip(self) -> bool:
-        return self._work.can_skip()
+        return self.work.can_skip()
 
     def pass_over(self, count: int) -> int:
-        return self._work.skip(count)
+        return self.work.skip(count)
 
     def place(self) -> State:
-        return [self._work.state(), [], [], self._work.count()]
+        return [self.work.state(), [], [], self.work.count()]
 
     def go_to(self, place: State) -> None:
         below, done, first, start = place
-        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
+        self.work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
 
     def close(self) -> None:
-        self._work.close()
+        self.work.close()

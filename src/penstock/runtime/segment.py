@@ -50,11 +50,11 @@ class Segment(StretchStage):
     ) -> None:
         super().__init__(work.label, (work.upstream,), work.where)
         self.depth = depth
-        self._work = work
+        self.work = work
         self._scheduler = scheduler
         self._scope = scope
         self._driver = driver
-        self._lane = lane
+        self.lane = lane
         self._parallelism = parallelism  # of this segment alone; those of a lane have its knobs in common
         self._ordered = ordered
         self._max_elements = max_elements
@@ -94,7 +94,7 @@ class Segment(StretchStage):
         return (
             not (self._ended or self._closed or self._pulling)
             and self._busy < self._parallelism
-            and self._lane.open()
+            and self.lane.open()
             and self._room()
         )
 
@@ -105,10 +105,10 @@ class Segment(StretchStage):
         if 0 <= self._max_elements <= self._elements:
             return False
         in_work = waiting - len(self._results)
-        return self._bytes + in_work * self._mean < self._lane.limit
+        return self._bytes + in_work * self._mean < self.lane.limit
 
     def step(self) -> bool:
-        lane = self._lane
+        lane = self.lane
         with self._lock:
             if not self.runnable() or not lane.enter():
                 return False
@@ -130,7 +130,7 @@ class Segment(StretchStage):
 
     def _work_once(self) -> float:
         """Pull and do one task; when that was done."""
-        lane, work, here = self._lane, self._work, clock()
+        lane, work, here = self.lane, self.work, clock()
         outer = here.aside, here.aside_cpu, here.lane
         here.aside = here.aside_cpu = 0.0
         here.lane = lane
@@ -225,7 +225,7 @@ class Segment(StretchStage):
     def _close_if_left(self) -> None:
         """What `close` left to the last worker inside."""
         if self._left_to_workers and not self._busy:
-            self._work.close()
+            self.work.close()
 
     def _store(self, ticket: int, made: Stretch) -> None:
         nbytes = 0 if made.block is None else made.block.nbytes
@@ -278,7 +278,7 @@ class Segment(StretchStage):
         """The next result, which is not there yet."""
         here = clock()
         before = here.aside
-        self._lane.consumer = here.lane
+        self.lane.consumer = here.lane
         self._waiting_since = started = time.perf_counter()
         try:
             return self._wait()
@@ -292,9 +292,9 @@ class Segment(StretchStage):
 
     def _wait(self) -> Stretch | None:
         helper = on_worker()
-        watches = helper and self._lane.is_shared
+        watches = helper and self.lane.is_shared
         if watches:
-            self._lane.watch(self)
+            self.lane.watch(self)
         try:
             while True:
                 worked = helper and self.step()
@@ -312,7 +312,7 @@ class Segment(StretchStage):
                     self._sleep(helper=helper)
         finally:
             if watches:
-                self._lane.unwatch(self)
+                self.lane.unwatch(self)
 
     def _sleep(self, *, helper: bool) -> None:
         """Until there is something to take or to do, or it is time to look."""
@@ -399,27 +399,27 @@ class Segment(StretchStage):
     # -- both
 
     def can_skip(self) -> bool:
-        return self._work.can_skip()
+        return self.work.can_skip()
 
     def pass_over(self, count: int) -> int:
         assert not self._started
-        passed = self._work.skip(count)
-        self._before = self._work.state()
+        passed = self.work.skip(count)
+        self._before = self.work.state()
         return passed
 
     def place(self) -> State:
         if self._ordered:
-            return [self._before, [], [], self._work.start + self._base]
+            return [self._before, [], [], self.work.start + self._base]
         with self._lock:
             spans = [self._spans[ticket] for ticket in sorted(self._delivered)]
             done = [[first - self._base, count] for first, count in spans]
-            return [self._before, done, self._log.view(self._base), self._work.start + self._base]
+            return [self._before, done, self._log.view(self._base), self.work.start + self._base]
 
     def go_to(self, place: State) -> None:
         below, done, first, start = place
-        self._work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
-        self._replayed = self._work.pinned()
-        self._before = self._work.state()
+        self.work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
+        self._replayed = self.work.pinned()
+        self._before = self.work.state()
 
     def abort(self) -> None:
         with self._lock:
@@ -427,7 +427,7 @@ class Segment(StretchStage):
             self._results.clear()
             self._bytes = 0
             self._changed.notify_all()
-        self._lane.retire(self, time.perf_counter())
+        self.lane.retire(self, time.perf_counter())
 
     def close(self) -> None:
         """Wait until no worker is inside, then let go of everything upstream.
@@ -436,7 +436,7 @@ class Segment(StretchStage):
         workers inside may be waiting for. The last of them lets go then.
         """
         self.abort()
-        for stage in _segments_below(self._work.upstream):
+        for stage in _segments_below(self.work.upstream):
             stage.abort()  # so that a worker waiting for them comes out
         self._scope.remove(self)
         with self._lock:
@@ -445,7 +445,7 @@ class Segment(StretchStage):
                 return
             while self._busy:
                 self._changed.wait()
-        self._work.close()
+        self.work.close()
 
 
 def _segments_below(stage: Stage) -> list[Segment]:

@@ -45,7 +45,7 @@ class BlockWork(Work):
         self._epoch = epoch
         self.label = label
         self.where = where
-        self._transforms = transforms
+        self.transforms = transforms
         self.pace = pace
         self._count = 0
         self._ticket = 0
@@ -63,7 +63,7 @@ class BlockWork(Work):
         if block is None:
             return None
         self._count += block.size
-        if not self._transforms:
+        if not self.transforms:
             self.pace.observe(block.size, time.perf_counter() - started, block.nbytes)
         self._ticket += 1
         payload = block, numbers_of(self.upstream, self.start + first, self._epoch)
@@ -73,16 +73,16 @@ class BlockWork(Work):
         if isinstance(task.payload, Exception):
             return failure(task.payload)
         block, numbers = task.payload
-        if not self._transforms:
+        if not self.transforms:
             return Stretch(block)
         started = time.perf_counter()
-        made = self._run(self._transforms, block, numbers, None)
+        made = self._run(self.transforms, block, numbers, None)
         nbytes = block.nbytes if made.block is None else max(block.nbytes, made.block.nbytes)
         self.pace.observe(block.size, time.perf_counter() - started, nbytes)
         return made
 
     def can_skip(self) -> bool:
-        return self.upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)
+        return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
 
     def skip(self, count: int) -> int:
         passed = self.upstream.skip(count)
@@ -117,7 +117,7 @@ class BatchWork(Work):
         self._epoch = epoch
         self.label = label_of(transforms, batch)
         self.where = where_of(transforms, batch)
-        self._transforms = transforms
+        self.transforms = transforms
         self._spec = batch
         self.pace = pace
         self._cursor = Cursor(upstream)
@@ -166,13 +166,13 @@ class BatchWork(Work):
         piece: Piece = task.payload
         if piece.block is not None:
             started = time.perf_counter()
-            made = self._run(self._transforms, piece.block, piece.numbers, piece.allocate)
+            made = self._run(self.transforms, piece.block, piece.numbers, piece.allocate)
             self.pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
             piece.put(made)
         return piece.filling.finish_piece()
 
     def can_skip(self) -> bool:
-        return self.upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)
+        return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
 
     def skip(self, count: int) -> int:
         passed = self._cursor.skip(count * self._spec.size)

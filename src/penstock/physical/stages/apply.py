@@ -17,7 +17,7 @@ class Apply(StretchStage):
         last = transforms[-1]
         super().__init__(" · ".join(t.label for t in transforms), (upstream,), last.where)
         self._upstream = upstream
-        self._transforms = transforms
+        self.transforms = transforms
         self._run = run
         self._epoch = epoch
         self._count = 0
@@ -32,10 +32,10 @@ class Apply(StretchStage):
         if block is None:
             return None
         self._count += block.size
-        return self._run(self._transforms, block, Numbers(first, self._epoch), None)
+        return self._run(self.transforms, block, Numbers(first, self._epoch), None)
 
     def can_skip(self) -> bool:
-        return self._upstream.can_skip() and all(transform.one_to_one for transform in self._transforms)
+        return self._upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
 
     def pass_over(self, count: int) -> int:
         passed = self._upstream.skip(count)

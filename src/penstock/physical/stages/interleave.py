@@ -90,7 +90,7 @@ class Interleave(Stage):
         self._open_input = open_input
         self._cycle_length = cycle_length
         self._block_length = block_length
-        self._reader = reader
+        self.reader = reader
         self._slots: dict[int, _Input] = {}
         self._waiting: deque[_Input] = deque()
         self._turn = 0
@@ -163,7 +163,7 @@ class Interleave(Stage):
 
     def _occupy(self, turn: int) -> bool:
         """Put the next input into a free slot; False when there is none left."""
-        early = 0 if self._reader is None else self._reader.early()
+        early = 0 if self.reader is None else self.reader.early()
         while not self._outer_ended and len(self._waiting) <= early:
             opened = self._open_next()
             if opened is None:
@@ -187,7 +187,7 @@ class Interleave(Stage):
         block = self._outer.take_available(1)
         try:
             cursor = self._opened(block, number)
-            if self._reader is not None:
+            if self.reader is not None:
                 cursor.stage.start()
             return _Input(before, number, cursor)
         except Exception as error:
@@ -207,7 +207,7 @@ class Interleave(Stage):
 
     def _opened(self, block: Block, number: int) -> Cursor:
         stage = self._open_input(block.elements()[0], number)
-        return Cursor(stage if self._reader is None else self._reader.ahead(stage))
+        return Cursor(stage if self.reader is None else self.reader.ahead(stage))
 
     def state(self) -> State:
         if self._waiting:
@@ -231,7 +231,7 @@ class Interleave(Stage):
                 again.close()
             cursor = self._opened(block, number)
             cursor.restore(inner)
-            if self._reader is not None:
+            if self.reader is not None:
                 cursor.stage.start()
             self._slots[turn] = _Input(before, number, cursor)
 

@@ -119,12 +119,12 @@ class Meter:
         number, part = self._number(node), "next"
         if isinstance(stage, Segment):
             self.segments.add(number)
-            self.lanes[number], part = stage._lane, "take"
-        reader = getattr(stage, "_reader", None)
+            self.lanes[number], part = stage.lane, "take"
+        reader = getattr(stage, "reader", None)
         if isinstance(reader, ThreadReader):
-            self.lanes[number] = reader._lane
+            self.lanes[number] = reader.lane
         own.next = self.measured(own.next, Key(number, part), pulls=True)
-        work: Any = getattr(stage, "_work", None)
+        work: Any = getattr(stage, "work", None)
         if work is not None:
             work.pull = self.measured(work.pull, Key(number, "pull"))
             work.run = self.measured(work.run, Key(number, "run"))
@@ -226,5 +226,5 @@ def _count(cell: _Cell, arguments: tuple[Any, ...], result: Any, failed: int) ->
 
 def _transforms(stage: Stage) -> Sequence[Transform]:
     """What a stage, or the work of a segment, takes Blocks through."""
-    found: Sequence[Transform] = getattr(stage, "_transforms", None) or ()
-    return found or getattr(getattr(stage, "_work", None), "_transforms", ())
+    found: Sequence[Transform] = getattr(stage, "transforms", None) or ()
+    return found or getattr(getattr(stage, "work", None), "transforms", ())

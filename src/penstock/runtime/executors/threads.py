@@ -135,16 +135,16 @@ class ThreadReader(Reader):
 
     def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int) -> None:
         self._executor = executor
-        self._lane = lane
+        self.lane = lane
         self._cycle_length = cycle_length
         self._depth = depth
 
     def ahead(self, upstream: Stage) -> Stage:
-        return self._executor.reading(upstream, self._lane, AUTOTUNE, self._depth)
+        return self._executor.reading(upstream, self.lane, AUTOTUNE, self._depth)
 
     def early(self) -> int:
         """A cycle's worth, so that the next inputs are there when those at hand end together; more for many readers."""
-        return max(self._cycle_length, self._lane.knobs.parallelism)
+        return max(self._cycle_length, self.lane.knobs.parallelism)
 
 
 def _runs_per_element(transform: Transform) -> bool:
