@@ -1,10 +1,9 @@
 """What does it cost to hand a Block on, to the next segment or to a worker process?
 
 *Segments*: five steps that do next to nothing, over Blocks of 32 numbers, each in a segment of its own and all in one
-(`map_fusion`). The difference of their times is that of so many hand-overs and of calling five functions instead of
-one; the latter is the same difference with the inline executor, which has no segments. The four passes take turns in
-one process, and each counts with the lower quartile of its times: what else runs on a machine only adds. Goal: at
-most 15 µs of CPU for each hand-over.
+(`map_fusion`). The difference of their times is that of so many hand-overs. The two passes take turns in one process, and
+each counts with the lower quartile of its times: what else runs on a machine only adds. Goal: at most 15 µs of CPU for
+each hand-over.
 
 *Processes*: arrays of 64 KB, 1 MB and 16 MB that two workers make, and arrays that go there and come back unchanged,
 beside `multiprocessing.Pool`, torch's DataLoader and grain's mp_prefetch. The consumer reads every page. A rate counts
@@ -55,14 +54,13 @@ class Cost:
 
 def segments(parallel: int, timing: Timing) -> Cost:
     together, apart = (chain(parallel, fused=fused) for fused in (True, False))
-    passes = [(dataset, executor) for executor in ("auto", "inline") for dataset in (together, apart)]
-    for dataset, executor in passes:
-        passed(dataset, executor)
+    for dataset in (together, apart):
+        passed(dataset)
         settle()
-        passed(dataset, executor)
-    turns = np.array([[passed(*each) for each in passes] for _ in range(TURNS)])  # (turn, pass, what it took)
-    one, many, one_inline, many_inline = np.percentile(turns, 25, axis=0)
-    cpu, wall, further = (many - one) - (many_inline - one_inline)
+        passed(dataset)
+    turns = np.array([[passed(dataset) for dataset in (together, apart)] for _ in range(TURNS)])  # (turn, pass, what)
+    one, many = np.percentile(turns, 25, axis=0)
+    cpu, wall, further = many - one
     return Cost(cpu / further * 1e6, wall / further * 1e6)
 
 

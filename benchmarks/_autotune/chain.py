@@ -31,10 +31,10 @@ def chain(parallel: int, *, fused: bool) -> Any:
     return ds.with_options(options)
 
 
-def passed(dataset: Any, executor: str = "auto") -> tuple[float, float, int]:
+def passed(dataset: Any) -> tuple[float, float, int]:
     """CPU and wall seconds of a pass whose Blocks are dropped, and how often a segment handed a Block on."""
     spans = Spans()
-    with dataset.iterator(executor=executor, instrument=spans) as iterator:
+    with dataset.iterator(instrument=spans) as iterator:
         cpu, wall = time.process_time(), time.perf_counter()
         while (pulled := iterator._run.pull(BLOCK)) is not None:
             if isinstance(pulled, Exception):

@@ -212,6 +212,7 @@ def test_a_folder_in_place_of_a_file_is_no_limit(system):
 
 def test_cores_without_an_affinity_mask_are_counted(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(os, "process_cpu_count", raising=False)  # asks it in turn
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert granted_cores(tmp_path) == 1.0
     assert granted_cpus(tmp_path) == 1
@@ -349,6 +350,7 @@ def test_windows_says_it_in_its_own_way(tmp_path, monkeypatch):
 def test_a_system_that_says_nothing_at_all(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "sysconf", raising=False)
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(os, "process_cpu_count", raising=False)
     assert granted_memory(tmp_path) == 8 << 30
     assert available_memory(tmp_path) == 4 << 30
     assert granted_cpus(tmp_path) >= 1

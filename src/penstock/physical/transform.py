@@ -111,6 +111,8 @@ def run_all(
                 places = np.searchsorted(outcome.rows, [row for row, _ in failures]).tolist()
                 failures = [(row, error) for row, (_, error) in zip(places, failures, strict=True)]
         block = outcome.block
+    if not failures:
+        return Stretch(block)
     return Stretch(block, tuple((row + i, error) for i, (row, error) in enumerate(failures)))
 
 

@@ -156,7 +156,7 @@ class Lane:
         self._divided = 1  # among so many
         self._segments: WeakSet[Member] = WeakSet()
         self._limits = limits
-        self._bounded = bounded
+        self.bounded = bounded
         self._reads = reads
         self._executors = executors
         self.here: RunAll | None = None  # who takes Blocks through its transforms in this process
@@ -204,7 +204,7 @@ class Lane:
     @property
     def is_shared(self) -> bool:
         """Whether a segment may be kept out by others."""
-        return self._bounded and self._divided > 1
+        return self.bounded and self._divided > 1
 
     @property
     def limit(self) -> float:
@@ -223,12 +223,11 @@ class Lane:
         assert self.limits
 
     def open(self) -> bool:
-        """Whether another worker may come in; read without a lock."""
-        return not self._bounded or self._inside < self.knobs.parallelism
+        """Whether another worker may come in; of a bounded lane, and read without a lock."""
+        return self._inside < self.knobs.parallelism
 
     def enter(self) -> bool:
-        if not self._bounded:
-            return True
+        """A worker comes into a bounded lane, if it may."""
         with self._lock:
             if not self.open():
                 return False
@@ -237,8 +236,6 @@ class Lane:
 
     def leave(self) -> Sequence[Member] | None:
         """A worker goes; those who may have been kept out, or None where nobody was."""
-        if not self._bounded:
-            return None
         with self._lock:
             self._inside -= 1
             return tuple(self._watchers) if self._inside == self.knobs.parallelism - 1 else None

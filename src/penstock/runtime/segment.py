@@ -91,12 +91,9 @@ class Segment(StretchStage):
     # -- the workers' side
 
     def runnable(self) -> bool:
-        return (
-            not (self._ended or self._closed or self._pulling)
-            and self._busy < self._parallelism
-            and self.lane.open()
-            and self._room()
-        )
+        if self._pulling or self._ended or self._closed or self._busy >= self._parallelism:
+            return False
+        return (not self.lane.bounded or self.lane.open()) and self._room()
 
     def _room(self) -> bool:
         waiting = self._tickets - self._next - len(self._delivered)
@@ -110,7 +107,7 @@ class Segment(StretchStage):
     def step(self) -> bool:
         lane = self.lane
         with self._lock:
-            if not self.runnable() or not lane.enter():
+            if not self.runnable() or (lane.bounded and not lane.enter()):
                 return False
             self._pulling = True
             self._busy += 1
@@ -119,8 +116,7 @@ class Segment(StretchStage):
         try:
             done = self._work_once()
         finally:
-            watchers = lane.leave()
-            if watchers is not None:
+            if lane.bounded and (watchers := lane.leave()) is not None:
                 self._scheduler.wake()
                 for segment in watchers:
                     segment.nudge()
@@ -265,14 +261,16 @@ class Segment(StretchStage):
         return self._closed or self._fatal is not None or (self._ended and not self._busy and not self._results)
 
     def make(self, want: int) -> Stretch | None:
-        self._enlist()
-        with self._lock:
-            ticket = self._head()
-            made = None if ticket is None else self._deliver(ticket)
-        if made is None:
-            return self._awaited()
-        self._scheduler.wake()  # there is room again
-        return made
+        if not self._started:
+            self._enlist()
+        if self._results:
+            with self._lock:
+                ticket = self._head()
+                made = None if ticket is None else self._deliver(ticket)
+            if made is not None:
+                self._scheduler.wake()  # there is room again
+                return made
+        return self._awaited()
 
     def _awaited(self) -> Stretch | None:
         """The next result, which is not there yet."""
