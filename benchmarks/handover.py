@@ -1,9 +1,9 @@
 """What does it cost to hand a Block on, to the next segment or to a worker process?
 
 *Segments*: five steps that do next to nothing, over Blocks of 32 numbers, each in a segment of its own and all in one
-(`map_fusion`). The difference of their times is that of so many hand-overs. The two passes take turns in one process, and
-each counts with the lower quartile of its times: what else runs on a machine only adds. Goal: at most 15 µs of CPU for
-each hand-over.
+(`map_fusion`). The difference of their times is that of so many hand-overs. The two passes take turns in one process,
+and each counts with the lower quartile of its times: what else runs on a machine only adds. Goal: at most 15 µs of CPU
+for each hand-over.
 
 *Processes*: arrays of 64 KB, 1 MB and 16 MB that two workers make, and arrays that go there and come back unchanged,
 beside `multiprocessing.Pool`, torch's DataLoader and grain's mp_prefetch. The consumer reads every page. A rate counts
