@@ -37,7 +37,7 @@ def draw(key: int, counter: int, bound: int) -> int:
     return (bits >> 32) * bound >> 32
 
 
-def draws(key: int, start: int, count: int, bounds: np.ndarray | int) -> np.ndarray:
+def draws(key: int | np.ndarray, start: int, count: int, bounds: np.ndarray | int) -> np.ndarray:
     """`draw(key, start + i, bounds[i])` for i below `count`, as int64; bounds stay below 2**32."""
     counters = np.arange(start + 1, start + count + 1, dtype=np.uint64)
     value = _mixed(np.uint64(key) + counters * np.uint64(_GOLDEN))

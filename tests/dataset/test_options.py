@@ -17,6 +17,7 @@ from penstock.options import (
     ThreadingOptions,
     environment,
 )
+from penstock.options.optimization import Rewrite
 from penstock.options.unknown import WITHOUT_EFFECT
 
 
@@ -132,7 +133,7 @@ def test_groups_of_two_options_are_apart():
 
 # -- which rewrites run
 
-SWITCHES = [name for name in OptimizationOptions._settings if name != "apply_default_optimizations"]
+SWITCHES = [name for name, one in OptimizationOptions._settings.items() if isinstance(one, Rewrite)]
 
 
 def test_every_rewrite_is_on_unless_only_chosen_ones_run():

@@ -52,16 +52,24 @@ class Transform(ABC):
 
 
 class FunctionTransform(Transform):
-    """A step that calls a user's function, which draws from `key`."""
+    """A step that calls a user's function, which draws from `key`; `approximate` is for its image operations."""
 
     def __init__(
-        self, function: Callable[..., Any], label: str, where: str | None, *, vectorise: bool, key: int = 0
+        self,
+        function: Callable[..., Any],
+        label: str,
+        where: str | None,
+        *,
+        vectorise: bool,
+        key: int = 0,
+        approximate: bool = False,
     ) -> None:
-        self._made_of = function, label, where, vectorise, key
+        self._made_of = function, label, where, vectorise, key, approximate
         self.label = label
         self.where = where
         self.function = function
-        self.vectoriser = Vectoriser(function) if vectorise else None  # what runs it a Block at a time, where it may
+        # what runs it a Block at a time, where it may
+        self.vectoriser = Vectoriser(function, approximate=approximate) if vectorise else None
         self._key = key
 
     def draws(self, numbers: Numbers) -> Draws:
@@ -84,8 +92,9 @@ def _again(
     where: str | None,
     vectorise: bool,  # noqa: FBT001
     key: int,
+    approximate: bool,  # noqa: FBT001
 ) -> Transform:
-    made: Transform = kind(function, label, where, vectorise=vectorise, key=key)
+    made: Transform = kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
     return made
 
 
@@ -126,9 +135,16 @@ class MapTransform(FunctionTransform):
     one_to_one = True
 
     def __init__(
-        self, function: Callable[..., Any], label: str, where: str | None, *, vectorise: bool, key: int = 0
+        self,
+        function: Callable[..., Any],
+        label: str,
+        where: str | None,
+        *,
+        vectorise: bool,
+        key: int = 0,
+        approximate: bool = False,
     ) -> None:
-        super().__init__(function, label, where, vectorise=vectorise, key=key)
+        super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
         self._same_kind = SameKind("The function's result")
         self._structure: Structure | None = None  # of the results so far
 

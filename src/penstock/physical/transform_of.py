@@ -10,8 +10,16 @@ from penstock.plan.ops import Filter, Map
 
 def transform_of(step: Map | Filter, options: Options) -> Transform:
     """Its function draws from a key that follows from the data set's seed and the step's place in the plan."""
-    vectorise = step.vectorise and options.experimental_optimization.map_vectorization.enabled
+    settings = options.experimental_optimization
+    vectorise = step.vectorise and settings.map_vectorization.enabled
     key = fold(options.seed, step.salt)
     if isinstance(step, Map):
-        return MapTransform(step.function, step.label, step.where, vectorise=vectorise, key=key)
+        return MapTransform(
+            step.function,
+            step.label,
+            step.where,
+            vectorise=vectorise,
+            key=key,
+            approximate=settings.approximate_image,
+        )
     return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key)

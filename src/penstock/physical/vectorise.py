@@ -21,8 +21,9 @@ from penstock.trace.traced import Traced, traced
 class Vectoriser:
     """Decides once per kind of element that comes; `verdict` says what and why. Thread-safe."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, approximate: bool = False) -> None:
         self._function = function
+        self._approximate = approximate
         self._lock = threading.Lock()
         self._decided: dict[Any, tuple[Graph | None, Traced]] = {}
         self.verdict = "decided at the first element"
@@ -67,6 +68,8 @@ class Vectoriser:
             if plain is None or not _equal(fast, plain):
                 self.verdict = "per element: as a Block its result was another"
                 return None
+        if self._approximate:
+            graph = optimised(found.graph, approximate=True)
         self.verdict = f"by Block: {graph.describe()}"
         return graph
 
@@ -105,12 +108,12 @@ def _any_extent(column: Column) -> LeafSpec:
     return column.spec()
 
 
-def optimised(graph: Graph) -> Graph:
-    """The graph with neighbouring primitives fused, where it holds any that can be."""
+def optimised(graph: Graph, *, approximate: bool = False) -> Graph:
+    """The graph with neighbouring primitives fused, where it holds any that can be; of images also approximately."""
     if any(equation.primitive.name.startswith("image.") for equation in graph.equations):
         from penstock.image.fuse import fuse
 
-        return fuse(graph)
+        return fuse(graph, approximate=approximate)
     return replace(graph)
 
 

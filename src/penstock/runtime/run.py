@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.block.block import Block
 from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
+from penstock.image.threads import calm_opencv
 from penstock.options import Options
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.executor import Executor
@@ -56,6 +57,7 @@ class Run:
         digest: str | None = None,
     ) -> None:
         keep_freed_memory()
+        calm_opencv()
         pool = scheduler_for(options)
         self.scope = Scope(pool, options.autotune.cpu_budget)
         self._memory = Ledger(budget_for(options), plan if written is None else written)

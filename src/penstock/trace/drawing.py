@@ -8,6 +8,7 @@ threads, processes or one by one, before and after a resume.
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import threading
 from collections.abc import Iterator
@@ -94,12 +95,17 @@ def element_key(seed: int | None = None) -> int:
     >>> epoch == [int(x) for x in ds.iterator(epoch=0)]
     True
 
+    Raises:
+        TypeError: a seed that is no integer.
+
     Args:
         seed: any integer.
 
     Returns:
         An integer of 64 bits: the seed of a generator.
     """
+    if seed is not None:
+        seed = operator.index(seed)
     if _element.draws is not None:
         return _element.key(seed)
     return fold(_outside[0], next(_outside[1])) if seed is None else fold(seed)

@@ -14,6 +14,7 @@ from penstock.trace.graph import Allocate, NotTraceable, Primitive
 from penstock.trace.tracer import Tracer, bind
 
 F = TypeVar("F", bound=Callable[..., Any])
+BlockForm = Callable[[Any, Mapping[str, Any], int, Allocate | None], Sequence[Column] | None]
 
 
 def traceable(
@@ -21,12 +22,14 @@ def traceable(
     rule: Callable[..., LeafSpec],
     *,
     batches: Callable[[int], bool] = lambda rank: False,
+    block: BlockForm | None = None,
 ) -> Callable[[F], F]:
     """Declare a function of one value and static parameters as the primitive `name`.
 
     `rule(spec, **params)` gives the spec of its result for a value of `spec` and may raise NotTraceable.
     `batches(rank)` says whether the function also takes values of that rank with one more axis in front, then giving
-    each its own result: dense columns are handed to it whole. Called with real values the function is as before.
+    each its own result: dense columns are handed to it whole. `block` is its form for a whole column; it may give None
+    for a column it does not take. Called with real values the function is as before.
     """
 
     def decorate(function: F) -> F:
@@ -40,6 +43,9 @@ def traceable(
             operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
         ) -> Sequence[Column]:
             column = operands[0]
+            whole = None if block is None else block(column, params, rows, allocate)
+            if whole is not None:
+                return whole
             if isinstance(column, DenseColumn) and batches(column.array.ndim - 1):
                 return [DenseColumn(function(column.array, **params))]
             if isinstance(column, BytesColumn) and column.starts.ndim == 1:

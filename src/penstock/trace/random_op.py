@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from penstock.block.column import Column, column_of
+from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec
 from penstock.trace.graph import Allocate, Keys, NotTraceable, Primitive
@@ -32,26 +32,33 @@ class RandomOp:
     """What `name` draws, and the public function that it then is.
 
     `sample(key, shape, **params)` gives the arguments for `becomes` beside the value: pure, from a 64-bit key, the
-    value's shape, and the parameters of the random function but `seed`.
+    value's shape, and the parameters of the random function but `seed`. `batches(rank)` says whether `sample` also
+    takes an array of keys for values of that rank, with the shape of one, and `becomes` then the batch.
     """
 
     name: str
     sample: Sample
     becomes: Callable[..., Any]
+    batches: Callable[[int], bool]
 
 
 RANDOM_OPS: dict[str, RandomOp] = {}  # by the name of their primitive
 
 
 def random_op(
-    name: str, rule: Callable[..., LeafSpec], *, sample: Sample, becomes: Callable[..., Any]
+    name: str,
+    rule: Callable[..., LeafSpec],
+    *,
+    sample: Sample,
+    becomes: Callable[..., Any],
+    batches: Callable[[int], bool] = lambda rank: False,
 ) -> Callable[[F], F]:
     """Declare a random function of one value, static parameters and `seed` as the primitive `name`.
 
     The function itself calls `element_key(seed)` once and gives `becomes(value, **sample(key, shape, **params))`.
     `rule(spec, **params)` gives the spec of its result.
     """
-    op = RANDOM_OPS[name] = RandomOp(name, sample, becomes)
+    op = RANDOM_OPS[name] = RandomOp(name, sample, becomes, batches)
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
@@ -86,6 +93,8 @@ def _run(
 ) -> Sequence[Column]:
     column, keys = operands
     assert isinstance(keys, np.ndarray)
+    if isinstance(column, DenseColumn) and op.batches(column.array.ndim - 1):
+        return [DenseColumn(op.becomes(column.array, **op.sample(keys, column.array.shape[1:], **params)))]
     made = [
         as_leaf(op.becomes(value, **op.sample(int(key), np.shape(value), **params)))
         for value, key in zip(column.values(), keys, strict=True)

@@ -1,10 +1,10 @@
 """Work for all cores:  Map(f)·x   →   Map(f, AUTOTUNE)·x
 
-Equal because f is known to be pure, and a parallel map keeps the order. Only where it pays: f decodes, encodes or
-resizes pictures, for which two cores need 0.56 of the time of one; or it stands directly behind a parallel map, whose
-workers then do both. A map that says executor="inline" is not moved from its thread. What takes a few microseconds is
-done faster than it is handed to a worker: parsing a small Example takes 6 µs in the loop's thread and 8 µs on workers,
-float32 of 64 × 64 pixels 6 µs and 11 µs.
+Equal because f is known to be pure, and a parallel map keeps the order. Only where it pays: f decodes, encodes,
+resizes, turns or recolours pictures, for which two cores need 0.56 of the time of one; or it stands directly behind a
+parallel map, whose workers then do both. A map that says executor="inline" is not moved from its thread. What takes a
+few microseconds is done faster than it is handed to a worker: parsing a small Example takes 6 µs in the loop's thread
+and 8 µs on workers, float32 of 64 × 64 pixels 6 µs and 11 µs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,64 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from penstock.image import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png, resize
+from penstock.image import (
+    adjust_hue,
+    adjust_jpeg_quality,
+    adjust_saturation,
+    autocontrast,
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    decode_webp,
+    encode_jpeg,
+    encode_png,
+    equalize,
+    rand_augment,
+    random_hue,
+    random_jpeg_quality,
+    random_resized_crop,
+    random_rotate,
+    random_saturation,
+    resize,
+    resize_with_pad,
+    rotate,
+    transform,
+    trivial_augment,
+)
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Map
 from penstock.rewrite.fusing import together
 from penstock.rewrite.rule import rule
 from penstock.trace.purity import captured, why_impure
 
-_COSTLY = (decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png, resize)
+_COSTLY = (
+    adjust_hue,
+    adjust_jpeg_quality,
+    adjust_saturation,
+    autocontrast,
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    decode_webp,
+    encode_jpeg,
+    encode_png,
+    equalize,
+    rand_augment,
+    random_hue,
+    random_jpeg_quality,
+    random_resized_crop,
+    random_rotate,
+    random_saturation,
+    resize,
+    resize_with_pad,
+    rotate,
+    transform,
+    trivial_augment,
+)
 
 
 @rule(Map, option="map_parallelization")

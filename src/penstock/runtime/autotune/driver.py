@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from penstock.image.threads import calm_opencv
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
 from penstock.runtime.autotune.kept import kept
 from penstock.runtime.autotune.remembered import Remembered, recall, remember
@@ -138,6 +139,7 @@ class Driver:
         try:
             if now < self.due:
                 return
+            calm_opencv()  # which a function may have imported by now
             clocks = _Clocks(
                 now,
                 time.process_time() + sum(lane.away() for lane in self.lanes),

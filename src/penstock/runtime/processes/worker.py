@@ -89,6 +89,13 @@ def _keep(end: socket.socket, lifeline: int) -> None:
     os.register_at_fork(after_in_child=end.close)
 
 
+def _calm_opencv() -> None:
+    """All that is imported here is loaded when a function has brought OpenCV, and not before."""
+    from penstock.image.threads import calm_opencv
+
+    calm_opencv()
+
+
 class _Server:
     """The transforms and regions that this process has."""
 
@@ -142,6 +149,8 @@ class _Server:
             text = "".join(traceback.format_exception(raised)).rstrip()
             self._link.send(("unreadable", text, self._gone()))
             return
+        if "cv2" in sys.modules:
+            _calm_opencv()
         started = time.perf_counter()
         made = run_all(self._transforms[number], block, numbers)
         seconds = time.perf_counter() - started
