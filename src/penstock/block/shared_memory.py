@@ -29,8 +29,8 @@ _MOST_REGIONS = 512
 
 def _rounded(nbytes: int) -> int:
     """The next of 1, 1.25, 1.5, 1.75 times a power of two: few sizes, and little unused."""
-    step = max(_SMALLEST, 1 << max(nbytes - 1, 0).bit_length() >> 3)
-    return -(-nbytes // step) * step
+    step = max(1, 1 << max(nbytes - 1, 0).bit_length() >> 3)
+    return max(-(-nbytes // step) * step, _SMALLEST)
 
 
 def _descriptors() -> int:
