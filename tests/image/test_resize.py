@@ -8,7 +8,7 @@ from tests.image.photos import photo
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import ResizeMethod, resize
-from penstock.image.resizing import resize_shape
+from penstock.image.resizing import METHODS, resize_shape
 
 
 def row(*values, dtype=np.uint8):
@@ -74,7 +74,7 @@ def test_bilinear_is_float32_at_the_same_size_too():
 
 @given(
     st.sampled_from([np.int8, np.uint16, np.int64, np.float16, np.float64, np.bool_]),
-    st.sampled_from(["bilinear", "nearest"]),
+    st.sampled_from(METHODS),
     st.booleans(),
 )
 def test_any_number_type_and_batches(dtype, method, antialias):
@@ -130,7 +130,13 @@ def test_shape_rule_with_unknown_dimensions():
         (np.zeros((4, 4, 3)), 2, {}, InvalidArgumentError, r"size must be \(height, width\).*got 2"),
         (np.zeros((4, 4, 3)), (2, 0), {}, InvalidArgumentError, r"at least 1; got \(2, 0\)"),
         (np.zeros((4, 4, 3)), (2.5, 2), {}, InvalidArgumentError, "two integers"),
-        (np.zeros((4, 4, 3)), (2, 2), {"method": "cubic"}, InvalidArgumentError, "'bilinear', 'nearest'; got 'cubic'"),
+        (
+            np.zeros((4, 4, 3)),
+            (2, 2),
+            {"method": "cubic"},
+            InvalidArgumentError,
+            "'bilinear', 'nearest', 'bicubic', .*; got 'cubic'",
+        ),
         (np.zeros((0, 4, 3)), (2, 2), {}, InvalidArgumentError, r"at least one pixel.*\(0, 4, 3\)"),
         (b"\xff\xd8", (2, 2), {}, InvalidTypeError, "Decode it first"),
     ],

@@ -13,7 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from penstock.image.kernels.taps import Spans, Taps
+    from penstock.image.kernels.spans import Spans
+    from penstock.image.kernels.taps import Taps
 
 
 def resize_bilinear(
@@ -59,17 +60,32 @@ def resize_nearest(images: npt.NDArray[Any], y: npt.NDArray[np.int64], x: npt.ND
 def resize_spans(images: npt.NDArray[Any], y: Spans, x: Spans) -> npt.NDArray[np.float32]:
     """Weighted sums over rows, then over columns, of `images` (N, H, W, C), added up in order of position.
 
-    >>> from penstock.image.kernels.taps import triangle_spans
+    >>> from penstock.image.kernels.spans import filter_spans
     >>> pixels = np.array([7, 7, 7, 0, 0, 0], np.uint8).reshape(1, 1, 6, 1)
-    >>> resize_spans(pixels, triangle_spans(1, 1), triangle_spans(6, 2)).ravel().round(3).tolist()
+    >>> y, x = (filter_spans(*sizes, "triangle", True) for sizes in ((1, 1), (6, 2)))
+    >>> resize_spans(pixels, y, x).ravel().round(3).tolist()
     [6.125, 0.875]
     """
-    rows = np.zeros((images.shape[0], len(y.starts), *images.shape[2:]), np.float32)
-    for k in range(y.weights.shape[1]):
-        at = np.minimum(y.starts + k, images.shape[1] - 1)  # beyond a span its weight is 0
-        rows += y.weights[:, k, None, None] * images[:, at].astype(np.float32)
-    result = np.zeros((*rows.shape[:2], len(x.starts), rows.shape[3]), np.float32)
-    for k in range(x.weights.shape[1]):
-        at = np.minimum(x.starts + k, rows.shape[2] - 1)
-        result += x.weights[:, k, None] * rows[:, :, at]
-    return result
+    return _along(_along(images, y, 1), x, 2)
+
+
+def resize_area(images: npt.NDArray[Any], y: Spans, x: Spans, factor: np.float32) -> npt.NDArray[np.float32]:
+    """Weighted sums over columns, then over rows, times `factor`; a position beyond the input is its edge.
+
+    >>> from penstock.image.kernels.spans import area_spans
+    >>> pixels = np.array([4, 8, 0], np.uint8).reshape(1, 1, 3, 1)
+    >>> resize_area(pixels, area_spans(1, 1), area_spans(3, 2), np.float32(0.5)).ravel().tolist()
+    [4.0, 2.0]
+    """
+    return _along(_along(images, x, 2), y, 1) * factor
+
+
+def _along(images: npt.NDArray[Any], spans: Spans, axis: int) -> npt.NDArray[np.float32]:
+    shape = list(images.shape)
+    shape[axis] = len(spans.starts)
+    total = np.zeros(shape, np.float32)
+    last = images.shape[axis] - 1
+    for k in range(spans.weights.shape[1]):
+        weight = np.expand_dims(spans.weights[:, k], tuple(range(1, images.ndim - axis)))
+        total += weight * images.take(np.minimum(spans.starts + k, last), axis=axis).astype(np.float32)
+    return total

@@ -29,13 +29,6 @@ class Taps(NamedTuple):
     weight: npt.NDArray[np.float32]
 
 
-class Spans(NamedTuple):
-    """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`; read-only."""
-
-    starts: npt.NDArray[np.int64]
-    weights: npt.NDArray[np.float32]
-
-
 def _frozen(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     array.flags.writeable = False
     return array
@@ -79,31 +72,3 @@ def nearest_taps(n_in: int, n_out: int) -> npt.NDArray[np.int64]:
     """
     at = np.floor((np.arange(n_out, dtype=np.float32) + np.float32(0.5)) * _scale(n_in, n_out))
     return _frozen(np.clip(at.astype(np.int64), 0, n_in - 1))  # type: ignore[return-value]
-
-
-@lru_cache(maxsize=1024)
-def triangle_spans(n_in: int, n_out: int) -> Spans:
-    """Spans of an antialiased bilinear resize: a triangle as wide as the output pixel, at least as an input pixel.
-
-    The formula is that of TensorFlow's ScaleAndTranslate; weights sum to 1.
-
-    >>> spans = triangle_spans(4, 2)  # (3, 3, 1) / 7 and (1, 3, 3) / 7
-    >>> spans.starts.tolist(), [[round(float(7 * w)) for w in row] for row in spans.weights]
-    ([0, 1], [[3, 3, 1, 0], [1, 3, 3, 0]])
-    """
-    one, half = np.float32(1), np.float32(0.5)
-    step = one / (np.float32(n_out) / np.float32(n_in))  # TensorFlow inverts the scale, which rounds twice
-    radius = max(step, one)
-    width = min(2 * int(np.ceil(radius)) + 1, n_in)
-    centre = (np.arange(n_out, dtype=np.float32) + half) * step
-    starts = np.clip(np.ceil(centre - radius - half).astype(np.int64), 0, n_in - 1)
-    stops = np.clip(np.floor(centre + radius - half).astype(np.int64), 0, n_in - 1) + 1
-    at = starts[:, None] + np.arange(width)
-    distance = np.abs((at.astype(np.float32) + half - centre[:, None]) * (one / radius))
-    weights = np.where(at < stops[:, None], np.maximum(one - distance, 0), 0).astype(np.float32)
-    total = np.zeros(n_out, np.float32)
-    for k in range(width):  # in order of position, as the formula's source adds them
-        total += weights[:, k]
-    weights *= (one / total)[:, None]
-    weights[centre > n_in] = 0  # a centre that rounding pushed off the input sees nothing
-    return Spans(_frozen(starts), _frozen(weights))  # type: ignore[arg-type]
