@@ -1,34 +1,14 @@
-"""Flips, cast and convert_image_dtype."""
+"""cast and convert_image_dtype."""
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from penstock.block.spec import TensorSpec
-from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image import cast, convert_image_dtype, flip_left_right, flip_up_down, rules
+from penstock.errors import InvalidTypeError
+from penstock.image import cast, convert_image_dtype, rules
 from penstock.trace.graph import NotTraceable
-
-IMAGES = hnp.arrays(
-    st.sampled_from([np.uint8, np.int64, np.float32]), hnp.array_shapes(min_dims=3, max_dims=4, max_side=5), elements={}
-)
-
-
-@given(IMAGES)
-def test_flips_reverse_one_axis_and_undo_themselves(image):
-    for flip, axis in ((flip_left_right, -2), (flip_up_down, -3)):
-        np.testing.assert_array_equal(flip(image), np.flip(image, axis))
-        np.testing.assert_array_equal(flip(flip(image)), image)
-        assert flip(image).dtype == image.dtype
-        assert rules.same_shape(TensorSpec(image.shape, image.dtype)).admits(flip(image))
-
-
-@pytest.mark.parametrize("flip", [flip_left_right, flip_up_down])
-def test_flips_need_an_image(flip):
-    with pytest.raises(InvalidArgumentError, match=rf"{flip.__name__} needs shape .* got shape \(4, 4\)"):
-        flip(np.zeros((4, 4)))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Mirror images."""
+"""Mirror images: all of them, or those that are chosen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.image import rules
 from penstock.image.checks import check_image
+from penstock.image.kernels.geometry.window import window_batch
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
@@ -38,3 +39,31 @@ def flip_up_down(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         InvalidArgumentError: another rank.
     """
     return check_image("flip_up_down", image)[..., ::-1, :, :]
+
+
+def flip_left_right_where(image: npt.NDArray[Any], flip: npt.ArrayLike) -> npt.NDArray[Any]:
+    """`flip_left_right` of an image if `flip`, or of the images of a batch for which `flip`, (N,), says so.
+
+    An image, flipped or not, is a view; a batch is a new array.
+
+    >>> import numpy as np
+    >>> flip_left_right_where(np.arange(4).reshape(2, 1, 2, 1), [False, True]).ravel().tolist()
+    [0, 1, 3, 2]
+    """
+    if image.ndim == 3:
+        return image[:, ::-1] if flip else image
+    return window_batch(image, image.shape[1:3], mirrored=flip)
+
+
+def flip_up_down_where(image: npt.NDArray[Any], flip: npt.ArrayLike) -> npt.NDArray[Any]:
+    """`flip_up_down` of an image if `flip`, or of the images of a batch for which `flip`, (N,), says so.
+
+    An image, flipped or not, is a view; a batch is a new array.
+
+    >>> import numpy as np
+    >>> flip_up_down_where(np.arange(4).reshape(2, 2, 1, 1), [False, True]).ravel().tolist()
+    [0, 1, 3, 2]
+    """
+    if image.ndim == 3:
+        return image[::-1] if flip else image
+    return window_batch(image, image.shape[1:3], upside_down=flip)

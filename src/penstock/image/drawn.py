@@ -1,0 +1,69 @@
+"""The numbers that random geometry draws: from one key, or from the keys of many elements at once, with equal results.
+
+A function `sample(key, shape, ...)` of this package takes a key, or an array of keys for elements of one shape; the
+parameters then have one more axis in front. The deterministic functions take such parameters for a batch.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.keys import draws, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+Keys: TypeAlias = "int | npt.NDArray[np.uint64]"
+
+_MASK = (1 << 64) - 1
+
+
+def integers(key: Keys, bounds: Sequence[int]) -> npt.NDArray[np.int64]:
+    """One integer in [0, bound) for each of `bounds`, (len(bounds),); for an array of keys (len(keys), len(bounds)).
+
+    >>> integers(7, [10, 10]).tolist() == integers(np.array([3, 7], np.uint64), [10, 10])[1].tolist()
+    True
+    """
+    return draws(_column(key), 0, len(bounds), np.asarray(bounds, np.uint64))
+
+
+def uniforms(key: Keys, count: int, low: float, high: float) -> npt.NDArray[np.float64]:
+    """`count` floats in [low, high), as `keys.units` has them, (count,); for an array of keys (len(keys), count).
+
+    >>> uniforms(7, 2, -1, 1).tolist() == uniforms(np.array([3, 7], np.uint64), 2, -1, 1)[1].tolist()
+    True
+    """
+    pairs = draws(_column(key), 0, 2 * count, np.tile(np.array([1 << 26, 1 << 27], np.uint64), count))
+    unit = ((pairs[..., 0::2] << 27) + pairs[..., 1::2]) * 2.0**-53
+    found: npt.NDArray[np.float64] = np.minimum(low + (high - low) * unit, np.nextafter(high, low))
+    return found
+
+
+def _column(key: Keys) -> int:
+    """A key as `draws` takes it; its arithmetic holds for a column of keys as well."""
+    return cast(Any, key[:, None]) if isinstance(key, np.ndarray) else operator.index(key) & _MASK
+
+
+def stateless_key(op: str, seed: Any) -> int:
+    """The key that `seed`, an integer or a pair of integers, stands for.
+
+    >>> stateless_key("stateless_random_crop", (1, 2)) == fold(1, 2)
+    True
+
+    Raises:
+        InvalidArgumentError: neither.
+    """
+    try:
+        numbers = [operator.index(number) for number in np.atleast_1d(np.asarray(seed))]
+    except TypeError:
+        numbers = []
+    if np.ndim(seed) > 1 or len(numbers) not in (1, 2):
+        message = f"{op}: seed must be an integer or a pair of integers, got {seed!r}."
+        raise InvalidArgumentError(message)
+    return fold(*numbers)

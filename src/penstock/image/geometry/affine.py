@@ -1,0 +1,196 @@
+"""Rotate, move and slant images: transforms whose numbers follow from an angle, a way or a level."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.image.checks import check_image
+from penstock.image.geometry.arguments import numbers
+from penstock.image.geometry.projective import refuse_one_for_each, transform_checked, transformed
+from penstock.trace.lift import traceable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from penstock.block.spec import LeafSpec, TensorSpec
+
+
+def _rotated(spec: LeafSpec, *, angles: Any, **_: Any) -> TensorSpec:
+    refuse_one_for_each(spec, np.shape(angles))
+    return transformed(spec)
+
+
+@traceable("image.rotate", _rotated, batches=lambda rank: rank == 3)
+def rotate(
+    images: npt.NDArray[Any],
+    angles: npt.ArrayLike,
+    interpolation: str = "nearest",
+    fill_mode: str = "constant",
+    fill_value: float = 0.0,
+) -> npt.NDArray[Any]:
+    """Rotate an image (H, W, C) or each of a batch (N, H, W, C) counter-clockwise about its centre.
+
+    The size stays: what leaves it is lost. It is the rotate of TensorFlow Addons and of Keras's RandomRotation.
+    Sine and cosine are those of the float32 angle, rounded to float32; TensorFlow's may differ in their last bit, which
+    moves a point by less than 1e-7 of the image's size.
+
+    >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
+    >>> rotate(image, np.pi / 2)[:, :, 0].tolist()
+    [[2, 4], [1, 3]]
+
+    Args:
+        images: integers or floats.
+        angles: in radians; for a batch one for all, or one for each, (N,).
+        interpolation: "nearest", or "bilinear": a mean of the four pixels around the point, cut off for integers.
+        fill_mode: beyond the edge comes the "constant" `fill_value`, the image mirrored ("reflect"), the image again
+            ("wrap"), or the "nearest" pixel.
+        fill_value: a number that fits the dtype.
+
+    Returns:
+        Images of the same shape and dtype.
+
+    Raises:
+        InvalidArgumentError: ranks or choices that are not supported, or angles that are not finite.
+        InvalidTypeError: images that are neither integers nor floats.
+    """
+    array = check_image("rotate", images)
+    rows = _rotations(_each("rotate", "angles", angles, array)[:, 0], *array.shape[-3:-1])
+    return transform_checked("rotate", array, rows, interpolation, fill_mode, None, fill_value)
+
+
+def _rotations(angles: npt.NDArray[np.float32], height: int, width: int) -> npt.NDArray[np.float32]:
+    """The numbers of rotations about the centre, (N, 8): float32 in TensorFlow Addons' order of operations."""
+    exact = angles.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        cosine, sine = np.cos(exact).astype(np.float32), np.sin(exact).astype(np.float32)
+    right, bottom = np.float32(width - 1), np.float32(height - 1)
+    rows = np.zeros((len(angles), 8), np.float32)
+    rows[:, 0], rows[:, 1] = cosine, -sine
+    rows[:, 2] = (right - (cosine * right - sine * bottom)) / np.float32(2)
+    rows[:, 3], rows[:, 4] = sine, cosine
+    rows[:, 5] = (bottom - (sine * right + cosine * bottom)) / np.float32(2)
+    return rows
+
+
+def _translated(spec: LeafSpec, *, translations: Any, **_: Any) -> TensorSpec:
+    refuse_one_for_each(spec, np.shape(translations)[:-1])
+    return transformed(spec)
+
+
+@traceable("image.translate", _translated, batches=lambda rank: rank == 3)
+def translate(
+    images: npt.NDArray[Any],
+    translations: npt.ArrayLike,
+    interpolation: str = "nearest",
+    fill_mode: str = "constant",
+    fill_value: float = 0.0,
+) -> npt.NDArray[Any]:
+    """Move an image (H, W, C) or each of a batch (N, H, W, C) to the right and down, as TensorFlow Addons does.
+
+    >>> translate(np.array([[[1], [2], [3]]], np.uint8), [1, 0], fill_value=9).ravel().tolist()
+    [9, 1, 2]
+
+    Args:
+        images: integers or floats.
+        translations: (columns to the right, rows down) in pixels, fractions too; for a batch one pair for all, or one
+            for each, (N, 2).
+        interpolation: as in `rotate`.
+        fill_mode: as in `rotate`.
+        fill_value: as in `rotate`.
+
+    Raises:
+        InvalidArgumentError: ranks or choices that are not supported, or ways that are not finite.
+        InvalidTypeError: images that are neither integers nor floats.
+    """
+    array = check_image("translate", images)
+    ways = _each("translate", "translations", translations, array, 2)
+    rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(ways), 1))
+    rows[:, 2], rows[:, 5] = -ways[:, 0], -ways[:, 1]
+    return transform_checked("translate", array, rows, interpolation, fill_mode, None, fill_value)
+
+
+def _sheared(spec: LeafSpec, *, level: Any, **_: Any) -> TensorSpec:
+    refuse_one_for_each(spec, np.shape(level))
+    return transformed(spec)
+
+
+@traceable("image.shear_x", _sheared, batches=lambda rank: rank == 3)
+def shear_x(
+    images: npt.NDArray[Any],
+    level: npt.ArrayLike,
+    interpolation: str = "nearest",
+    fill_mode: str = "constant",
+    fill_value: float = 0.0,
+) -> npt.NDArray[Any]:
+    """Slant an image (H, W, C) or each of a batch (N, H, W, C): row y moves `level * y` columns to the left.
+
+    >>> shear_x(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
+    [[1, 2], [4, 0]]
+
+    Args:
+        images: integers or floats.
+        level: columns per row, also negative; for a batch one for all, or one for each, (N,).
+        interpolation: as in `rotate`.
+        fill_mode: as in `rotate`.
+        fill_value: as in `rotate`.
+
+    Raises:
+        InvalidArgumentError: ranks or choices that are not supported, or levels that are not finite.
+        InvalidTypeError: images that are neither integers nor floats.
+    """
+    return _shear("shear_x", 1, images, level, interpolation, fill_mode, fill_value)
+
+
+@traceable("image.shear_y", _sheared, batches=lambda rank: rank == 3)
+def shear_y(
+    images: npt.NDArray[Any],
+    level: npt.ArrayLike,
+    interpolation: str = "nearest",
+    fill_mode: str = "constant",
+    fill_value: float = 0.0,
+) -> npt.NDArray[Any]:
+    """Slant an image (H, W, C) or each of a batch (N, H, W, C): column x moves `level * x` rows up.
+
+    >>> shear_y(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
+    [[1, 4], [3, 0]]
+
+    Args:
+        images: integers or floats.
+        level: rows per column, also negative; for a batch one for all, or one for each, (N,).
+        interpolation: as in `rotate`.
+        fill_mode: as in `rotate`.
+        fill_value: as in `rotate`.
+
+    Raises:
+        InvalidArgumentError: ranks or choices that are not supported, or levels that are not finite.
+        InvalidTypeError: images that are neither integers nor floats.
+    """
+    return _shear("shear_y", 3, images, level, interpolation, fill_mode, fill_value)
+
+
+def _shear(
+    op: str, place: int, images: Any, level: Any, interpolation: str, fill_mode: str, fill_value: float
+) -> npt.NDArray[Any]:
+    array = check_image(op, images)
+    levels = _each(op, "level", level, array)
+    rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(levels), 1))
+    rows[:, place] = levels[:, 0]
+    return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
+
+
+def _each(op: str, name: str, values: Any, images: npt.NDArray[Any], width: int = 1) -> npt.NDArray[np.float32]:
+    """`values` as float32, `width` numbers for all images, (1, width), or for each, (N, width)."""
+    found = numbers(values)
+    count = len(images) if images.ndim == 4 else 1
+    one: tuple[int, ...] = () if width == 1 else (width,)
+    if found.dtype.kind in "iuf" and found.shape in (one, (1, *one), (count, *one)):
+        with np.errstate(over="ignore"):
+            return found.astype(np.float32).reshape(-1, width)
+    wanted = "a number" if width == 1 else f"{width} numbers"
+    if images.ndim == 4:
+        wanted += f", or an array of shape {(count, *one)}"
+    message = f"{op}: {name} must be {wanted} for images of shape {images.shape}, got {values!r}."
+    raise InvalidArgumentError(message)

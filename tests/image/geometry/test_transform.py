@@ -1,0 +1,205 @@
+"""transform, rotate, translate and shear: the kernel gives the reference's bits, and errors say what is wrong."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as ps
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.image.geometry.projective import FILL_MODES, INTERPOLATIONS
+from penstock.image.kernels.geometry import transform as transform_kernel
+from penstock.image.kernels.geometry import transform_reference as reference
+from penstock.image.kernels.geometry import window as window_kernel
+from penstock.image.kernels.geometry.transform import _NATIVE, transform_batch
+
+SIDES = st.integers(1, 20)
+NUMBERS = st.floats(-3, 3, width=32) | st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e9, -1e20, 3e38])
+HOW = {"interpolation": st.sampled_from(INTERPOLATIONS), "fill_mode": st.sampled_from(FILL_MODES)}
+
+
+@st.composite
+def batches(draw):
+    shape = (draw(st.integers(1, 3)), draw(SIDES), draw(SIDES), draw(st.sampled_from([1, 2, 3, 4, 5])))
+    values = np.random.default_rng(draw(st.integers(0, 99))).uniform(0, 256, shape)
+    images = values.astype(draw(st.sampled_from([np.uint8, np.float32])))
+    if draw(st.booleans()):
+        images = np.repeat(images, 2, axis=1)[:, ::2]  # not contiguous
+    images.flags.writeable = draw(st.booleans())
+    return images
+
+
+@st.composite
+def numbers(draw, count):
+    rows = draw(st.sampled_from([1, count]))
+    found = np.array([[draw(NUMBERS) for _ in range(6)] for _ in range(rows)], np.float32)
+    tilt = [[draw(st.sampled_from([0.0, 0.0, 0.1, -0.5, -1.0])) for _ in range(2)] for _ in range(rows)]
+    return np.concatenate([found, np.array(tilt, np.float32)], axis=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled():
+    assert _NATIVE.get() is not None
+
+
+@given(st.data(), SIDES, SIDES)
+def test_native_equals_reference(data, height, width):
+    images = data.draw(batches())
+    transforms = data.draw(numbers(len(images)))
+    fill = images.dtype.type(data.draw(st.sampled_from([0, 1, 128, 255])))
+    mode, bilinear = data.draw(st.integers(0, 3)), data.draw(st.booleans())
+    found = transform_batch(images, transforms, mode, bilinear, fill, height, width)
+    expected = reference.transform(images, transforms, mode, bilinear, fill, height, width)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.view(np.uint8), np.ascontiguousarray(expected).view(np.uint8))
+
+
+@given(images=batches(), angle=st.floats(-10, 10), **HOW)
+def test_a_batch_is_its_images_one_by_one(images, angle, interpolation, fill_mode):
+    angles = angle + np.arange(len(images))
+    found = ps.image.rotate(images, angles, interpolation, fill_mode, 7.0)
+    one_by_one = [ps.image.rotate(*pair, interpolation, fill_mode, 7.0) for pair in zip(images, angles, strict=True)]
+    np.testing.assert_array_equal(found, one_by_one)
+    same = ps.image.rotate(images, angle, interpolation, fill_mode, 7.0)
+    np.testing.assert_array_equal(same[-1], ps.image.rotate(images[-1], angle, interpolation, fill_mode, 7.0))
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint16, np.int32, np.int64, np.float16, np.float64, np.float32, np.uint8]
+)
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_nothing_to_do_leaves_the_image(dtype, interpolation):
+    image = np.arange(5 * 7 * 3).reshape(5, 7, 3).astype(dtype)
+    for result in (
+        ps.image.rotate(image, 0.0, interpolation),
+        ps.image.translate(image, (0, 0), interpolation),
+        ps.image.shear_x(image, 0, interpolation),
+        ps.image.shear_y(image, 0, interpolation),
+        ps.image.transform(image, [1, 0, 0, 0, 1, 0, 0, 0], interpolation),
+    ):
+        np.testing.assert_array_equal(result, image)
+        assert result.dtype == dtype
+
+
+@pytest.mark.parametrize("fill_mode", ["constant", "reflect", "nearest"])  # "wrap" goes round below 0 by a last bit
+def test_right_angles_are_rot90(fill_mode):
+    image = np.arange(6 * 6 * 3, dtype=np.uint8).reshape(6, 6, 3)
+    for k in range(4):
+        np.testing.assert_array_equal(
+            ps.image.rotate(image, k * np.pi / 2, fill_mode=fill_mode), ps.image.rot90(image, k)
+        )
+
+
+@pytest.mark.parametrize("fill_mode", FILL_MODES)
+@pytest.mark.parametrize(("right", "down"), [(2, 0), (-1, 3), (0, -2)])
+def test_whole_ways_move_pixels(fill_mode, right, down):
+    image = np.arange(1, 31, dtype=np.uint8).reshape(5, 6, 1)
+    mode = {"constant": "constant", "nearest": "edge", "reflect": "symmetric", "wrap": "wrap"}[fill_mode]
+    padded = np.pad(image, [(4, 4), (4, 4), (0, 0)], mode)
+    found = ps.image.translate(image, (right, down), fill_mode=fill_mode)
+    if fill_mode != "wrap":
+        np.testing.assert_array_equal(found, padded[4 - down : 9 - down, 4 - right : 10 - right])
+    for interpolation in INTERPOLATIONS:
+        np.testing.assert_array_equal(ps.image.translate(image, (right, down), interpolation, fill_mode), found)
+
+
+def test_shears_move_rows_and_columns():
+    image = np.arange(1, 10, dtype=np.float32).reshape(3, 3, 1)
+    assert ps.image.shear_x(image, 1)[:, :, 0].tolist() == [[1, 2, 3], [5, 6, 0], [9, 0, 0]]
+    assert ps.image.shear_y(image, -1, fill_value=9)[:, :, 0].tolist() == [[1, 9, 9], [4, 2, 9], [7, 5, 3]]
+    assert ps.image.shear_x(np.stack([image, image]), [0, 1])[:, 1, :, 0].tolist() == [[4, 5, 6], [5, 6, 0]]
+
+
+IMAGE = np.zeros((4, 5, 3), np.uint8)
+BATCH = np.zeros((2, 4, 5, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ps.image.rotate(IMAGE[0], 1.0), r"rotate needs shape .* got shape \(5, 3\)"),
+        (lambda: ps.image.rotate(IMAGE, [1.0, 2.0]), r"rotate: angles must be a number for images of shape"),
+        (lambda: ps.image.rotate(BATCH, [1.0] * 3), r"angles must be a number, or an array of shape \(2,\)"),
+        (lambda: ps.image.rotate(IMAGE, "x"), r"angles must be a number .* got 'x'"),
+        (lambda: ps.image.rotate(IMAGE, np.nan), r"rotate: the numbers of a transform must be finite"),
+        (lambda: ps.image.rotate(IMAGE, np.inf), r"must be finite"),
+        (lambda: ps.image.rotate(IMAGE, 1.0, "bicubic"), r"rotate: interpolation must be one of 'nearest', 'bilinear'"),
+        (lambda: ps.image.rotate(IMAGE, 1.0, fill_mode="edge"), r"rotate: fill_mode must be one of 'constant'"),
+        (lambda: ps.image.rotate(IMAGE, 1.0, fill_value=300), r"fill_value must be a number that fits uint8, got 300"),
+        (lambda: ps.image.rotate(IMAGE, 1.0, fill_value=np.nan), r"must be a number that fits uint8, got nan"),
+        (lambda: ps.image.rotate(IMAGE[:0], 1.0), r"rotate: sides must have 1 to 2\*\*24 - 1 pixels, got shape"),
+        (lambda: ps.image.rotate(BATCH, [[1.0], 2.0]), r"angles must be a number, or an array of shape \(2,\)"),
+        (lambda: ps.image.transform(BATCH, [[1.0], 2.0]), r"8 numbers or an array of shape \(2, 8\)"),
+        (lambda: ps.image.translate(IMAGE, 3), r"translations must be 2 numbers for images"),
+        (lambda: ps.image.shear_x(IMAGE, [1, 2]), r"shear_x: level must be a number"),
+        (lambda: ps.image.transform(IMAGE, [1, 2]), r"transform: transforms must be 8 numbers for images of shape"),
+        (lambda: ps.image.transform(BATCH, np.ones((3, 8))), r"8 numbers or an array of shape \(2, 8\)"),
+        (lambda: ps.image.transform(IMAGE, [1e39, 0, 0, 0, 1, 0, 0, 0]), r"must be finite in float32"),
+        (lambda: ps.image.transform(IMAGE, np.ones(8), output_shape=(3, 0)), r"output_shape must be 2 integers of"),
+        (lambda: ps.image.transform(IMAGE, np.ones(8), output_shape=(1 << 24, 1)), r"to be 16777216 x 1"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(call, said):
+    with pytest.raises(InvalidArgumentError, match=said):
+        call()
+
+
+def test_names_may_be_in_capitals_as_in_tensorflow():
+    image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
+    np.testing.assert_array_equal(
+        ps.image.rotate(image, 1.0, "BILINEAR", "REFLECT"), ps.image.rotate(image, 1.0, "bilinear", "reflect")
+    )
+
+
+def test_what_is_no_image_of_numbers_is_refused():
+    with pytest.raises(InvalidTypeError, match="rotate takes integers and floats, got bool"):
+        ps.image.rotate(IMAGE > 0, 1.0)
+    with pytest.raises(InvalidTypeError, match="transform needs an image of numbers"):
+        ps.image.transform("photo.jpg", np.ones(8))
+
+
+def test_an_empty_batch_stays_empty():
+    assert ps.image.rotate(BATCH[:0], 1.0).shape == (0, 4, 5, 3)
+    assert ps.image.transform(BATCH[..., :0], np.ones(8), output_shape=(2, 3)).shape == (2, 2, 3, 0)
+
+
+def test_while_it_is_compiled_the_reference_serves(monkeypatch):
+    images = np.random.default_rng(4).integers(0, 256, (2, 9, 8, 3), dtype=np.uint8)
+    found = ps.image.rotate(images, 0.4, "bilinear"), ps.image.random_flip_up_down(images, seed=2)
+    for module in (transform_kernel, window_kernel):
+        monkeypatch.setattr(module, "_NATIVE", SimpleNamespace(ready=lambda: None))
+    np.testing.assert_array_equal(ps.image.rotate(images, 0.4, "bilinear"), found[0])
+    np.testing.assert_array_equal(ps.image.random_flip_up_down(images, seed=2), found[1])
+
+
+def test_the_kernel_refuses_what_does_not_fit():
+    native = _NATIVE.get()
+    src, dst, numbers, fill = (
+        np.zeros(12, np.uint8),
+        np.zeros(12, np.uint8),
+        np.ones((1, 8), np.float32),
+        np.zeros(1, np.uint8),
+    )
+    src.flags.writeable = numbers.flags.writeable = fill.flags.writeable = False
+    call = [src, 1, 2, 2, 3, numbers, 0, True, fill, 2, 2, dst]
+    assert native.transform(*call) == 0
+    for position, wrong in [(1, 2), (2, 3), (3, 1 << 62), (4, 0), (5, numbers[:, :7]), (5, numbers[:0]), (8, fill[:0]),
+                            (9, -1), (10, 1 << 24), (11, dst[:-1])]:  # fmt: skip
+        assert native.transform(*call[:position], wrong, *call[position + 1 :]) == native.BAD_ARGUMENT
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.sampled_from([3, 4]), st.booleans())
+def test_nothing_is_written_beside_the_result(height, width, channels, floats):
+    """Vectors are four values wide: their surplus must stay inside."""
+    kind = np.float32 if floats else np.uint8
+    src = np.full((1, 13, 13, channels), 9, kind)
+    around = np.full(height * width * channels + 16, 7, kind)
+    numbers, fill = np.array([[1, 0, 0.5, 0, 1, 0.5, 0, 0]], np.float32), np.zeros(1, kind)
+    src.flags.writeable = numbers.flags.writeable = fill.flags.writeable = False
+    out = around[8:-8]
+    assert _NATIVE.get().transform(src.ravel(), 1, 13, 13, channels, numbers, 0, True, fill, height, width, out) == 0
+    assert (around[:8] == 7).all()
+    assert (around[-8:] == 7).all()
+    assert (out == 9).all() == (height < 13 and width < 13)
