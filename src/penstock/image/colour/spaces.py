@@ -1,0 +1,110 @@
+"""RGB, HSV and grey from one another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.image import rules
+from penstock.image.checks import check_image
+from penstock.image.colour.arguments import check_colours
+from penstock.image.colour.rules import one_channel, three_channels
+from penstock.image.kernels.colour import run
+from penstock.trace.lift import traceable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@traceable("image.rgb_to_hsv", rules.same_shape, batches=lambda rank: rank == 3)
+def rgb_to_hsv(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Hue, saturation and value, each from 0 to 1, of RGB floats from 0 to 1, as tf.image.rgb_to_hsv has them.
+
+    The result has the dtype and shape of the input; the hue of grey is 0. Runs without the GIL; equal inputs give equal
+    bits on every machine, those of TensorFlow for float32.
+
+    >>> import numpy as np
+    >>> rgb_to_hsv(np.array([[[0.5, 0.25, 0.25]]], np.float32)).ravel().tolist()
+    [0.0, 0.5, 0.5]
+
+    Args:
+        images: floats, (H, W, 3) or (N, H, W, 3).
+
+    Raises:
+        InvalidArgumentError: another rank or number of channels.
+        InvalidTypeError: integers; `convert_image_dtype` makes floats of them.
+    """
+    return run.to_hsv(_floats("rgb_to_hsv", images))
+
+
+@traceable("image.hsv_to_rgb", rules.same_shape, batches=lambda rank: rank == 3)
+def hsv_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Red, green and blue from 0 to 1 of HSV floats from 0 to 1, as tf.image.hsv_to_rgb has them.
+
+    The result has the dtype and shape of the input. Runs without the GIL; equal inputs give equal bits on every
+    machine, those of TensorFlow for float32.
+
+    >>> import numpy as np
+    >>> hsv_to_rgb(np.array([[[0.0, 0.5, 0.5]]], np.float32)).ravel().tolist()
+    [0.5, 0.25, 0.25]
+
+    Args:
+        images: floats, (H, W, 3) or (N, H, W, 3).
+
+    Raises:
+        InvalidArgumentError: another rank or number of channels.
+        InvalidTypeError: integers; `convert_image_dtype` makes floats of them.
+    """
+    return run.to_rgb(_floats("hsv_to_rgb", images))
+
+
+def _floats(op: str, images: Any) -> npt.NDArray[Any]:
+    array = check_colours(op, images)
+    if array.dtype.kind != "f":
+        message = f"{op} needs floats from 0 to 1, got {array.dtype}."
+        raise InvalidTypeError(message, hint="Scale them: convert_image_dtype(image, np.float32).")
+    return array
+
+
+@traceable("image.rgb_to_grayscale", one_channel, batches=lambda rank: rank == 3)
+def rgb_to_grayscale(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The luma of RGB images, `0.2989 R + 0.587 G + 0.114 B`, with one channel, as tf.image.rgb_to_grayscale has it.
+
+    Integers are computed in float32 from 0 to 1 and come back truncated. The result has the dtype of the input. Runs
+    without the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and for float32 of
+    more than one pixel.
+
+    >>> import numpy as np
+    >>> rgb_to_grayscale(np.array([[[255, 255, 255], [255, 0, 0]]], np.uint8)).ravel().tolist()
+    [255, 76]
+
+    Args:
+        images: integers or floats, (H, W, 3) or (N, H, W, 3).
+
+    Raises:
+        InvalidArgumentError: another rank or number of channels.
+        InvalidTypeError: other values.
+    """
+    return run.to_grey(check_colours("rgb_to_grayscale", images))
+
+
+@traceable("image.grayscale_to_rgb", three_channels, batches=lambda rank: rank == 3)
+def grayscale_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The one channel of an image (H, W, 1) or a batch (N, H, W, 1) three times, as tf.image.grayscale_to_rgb does.
+
+    >>> import numpy as np
+    >>> grayscale_to_rgb(np.array([[[7], [8]]], np.uint8)).tolist()
+    [[[7, 7, 7], [8, 8, 8]]]
+
+    Args:
+        images: any number type.
+
+    Raises:
+        InvalidArgumentError: another rank, or other than one channel.
+        InvalidTypeError: not numbers.
+    """
+    array = check_image("grayscale_to_rgb", images)
+    if array.shape[-1] != 1:
+        message = f"grayscale_to_rgb needs 1 channel, got shape {array.shape}."
+        raise InvalidArgumentError(message)
+    return run.spread(array)

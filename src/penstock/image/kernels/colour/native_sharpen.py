@@ -1,0 +1,93 @@
+"""Sharpening, compiled: the numbers of `sharpen`, bit for bit, without the GIL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.extending import intrinsic, overload
+
+INLINE: Any = {"nogil": True, "error_model": "numpy", "forceinline": True}
+KERNEL: Any = {"nogil": True, "cache": True, "error_model": "numpy"}
+ZERO, HALF, ONE, FIVE, THIRTEEN = (np.float32(value) for value in (0, 0.5, 1, 5, 13))
+TOP = np.float32(255)
+
+
+@intrinsic
+def _pick(typing: Any, condition: Any, yes: Any, no: Any) -> Any:
+    """`yes if condition else no`, both computed."""
+    return yes(types.boolean, yes, yes), lambda context, builder, signature, args: builder.select(*args)
+
+
+pick: Any = _pick  # as those who call it see it, without numba's own first argument
+
+
+@njit(**INLINE)
+def clipped(value: Any, top: Any) -> Any:
+    value = pick(value > ZERO, value, ZERO)
+    return pick(value < top, value, top)
+
+
+def average(total: Any, like: Any) -> Any:
+    """A thirteenth of `total`; of levels the nearest level, which the error of float32 is too small to change."""
+
+
+@overload(average, jit_options=INLINE, strict=False)
+def _average(total: Any, like: Any) -> Any:
+    if like.dtype == types.uint8:
+        return lambda total, like: np.float32(np.int32(total / THIRTEEN + HALF))
+    return lambda total, like: total / THIRTEEN
+
+
+def stored(value: Any, like: Any) -> Any:
+    """A float32 as it is stored in an array like `like`: clipped to its range, a level truncated."""
+
+
+@overload(stored, jit_options=INLINE, strict=False)
+def _stored(value: Any, like: Any) -> Any:
+    if like.dtype == types.uint8:
+        return lambda value, like: np.uint8(np.int32(clipped(value, TOP)))
+    return lambda value, like: clipped(value, ONE)
+
+
+@njit(**INLINE)
+def blend_plain(src: Any, begin: int, end: int, own: Any, other: Any, dst: Any) -> None:
+    """The border, whose smoothed self is itself."""
+    for i in range(begin, end):
+        value = np.float32(src[np.uint64(i)])
+        dst[np.uint64(i)] = stored(own * value + other * value, dst)
+
+
+@njit(**KERNEL)
+def sharpen(src: Any, height: int, width: int, channels: int, own: Any, other: Any, dst: Any) -> None:
+    """`own` times each flat image plus `other` times its smoothed self; images are at least 3 x 3."""
+    row = width * channels
+    size = height * row
+    if height < 3 or width < 3 or channels < 1:
+        return
+    for line in range(min(src.size, dst.size) // size * height):
+        begin = line * row
+        if line % height == 0 or line % height == height - 1:
+            blend_plain(src, begin, begin + row, own, other, dst)
+            continue
+        blend_plain(src, begin, begin + channels, own, other, dst)
+        for i in range(begin + channels, begin + row - channels):
+            total = ZERO
+            for up in range(-1, 2):
+                at = i + up * row
+                centre = np.float32(src[np.uint64(at)])
+                total = total + np.float32(src[np.uint64(at - channels)])
+                total = total + (centre * FIVE if up == 0 else centre)
+                total = total + np.float32(src[np.uint64(at + channels)])
+            value = np.float32(src[np.uint64(i)])
+            dst[np.uint64(i)] = stored(own * value + other * average(total, src), dst)
+        blend_plain(src, begin + row - channels, begin + row, own, other, dst)
+
+
+def warm_up() -> None:
+    """Compile for uint8 and for float32."""
+    for dtype in (np.uint8, np.float32):
+        src = np.zeros(9, dtype)
+        src.flags.writeable = False
+        sharpen(src, 3, 3, 1, ONE, ZERO, np.zeros(9, dtype))

@@ -1,0 +1,110 @@
+"""Reference of what concerns one pixel: brightness, saturation, hue. This order of float32 operations is TensorFlow's.
+
+`pixels` are uint8 or float32 with the channels last; the result has their dtype.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.image.kernels.colour.units import from_unit, to_unit
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
+ZERO, HALF, ONE, TWO, SIX = (np.float32(value) for value in (0, 0.5, 1, 2, 6))
+
+
+def brightness(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
+    """Add `delta` to every value.
+
+    >>> brightness(np.array([0, 100, 255], np.uint8), 0.1).tolist()
+    [25, 125, 255]
+    """
+    return from_unit(to_unit(pixels) + np.float32(delta), pixels.dtype)
+
+
+def saturation(pixels: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
+    """Multiply the saturation of RGB pixels by `factor`, clipped to 0 to 1, by way of HSV.
+
+    >>> saturation(np.array([[200, 100, 50]], np.uint8), 0.5).tolist()
+    [[200, 150, 125]]
+    """
+    red, green, blue = np.moveaxis(to_unit(pixels), -1, 0)
+    value = larger(larger(red, green), blue)
+    span = value - smaller(smaller(red, green), blue)
+    with np.errstate(all="ignore"):
+        share = np.where(value > 0, span / value, ZERO)
+        norm = ONE / (SIX * span)
+        is_red, is_green = red == value, green == value
+        turn = norm * np.where(is_red, green - blue, np.where(is_green, blue - red, red - green))
+        # In C++, 2.0 / 6.0 is a double, and so is the sum before it is stored.
+        moved = turn.astype(np.float64) + np.where(is_green, 2.0 / 6.0, 4.0 / 6.0)
+        turn = np.where(is_red, turn, moved.astype(np.float32))
+        turn = np.where(np.isnan(turn), ZERO, turn)  # grey
+        turn = np.where(turn < 0, turn + ONE, turn)
+        share = share * np.float32(factor)
+        share = np.where(share > 0, share, ZERO)
+        share = np.where(share < 1, share, ONE)
+        chroma = share * value
+        rest = value - chroma
+        turn = turn * SIX
+        past = turn - TWO * np.floor(turn * HALF)
+        second = chroma * (ONE - np.abs(past - ONE))
+        mixed = [part + rest for part in _around(turn, chroma, second, np.zeros_like(chroma))]
+    return from_unit(np.stack(mixed, axis=-1), pixels.dtype)
+
+
+def hue(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
+    """Turn the hue of RGB pixels by `delta` of a full circle, between -1 and 1.
+
+    >>> hue(np.array([[200, 100, 50]], np.uint8), 1 / 3).tolist()
+    [[50, 200, 100]]
+    """
+    red, green, blue = np.moveaxis(to_unit(pixels), -1, 0)
+    rising = red < green
+    low, high = smaller(red, green), larger(red, green)
+    below, above = blue < low, high < blue
+    middle = np.where(below, low, np.where(above, high, blue))
+    low, high = np.where(below, blue, low), np.where(above, blue, high)
+    span = high - low
+    sector = np.where(below, np.where(rising, 1, 0), np.where(above, np.where(rising, 3, 4), np.where(rising, 2, 5)))
+    with np.errstate(all="ignore"):
+        share = (middle - low) / span
+        turn = sector.astype(np.float32) + np.where(sector % 2 == 1, ONE - share, share)
+        turn = np.where(high == low, ZERO, turn)
+        turn = turn + np.float32(delta) * SIX
+        turn = np.where(turn < 0, turn + SIX, turn)
+        turn = np.where(turn >= 6, turn - SIX, turn)
+        turn = np.where(turn >= 6, turn - SIX, turn)  # 6 itself, turned by a full circle
+        past = turn - TWO * np.floor(turn * HALF)
+        share = np.where(past < 1, past, TWO - past)
+        middle = low + share * span
+    return from_unit(np.stack(_around(turn, high, middle, low), axis=-1), pixels.dtype)
+
+
+def _around(turn: Floats, high: Floats, middle: Floats, low: Floats) -> list[Floats]:
+    """Red, green and blue of a turn of 0 to 6 sixths: which of them is highest, which lies between."""
+
+    def chosen(*cases: tuple[int, Floats], last: Floats) -> Floats:
+        return np.select([turn < end for end, _ in cases], [part for _, part in cases], last)
+
+    return [
+        chosen((1, high), (2, middle), (4, low), (5, middle), last=high),
+        chosen((1, middle), (3, high), (4, middle), last=low),
+        chosen((2, low), (3, middle), (5, high), last=middle),
+    ]
+
+
+def larger(a: Floats, b: Floats) -> Floats:
+    """C++'s std::max."""
+    return np.where(a < b, b, a)
+
+
+def smaller(a: Floats, b: Floats) -> Floats:
+    """C++'s std::min."""
+    return np.where(b < a, b, a)

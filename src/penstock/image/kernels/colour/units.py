@@ -1,0 +1,43 @@
+"""Between stored values and the float32 range of 0 to 1 that tf.image computes in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
+PER_LEVEL = np.float32(1 / 255)  # tf.image multiplies, where x / 255 would give other bits
+LEVELS = np.float32(255.5)
+
+
+def to_unit(pixels: npt.NDArray[Any]) -> Floats:
+    """uint8 as float32 from 0 to 1, as convert_image_dtype; float32 as it is.
+
+    >>> to_unit(np.array([0, 51, 255], np.uint8)).tolist()
+    [0.0, 0.20000001788139343, 1.0]
+    """
+    return pixels.astype(np.float32) * PER_LEVEL if pixels.dtype == np.uint8 else pixels
+
+
+def from_unit(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The way back, saturating and truncating, as convert_image_dtype; NaN becomes 0.
+
+    >>> from_unit(np.array([-1, 0.5, 0.999, 2], np.float32), np.dtype(np.uint8)).tolist()
+    [0, 127, 255, 255]
+    """
+    return as_levels(values * LEVELS) if dtype == np.uint8 else values
+
+
+def as_levels(values: Floats) -> npt.NDArray[np.uint8]:
+    """Floats as uint8: what does not fit is clipped, the fraction lost.
+
+    >>> as_levels(np.array([-1, 1.9, 300], np.float32)).tolist()
+    [0, 1, 255]
+    """
+    above = np.where(values > 0, values, np.float32(0))
+    return np.where(above < 255, above, np.float32(255)).astype(np.uint8)
