@@ -1,0 +1,23 @@
+"""Recipes of augmentation: random parts, covered rectangles, mixed batches, drawn lists of operations."""
+
+from penstock.image.augment.cutouts import cutout, random_cutout, stateless_random_cutout
+from penstock.image.augment.drawing import draw_bounding_boxes
+from penstock.image.augment.erasing import random_erasing, stateless_random_erasing
+from penstock.image.augment.mixing import cutmix, mixup
+from penstock.image.augment.policies import rand_augment, trivial_augment
+from penstock.image.augment.resized_crops import random_resized_crop, stateless_random_resized_crop
+
+__all__ = [
+    "cutmix",
+    "cutout",
+    "draw_bounding_boxes",
+    "mixup",
+    "rand_augment",
+    "random_cutout",
+    "random_erasing",
+    "random_resized_crop",
+    "stateless_random_cutout",
+    "stateless_random_erasing",
+    "stateless_random_resized_crop",
+    "trivial_augment",
+]

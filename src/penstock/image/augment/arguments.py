@@ -1,0 +1,65 @@
+"""Checks of the numbers that augmentation takes: each names the function, what it wanted and what came."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+
+
+def check_range(op: str, name: str, values: Any, low: float, high: float = math.inf) -> tuple[float, float]:
+    """`values` as two floats from `low` to `high`, the smaller first.
+
+    >>> check_range("random_resized_crop", "scale", [0.5, 1], 0, 1)
+    (0.5, 1.0)
+
+    Raises:
+        InvalidArgumentError: no such pair.
+    """
+    pair = np.asarray(values)
+    if (
+        pair.shape == (2,)
+        and pair.dtype.kind in "iuf"
+        and np.isfinite(pair).all()
+        and low <= pair[0] <= pair[1] <= high
+    ):
+        return float(pair[0]), float(pair[1])
+    most = "" if math.isinf(high) else f" to {high}"
+    message = f"{op}: {name} must be (least, most), two numbers from {low}{most}, the smaller first; got {values!r}."
+    raise InvalidArgumentError(message)
+
+
+def check_number(op: str, name: str, value: Any, *, above: float = -math.inf, most: float = math.inf) -> float:
+    """`value` as a finite float that is more than `above` and at most `most`.
+
+    >>> check_number("mixup", "alpha", 1, above=0)
+    1.0
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    number = np.asarray(value)
+    if number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number) and above < number <= most:
+        return float(number)
+    wanted = f"above {above}" + ("" if math.isinf(most) else f" and at most {most}")
+    message = f"{op}: {name} must be a number {wanted}, got {value!r}."
+    raise InvalidArgumentError(message)
+
+
+def check_probability(op: str, value: Any) -> float:
+    """`value` as a float from 0 to 1.
+
+    >>> check_probability("random_erasing", 1)
+    1.0
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    number = np.asarray(value)
+    if number.ndim == 0 and number.dtype.kind in "iuf" and 0 <= number <= 1:
+        return float(number)
+    message = f"{op}: probability must be a number from 0 to 1, got {value!r}."
+    raise InvalidArgumentError(message)

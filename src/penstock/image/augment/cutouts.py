@@ -1,0 +1,139 @@
+"""Cover a rectangle of each image with one value (DeVries and Taylor, "Improved regularization with cutout", 2017)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.image import rules
+from penstock.image.checks import check_image
+from penstock.image.drawn import Keys, integers, stateless_key
+from penstock.image.geometry.arguments import check_fill, check_sizes
+from penstock.image.geometry.projective import refuse_one_for_each
+from penstock.trace.drawing import element_key
+from penstock.trace.lift import traceable
+from penstock.trace.random_op import random_op
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from penstock.block.spec import LeafSpec, TensorSpec
+
+
+def _rule(spec: LeafSpec, *, offset: Any = (), **_: Any) -> TensorSpec:
+    refuse_one_for_each(spec, np.shape(offset)[:-1])
+    return rules.same_shape(spec)
+
+
+@traceable("image.cutout", _rule, batches=lambda rank: rank == 3)
+def cutout(
+    images: npt.NDArray[Any],
+    mask_size: int | Sequence[int],
+    offset: npt.ArrayLike = (0, 0),
+    constant_values: float = 0,
+) -> npt.NDArray[Any]:
+    """Cover a rectangle of an image (H, W, C), or of each of a batch (N, H, W, C), with one value.
+
+    The rectangle has its centre at `offset`; what of it lies outside the image is left away. It is TensorFlow Addons'
+    cutout, and takes odd sizes too: their middle pixel lies at `offset`.
+
+    >>> cutout(np.ones((3, 4, 1), np.uint8), 2, (1, 1))[:, :, 0].tolist()
+    [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 1, 1]]
+
+    Args:
+        images: any number type.
+        mask_size: (height, width) of the rectangle, or one number for both, at least 0.
+        offset: (row, column) of the centre; for a batch one for all, or one for each, (N, 2).
+        constant_values: the value, which must fit the dtype.
+
+    Returns:
+        A new array.
+
+    Raises:
+        InvalidArgumentError: ranks, sizes, offsets or a value that are not supported.
+    """
+    array = check_image("cutout", images)
+    return _covered("cutout", array, mask_size, offset, constant_values)
+
+
+def _covered(op: str, images: npt.NDArray[Any], mask_size: Any, offset: Any, value: Any) -> npt.NDArray[Any]:
+    sizes = mask_size if np.ndim(mask_size) else (mask_size, mask_size)
+    height, width = check_sizes(op, "mask_size", sizes, 2, "height and width")
+    batch = images if images.ndim == 4 else images[None]
+    centres = np.asarray(offset)
+    if centres.dtype.kind not in "iu" or centres.shape not in ((2,), (len(batch), 2)):
+        wanted = "2 integers" if images.ndim == 3 else f"2 integers or an array of shape ({len(batch)}, 2)"
+        message = f"{op}: offset must be {wanted} for images of shape {images.shape}, got {offset!r}."
+        raise InvalidArgumentError(message)
+    fill = check_fill(op, "constant_values", value, images.dtype)
+    found = np.array(batch, order="C")
+    places = [centres.tolist()] * len(batch) if centres.ndim == 1 else centres.tolist()
+    for image, (row, column) in zip(found, places, strict=True):
+        top, left = row - height // 2, column - width // 2
+        image[max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)] = fill
+    return found if images.ndim == 4 else found[0]
+
+
+def somewhere(key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:
+    """The centre of the rectangle in an image of this shape, or in each image of a batch: any pixel."""
+    count = 1 if len(shape) == 3 else shape[0]
+    if 0 in shape[-3:-1]:
+        message = f"random_cutout: an image needs at least one pixel, got shape {tuple(shape)}."
+        raise InvalidArgumentError(message)
+    centres = integers(key, list(shape[-3:-1]) * count)
+    return {"offset": centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2), **how}
+
+
+@random_op("image.random_cutout", _rule, sample=somewhere, becomes=cutout, batches=lambda rank: rank == 3)
+def random_cutout(
+    images: npt.NDArray[Any],
+    mask_size: int | Sequence[int],
+    constant_values: float = 0,
+    seed: int | None = None,
+) -> npt.NDArray[Any]:
+    """`cutout` of a rectangle whose centre is any pixel; each image of a batch (N, H, W, C) has its own.
+
+    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+
+    >>> int(random_cutout(np.ones((32, 32, 3), np.uint8), 8).sum()) >= (32 * 32 - 8 * 8) * 3
+    True
+
+    Args:
+        images: any number type.
+        mask_size: (height, width) of the rectangle, or one number for both, at least 0.
+        constant_values: the value, which must fit the dtype.
+        seed: any integer; equal seeds choose alike for the same element.
+
+    Returns:
+        A new array.
+
+    Raises:
+        InvalidArgumentError: ranks, sizes or a value that are not supported.
+    """
+    array = check_image("random_cutout", images)
+    offset = somewhere(element_key(seed), array.shape)["offset"]
+    return _covered("random_cutout", array, mask_size, offset, constant_values)
+
+
+def stateless_random_cutout(
+    images: npt.NDArray[Any],
+    mask_size: int | Sequence[int],
+    seed: Any,
+    constant_values: float = 0,
+) -> npt.NDArray[Any]:
+    """`random_cutout` that follows from `seed` alone, an integer or a pair of integers.
+
+    >>> stateless_random_cutout(np.ones((1, 6, 1), np.uint8), 2, (1, 2)).ravel().tolist()
+    [0, 0, 1, 1, 1, 1]
+
+    Raises:
+        InvalidArgumentError: ranks, sizes, a value or a seed that are not supported.
+    """
+    op = "stateless_random_cutout"
+    array = check_image(op, images)
+    offset = somewhere(stateless_key(op, seed), array.shape)["offset"]
+    return _covered(op, array, mask_size, offset, constant_values)

@@ -1,0 +1,178 @@
+"""Erase a rectangle of random area and form (Zhong et al., "Random erasing data augmentation", 2017)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.image import rules
+from penstock.image.augment.arguments import check_probability, check_range
+from penstock.image.augment.each import each
+from penstock.image.augment.rectangles import placed, tried
+from penstock.image.checks import check_image
+from penstock.image.drawn import Keys, stateless_key
+from penstock.image.geometry.arguments import check_fill
+from penstock.keys import draws, fold, uniform, units
+from penstock.trace.drawing import element_key
+from penstock.trace.random_op import random_op
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+PROBABILITY = 0.5
+SCALE = (0.02, 0.33)
+RATIO = (0.3, 3.3)
+RANDOM = "random"
+
+
+def erase(images: npt.NDArray[Any], box: npt.ArrayLike, value: Any, noise: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Put `value` into the rectangle `box` = (top, left, height, width), or into one for each of a batch, (N, 4).
+
+    The result is a new array. For the value "random" `noise` is the key to draw it from, or one for each of a batch.
+
+    >>> erase(np.ones((2, 3, 1), np.uint8), (0, 1, 2, 1), 7, 0)[:, :, 0].tolist()
+    [[1, 7, 1], [1, 7, 1]]
+    """
+    batch = images if images.ndim == 4 else images[None]
+    boxes, keys = np.asarray(box).reshape(-1, 4).tolist(), np.asarray(noise).reshape(-1).tolist()
+    fill = None if isinstance(value, str) else _fill(value, images)
+    found = np.array(batch, order="C")
+    for image, (top, left, height, width), key in zip(found, boxes, keys, strict=True):
+        place = image[top : top + height, left : left + width]
+        if place.size:
+            place[...] = _drawn(key, place.shape, place.dtype) if fill is None else fill
+    return found if images.ndim == 4 else found[0]
+
+
+def _fill(value: Any, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """One value, or one for each channel, in the images' dtype."""
+    values = np.asarray(value)
+    if values.shape not in ((), (images.shape[-1],)):
+        message = (
+            f"random_erasing: value must be a number, one for each of the {images.shape[-1]} channels, or 'random'; "
+            f"got {value!r}."
+        )
+        raise InvalidArgumentError(message)
+    numbers = [check_fill("random_erasing", "value", number, images.dtype) for number in values.reshape(-1)]
+    return np.array(numbers, images.dtype)
+
+
+def _drawn(key: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Noise: of floats with mean 0 and variance 1 (Box and Muller 1958), of integers every value from 0 as likely."""
+    count = int(np.prod(shape))
+    if dtype.kind == "f":
+        pairs = units(key, 0, 2 * count)
+        normal = np.sqrt(-2 * np.log1p(-pairs[0::2])) * np.cos(2 * np.pi * pairs[1::2])
+        noise: npt.NDArray[Any] = normal.astype(dtype).reshape(shape)
+        return noise
+    most = 1 if dtype.kind == "b" else min(int(np.iinfo(dtype).max), (1 << 32) - 2)
+    return draws(key, 0, count, most + 1).astype(dtype).reshape(shape)
+
+
+def some_box(
+    key: Keys, shape: Sequence[int], *, probability: Any, scale: Any, ratio: Any, value: Any
+) -> dict[str, Any]:
+    """What to erase of an image of this shape, or of each image of a batch; a rectangle without area is nothing."""
+    return _some_box("random_erasing", key, shape, probability, scale, ratio, value)
+
+
+def _some_box(
+    op: str, key: Keys, shape: Sequence[int], probability: Any, scale: Any, ratio: Any, value: Any
+) -> dict[str, Any]:
+    share = check_probability(op, probability)
+    areas, forms = check_range(op, "scale", scale, 0, 1), check_range(op, "ratio", ratio, 0)
+    if not forms[0]:
+        message = f"{op}: ratio must be (least, most), two numbers above 0; got {ratio!r}."
+        raise InvalidArgumentError(message)
+    if isinstance(value, str) and value != RANDOM:
+        message = f"{op}: value must be a number, one for each channel, or 'random'; got {value!r}."
+        raise InvalidArgumentError(message)
+    height, width = shape[-3:-1]
+    box = each(key, shape, lambda own: _box(own, height, width, share, areas, forms))
+    noise = each(key, shape, lambda own: np.uint64(fold(own, 3)))
+    return {"box": box, "value": value, "noise": noise}
+
+
+def _box(
+    key: int, height: int, width: int, probability: float, scale: tuple[float, float], ratio: tuple[float, float]
+) -> list[int]:
+    if uniform(fold(key, 2), 0, 1) < probability:
+        for down, across in tried(key, height * width, scale, ratio):
+            if down < height and across < width:
+                return placed(key, (down, across), (height, width))
+    return [0, 0, 0, 0]
+
+
+@random_op(
+    "image.random_erasing",
+    lambda spec, **_: rules.same_shape(spec),
+    sample=some_box,
+    becomes=erase,
+    batches=lambda rank: rank == 3,
+)
+def random_erasing(
+    image: npt.NDArray[Any],
+    probability: float = PROBABILITY,
+    scale: Sequence[float] = SCALE,
+    ratio: Sequence[float] = RATIO,
+    value: Any = 0,
+    seed: int | None = None,
+) -> npt.NDArray[Any]:
+    """Erase a rectangle of random area and form of an image (H, W, C), or none; each image of a batch by itself.
+
+    The area is uniform in `scale`, the logarithm of height / width uniform in that of `ratio`, the place uniform. What
+    is not smaller than the image on both sides is drawn again; after ten attempts nothing is erased. Drawn as
+    torchvision's RandomErasing does, which decides once for a whole batch. In a data set it follows from its seed, the
+    epoch and the element's number, see `element_key`.
+
+    >>> erased = random_erasing(np.ones((32, 32, 3), np.uint8), probability=1, scale=(0.25, 0.25), ratio=(1, 1))
+    >>> int(erased.sum()) == (32 * 32 - 16 * 16) * 3
+    True
+
+    Args:
+        image: any number type; a batch is (N, H, W, C).
+        probability: that something is erased, 0 to 1.
+        scale: the least and the most of the image's area that is erased, 0 to 1.
+        ratio: the least and the most of height / width, above 0.
+        value: a number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with
+            mean 0 and variance 1 for floats.
+        seed: any integer; equal seeds choose alike for the same element.
+
+    Returns:
+        A new array.
+
+    Raises:
+        InvalidArgumentError: ranks, ranges, a probability or values that are not supported.
+        InvalidTypeError: not an image of numbers.
+    """
+    array = check_image("random_erasing", image)
+    how = {"probability": probability, "scale": scale, "ratio": ratio, "value": value}
+    return erase(array, **some_box(element_key(seed), array.shape, **how))
+
+
+def stateless_random_erasing(
+    image: npt.NDArray[Any],
+    seed: Any,
+    probability: float = PROBABILITY,
+    scale: Sequence[float] = SCALE,
+    ratio: Sequence[float] = RATIO,
+    value: Any = 0,
+) -> npt.NDArray[Any]:
+    """`random_erasing` that follows from `seed` alone, an integer or a pair of integers.
+
+    >>> image = np.ones((8, 8, 1), np.uint8)
+    >>> np.array_equal(stateless_random_erasing(image, 3), stateless_random_erasing(image, 3))
+    True
+
+    Raises:
+        InvalidArgumentError: ranks, ranges, a probability, values or a seed that are not supported.
+        InvalidTypeError: not an image of numbers.
+    """
+    op = "stateless_random_erasing"
+    array = check_image(op, image)
+    key = stateless_key(op, seed)
+    return erase(array, **_some_box(op, key, array.shape, probability, scale, ratio, value))

@@ -1,0 +1,152 @@
+"""Mix the images of a batch, and their labels in the same shares."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.image.augment.arguments import check_number
+from penstock.image.augment.beta import beta
+from penstock.image.augment.labels import weights_of
+from penstock.image.checks import check_image
+from penstock.keys import draw, fold
+from penstock.permutation import Permutation
+from penstock.trace.drawing import element_key
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+def mixup(
+    images: npt.NDArray[Any],
+    labels: npt.ArrayLike,
+    alpha: float = 0.2,
+    seed: int | None = None,
+    num_classes: int | None = None,
+    per_image: bool = False,
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+    """Blend each image of a batch with another one, and their labels in the same shares.
+
+    Image i becomes `share * images[i] + (1 - share) * images[partner[i]]`, where the partners are a permutation of the
+    batch and the share has the distribution Beta(alpha, alpha), one for the batch (Zhang et al., "mixup: Beyond
+    empirical risk minimization", 2017). In a data set, behind `batch`, both follow from its seed, the epoch and the
+    number of the batch, see `element_key`.
+
+    >>> images, labels = mixup(np.eye(2, dtype=np.float32).reshape(2, 1, 2, 1), [0, 1], num_classes=2)
+    >>> bool(np.allclose(images.reshape(2, 2), labels))
+    True
+
+    Args:
+        images: (N, H, W, C), any number type.
+        labels: integers (N,), or shares of classes (N, K).
+        alpha: above 0; 0.2 mixes most images little, 1.0 draws all shares alike.
+        seed: any integer; equal seeds choose alike for the same batch.
+        num_classes: how many classes there are; needed for integer labels.
+        per_image: a share for each image.
+
+    Returns:
+        float32 images (float64 stay), in the range they had; float32 labels (N, K) that add up as they did.
+
+    Raises:
+        InvalidArgumentError: ranks, labels, classes or an alpha that are not supported.
+        InvalidTypeError: labels of another dtype.
+    """
+    op = "mixup"
+    array, weights, alpha = _checked(op, images, labels, alpha, num_classes)
+    key, count = element_key(seed), len(array)
+    partners = _partners(key, count)
+    shares = [beta(fold(key, 2, i if per_image else 0), alpha) for i in range(count if per_image else min(count, 1))]
+    shares = shares if per_image else shares * count
+    mixed = np.empty(array.shape, np.float64 if array.dtype == np.float64 else np.float32)
+    other = np.empty(array.shape[1:], mixed.dtype)
+    for i, (partner, share) in enumerate(zip(partners, shares, strict=True)):
+        np.multiply(array[i], mixed.dtype.type(share), out=mixed[i])
+        np.multiply(array[partner], mixed.dtype.type(1 - share), out=other)
+        mixed[i] += other
+    return mixed, _mixed_labels(weights, partners, shares)
+
+
+def cutmix(
+    images: npt.NDArray[Any],
+    labels: npt.ArrayLike,
+    alpha: float = 1.0,
+    seed: int | None = None,
+    num_classes: int | None = None,
+    per_image: bool = False,
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+    """Put a rectangle of another image into each image of a batch, and mix their labels by its area.
+
+    The partners are a permutation of the batch. The rectangle has the form of the image and, for a share with the
+    distribution Beta(alpha, alpha), `1 - share` of its area; its centre is any pixel, and what lies outside the image
+    is left away. One for the batch (Yun et al., "CutMix", 2019). The labels have the weights of what can be seen. In a
+    data set, behind `batch`, all follow from its seed, the epoch and the number of the batch, see `element_key`.
+
+    >>> images, labels = cutmix(np.arange(2).repeat(12).reshape(2, 3, 4, 1), [0, 1], num_classes=2, seed=1)
+    >>> bool(np.allclose(images.mean((1, 2, 3)), labels[:, 1]))
+    True
+
+    Args:
+        images: (N, H, W, C), any number type.
+        labels: integers (N,), or shares of classes (N, K).
+        alpha: above 0; 1.0 draws all shares alike.
+        seed: any integer; equal seeds choose alike for the same batch.
+        num_classes: how many classes there are; needed for integer labels.
+        per_image: a rectangle for each image.
+
+    Returns:
+        New images of the same dtype; float32 labels (N, K) that add up as they did.
+
+    Raises:
+        InvalidArgumentError: ranks, labels, classes or an alpha that are not supported.
+        InvalidTypeError: labels of another dtype.
+    """
+    op = "cutmix"
+    array, weights, alpha = _checked(op, images, labels, alpha, num_classes)
+    key, (count, height, width) = element_key(seed), array.shape[:3]
+    partners = _partners(key, count)
+    boxes = [_box(fold(key, 2, i if per_image else 0), height, width, alpha) for i in range(count if per_image else 1)]
+    boxes = boxes if per_image else boxes * count
+    mixed = np.array(array, order="C")
+    shares = []
+    for i, (partner, (top, bottom, left, right)) in enumerate(zip(partners, boxes, strict=True)):
+        mixed[i, top:bottom, left:right] = array[partner, top:bottom, left:right]
+        shares.append(1 - (bottom - top) * (right - left) / (height * width))
+    return mixed, _mixed_labels(weights, partners, shares)
+
+
+def _checked(
+    op: str, images: Any, labels: Any, alpha: Any, num_classes: Any
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], float]:
+    array = check_image(op, images, ranks=(4,))
+    if array.dtype.kind == "b":
+        message = f"{op} mixes integers and floats, got bool."
+        raise InvalidTypeError(message)
+    if 0 in array.shape[1:3]:
+        message = f"{op}: an image needs at least one pixel, got shape {array.shape}."
+        raise InvalidArgumentError(message)
+    return array, weights_of(op, labels, len(array), num_classes), check_number(op, "alpha", alpha, above=0)
+
+
+def _partners(key: int, count: int) -> list[int]:
+    found: list[int] = Permutation(fold(key, 1), count).at(np.arange(count)).tolist() if count else []
+    return found
+
+
+def _box(key: int, height: int, width: int, alpha: float) -> tuple[int, int, int, int]:
+    """Top, bottom, left and right of what is cut, as torchvision's CutMix rounds it."""
+    half = 0.5 * math.sqrt(1 - beta(key, alpha))
+    place = fold(key, 3)
+    row, column = draw(place, 0, height), draw(place, 1, width)
+    down, across = int(half * height), int(half * width)
+    return max(row - down, 0), min(row + down, height), max(column - across, 0), min(column + across, width)
+
+
+def _mixed_labels(
+    weights: npt.NDArray[np.float32], partners: list[int], shares: list[float]
+) -> npt.NDArray[np.float32]:
+    own = np.array(shares).reshape(-1, 1)
+    mixed: npt.NDArray[np.float32] = (own * weights + (1 - own) * weights[partners]).astype(np.float32)
+    return mixed

@@ -1,0 +1,136 @@
+"""The operations of RandAugment and TrivialAugment: what each does, and how much at a magnitude."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.image.augment import enhance
+from penstock.image.colour.histograms import autocontrast, equalize
+from penstock.image.colour.levels import posterize, solarize
+from penstock.image.colour.sharpness import adjust_sharpness
+from penstock.image.geometry.affine import rotate, translate
+from penstock.image.geometry.projective import transform
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Amount = Callable[[float, int, int], float]  # of a share of the range from 0 to 1, height and width
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How what lies outside the image and between its pixels looks."""
+
+    interpolation: str
+    fill_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`apply(image, amount, look)`; an operation without an amount is given 0."""
+
+    apply: Callable[[npt.NDArray[np.uint8], float, Look], npt.NDArray[np.uint8]]
+    signed: bool = False
+
+
+def _shear_x(image: Any, amount: float, look: Look) -> Any:
+    return _slanted(image, [1, amount, amount / 2, 0, 1, 0, 0, 0], look)
+
+
+def _shear_y(image: Any, amount: float, look: Look) -> Any:
+    return _slanted(image, [1, 0, 0, amount, 1, amount / 2, 0, 0], look)
+
+
+def _slanted(image: Any, numbers: list[float], look: Look) -> Any:
+    """About the corner of the image, which is half a pixel outside of the centre of its first pixel."""
+    return transform(image, numbers, look.interpolation, fill_value=look.fill_value)
+
+
+def _translate_x(image: Any, amount: float, look: Look) -> Any:
+    return translate(image, [int(amount), 0], look.interpolation, fill_value=look.fill_value)
+
+
+def _translate_y(image: Any, amount: float, look: Look) -> Any:
+    return translate(image, [0, int(amount)], look.interpolation, fill_value=look.fill_value)
+
+
+def _rotate(image: Any, amount: float, look: Look) -> Any:
+    return rotate(image, math.radians(amount), look.interpolation, fill_value=look.fill_value)
+
+
+OPERATIONS = {
+    "identity": Operation(lambda image, amount, look: image),
+    "shear_x": Operation(_shear_x, signed=True),
+    "shear_y": Operation(_shear_y, signed=True),
+    "translate_x": Operation(_translate_x, signed=True),
+    "translate_y": Operation(_translate_y, signed=True),
+    "rotate": Operation(_rotate, signed=True),
+    "brightness": Operation(lambda image, amount, look: enhance.brightness(image, 1 + amount), signed=True),
+    "color": Operation(lambda image, amount, look: enhance.color(image, 1 + amount), signed=True),
+    "contrast": Operation(lambda image, amount, look: enhance.contrast(image, 1 + amount), signed=True),
+    "sharpness": Operation(lambda image, amount, look: adjust_sharpness(image, 1 + amount), signed=True),
+    "posterize": Operation(lambda image, amount, look: posterize(image, int(amount))),
+    "solarize": Operation(lambda image, amount, look: solarize(image, amount)),
+    "autocontrast": Operation(lambda image, amount, look: autocontrast(image)),
+    "equalize": Operation(lambda image, amount, look: equalize(image)),
+}
+
+
+def _up_to(most: float) -> Amount:
+    return lambda share, height, width: most * share
+
+
+def _bits(fewest: int) -> Amount:
+    return lambda share, height, width: round(8 - (8 - fewest) * share)
+
+
+def _nothing(share: float, height: int, width: int) -> float:
+    return 0.0
+
+
+def _threshold(share: float, height: int, width: int) -> float:
+    return 255 * (1 - share)
+
+
+_EITHER: dict[str, Amount] = {
+    "identity": _nothing,
+    "solarize": _threshold,
+    "autocontrast": _nothing,
+    "equalize": _nothing,
+}
+_BLENDS = ("brightness", "color", "contrast", "sharpness")
+
+RAND: dict[str, Amount] = {
+    **_EITHER,
+    "shear_x": _up_to(0.3),
+    "shear_y": _up_to(0.3),
+    "translate_x": lambda share, height, width: 150 / 331 * width * share,
+    "translate_y": lambda share, height, width: 150 / 331 * height * share,
+    "rotate": _up_to(30),
+    **dict.fromkeys(_BLENDS, _up_to(0.9)),
+    "posterize": _bits(4),
+}
+TRIVIAL_WIDE: dict[str, Amount] = {
+    **_EITHER,
+    "shear_x": _up_to(0.99),
+    "shear_y": _up_to(0.99),
+    "translate_x": _up_to(32),
+    "translate_y": _up_to(32),
+    "rotate": _up_to(135),
+    **dict.fromkeys(_BLENDS, _up_to(0.99)),
+    "posterize": _bits(2),
+}
+
+
+def amount_of(amounts: dict[str, Amount], name: str, share: float, height: int, width: int) -> float:
+    """How much operation `name` does at a share of its range, to an image of this size.
+
+    >>> amount_of(RAND, "rotate", 0.5, 32, 32), amount_of(RAND, "posterize", 0.5, 32, 32)
+    (15.0, 6)
+    """
+    return amounts[name](share, height, width)

@@ -1,0 +1,241 @@
+"""rand_augment and trivial_augment: operations drawn from a list, which need no tuning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.image import rules
+from penstock.image.augment.operations import OPERATIONS, RAND, TRIVIAL_WIDE, Amount, Look
+from penstock.image.checks import check_choice, check_image
+from penstock.image.drawn import Keys
+from penstock.image.geometry.arguments import check_fill, check_integer
+from penstock.image.geometry.projective import INTERPOLATIONS
+from penstock.keys import draw, fold
+from penstock.trace.drawing import element_key
+from penstock.trace.graph import NotTraceable
+from penstock.trace.random_op import random_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from penstock.block.spec import LeafSpec, TensorSpec
+
+Steps = tuple[tuple[str, float], ...]
+NAMES = tuple(OPERATIONS)
+
+
+def apply_operations(
+    images: npt.NDArray[np.uint8], steps: Sequence[Any], interpolation: str, fill_value: float
+) -> npt.NDArray[np.uint8]:
+    """Do to an image the `steps`, (name, amount) each, one behind the other; of a batch to each image its own.
+
+    >>> apply_operations(np.array([[[10], [20]]], np.uint8), [("brightness", 0.5)], "nearest", 0).ravel().tolist()
+    [15, 30]
+    """
+    look = Look(interpolation, fill_value)
+    if images.ndim == 3:
+        return _applied(images, tuple(steps), look)
+    found = np.empty(images.shape, np.uint8)
+    for image, own, place in zip(images, steps, found, strict=True):
+        place[...] = _applied(image, own, look)
+    return found
+
+
+def _applied(image: npt.NDArray[np.uint8], steps: Steps, look: Look) -> npt.NDArray[np.uint8]:
+    for name, amount in steps:
+        image = OPERATIONS[name].apply(image, amount, look)
+    return image
+
+
+def some_operations(
+    key: Keys,
+    shape: Sequence[int],
+    *,
+    num_ops: Any,
+    magnitude: Any,
+    num_magnitude_bins: Any,
+    interpolation: str,
+    fill_value: Any,
+) -> dict[str, Any]:
+    """What `rand_augment` does to an image of this shape, or to each image of a batch."""
+    op = "rand_augment"
+    count = check_integer(op, "num_ops", num_ops)
+    bins = check_integer(op, "num_magnitude_bins", num_magnitude_bins, 2)
+    level = check_integer(op, "magnitude", magnitude)
+    if level >= bins:
+        message = f"{op}: magnitude must be below num_magnitude_bins={bins}, got {magnitude!r}."
+        raise InvalidArgumentError(message)
+    share = level / (bins - 1)
+
+    def steps(own: int) -> Steps:
+        return tuple(_step(RAND, fold(own, number), share, shape) for number in range(count))
+
+    return {"steps": _each(key, shape, steps), **_look(op, interpolation, fill_value)}
+
+
+def some_operation(
+    key: Keys, shape: Sequence[int], *, num_magnitude_bins: Any, interpolation: str, fill_value: Any
+) -> dict[str, Any]:
+    """What `trivial_augment` does to an image of this shape, or to each image of a batch."""
+    op = "trivial_augment"
+    bins = check_integer(op, "num_magnitude_bins", num_magnitude_bins, 2)
+
+    def steps(own: int) -> Steps:
+        return (_step(TRIVIAL_WIDE, own, draw(own, 2, bins) / (bins - 1), shape),)
+
+    return {"steps": _each(key, shape, steps), **_look(op, interpolation, fill_value)}
+
+
+def _each(key: Keys, shape: Sequence[int], steps: Callable[[int], Steps]) -> Any:
+    """The steps for an image; for a batch, or for the keys of many elements, those of each."""
+    if isinstance(key, np.ndarray):
+        return tuple(_each(int(one), shape, steps) for one in key)
+    return steps(key) if len(shape) == 3 else tuple(steps(fold(key, number)) for number in range(shape[0]))
+
+
+def _step(amounts: dict[str, Amount], key: int, share: float, shape: Sequence[int]) -> tuple[str, float]:
+    name = NAMES[draw(key, 0, len(NAMES))]
+    amount = amounts[name](share, shape[-3], shape[-2])
+    return name, -amount if OPERATIONS[name].signed and draw(key, 1, 2) else amount
+
+
+def _look(op: str, interpolation: str, fill_value: Any) -> dict[str, Any]:
+    check_choice(op, "interpolation", interpolation, INTERPOLATIONS)
+    fill = 0 if fill_value is None else check_fill(op, "fill_value", fill_value, np.dtype(np.uint8))
+    return {"interpolation": interpolation, "fill_value": int(fill)}
+
+
+def _checked(op: str, image: Any) -> npt.NDArray[np.uint8]:
+    array = check_image(op, image)
+    if array.dtype != np.uint8:
+        message = f"{op} needs uint8 images, got {array.dtype}."
+        raise InvalidTypeError(message, hint="Augment before .batch() and / 255; convert_image_dtype makes uint8.")
+    if array.shape[-1] not in (1, 3) or 0 in array.shape[-3:-1]:
+        message = f"{op} needs 1 or 3 channels and at least one pixel, got shape {array.shape}."
+        raise InvalidArgumentError(message)
+    return array
+
+
+def _rule(spec: LeafSpec, **_: Any) -> TensorSpec:
+    known = rules.same_shape(spec)
+    if known.dtype != np.uint8 or known.shape[-1] not in (1, 3):
+        message = "an augmentation of what are no uint8 images of 1 or 3 channels"
+        raise NotTraceable(message)
+    return known
+
+
+@random_op(
+    "image.rand_augment", _rule, sample=some_operations, becomes=apply_operations, batches=lambda rank: rank == 3
+)
+def rand_augment(
+    image: npt.NDArray[np.uint8],
+    num_ops: int = 2,
+    magnitude: int = 9,
+    num_magnitude_bins: int = 31,
+    interpolation: str = "nearest",
+    fill_value: float | None = None,
+    seed: int | None = None,
+) -> npt.NDArray[np.uint8]:
+    """Apply `num_ops` operations drawn from a list of 14, all at one magnitude, to a uint8 image (H, W, 1 or 3).
+
+    RandAugment (Cubuk et al. 2019) with the list and ranges of torchvision. Each image of a batch (N, H, W, C) draws
+    its own. An operation may come twice. What has a sign takes either with probability one half. In a data set the
+    operations follow from its seed, the epoch and the element's number, see `element_key`.
+
+    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
+    |---|---|
+    | identity, autocontrast, equalize | none |
+    | shear_x, shear_y | ± 0 … 0.3 pixels per pixel |
+    | translate_x, translate_y | ± 0 … 150/331 of the width or height, in whole pixels |
+    | rotate | ± 0 … 30 degrees |
+    | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.9 of PIL's ImageEnhance |
+    | posterize | 8 … 4 bits |
+    | solarize | levels from 255 … 0 on are inverted |
+
+    >>> image = np.zeros((32, 32, 3), np.uint8)
+    >>> rand_augment(image).shape
+    (32, 32, 3)
+
+    Args:
+        image: uint8.
+        num_ops: how many operations, at least 0.
+        magnitude: from 0 to `num_magnitude_bins - 1`.
+        num_magnitude_bins: how many magnitudes there are, at least 2.
+        interpolation: "nearest" or "bilinear", of what moves pixels.
+        fill_value: what comes in from outside, 0 to 255; 0 if left out.
+        seed: any integer; equal seeds choose alike for the same element.
+
+    Returns:
+        uint8 of the same shape; the image itself where nothing was done to it.
+
+    Raises:
+        InvalidArgumentError: ranks, channels, numbers or choices that are not supported.
+        InvalidTypeError: images that are not uint8.
+    """
+    array = _checked("rand_augment", image)
+    how: dict[str, Any] = {
+        "num_ops": num_ops,
+        "magnitude": magnitude,
+        "num_magnitude_bins": num_magnitude_bins,
+        "interpolation": interpolation,
+        "fill_value": fill_value,
+    }
+    return apply_operations(array, **some_operations(element_key(seed), array.shape, **how))
+
+
+@random_op(
+    "image.trivial_augment", _rule, sample=some_operation, becomes=apply_operations, batches=lambda rank: rank == 3
+)
+def trivial_augment(
+    image: npt.NDArray[np.uint8],
+    num_magnitude_bins: int = 31,
+    interpolation: str = "nearest",
+    fill_value: float | None = None,
+    seed: int | None = None,
+) -> npt.NDArray[np.uint8]:
+    """Apply one operation drawn from a list of 14, at a magnitude drawn too, to a uint8 image (H, W, 1 or 3).
+
+    TrivialAugment Wide (Müller and Hutter 2021) with the list and ranges of torchvision. Each image of a batch
+    (N, H, W, C) draws its own. What has a sign takes either with probability one half. In a data set they follow from
+    its seed, the epoch and the element's number, see `element_key`.
+
+    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
+    |---|---|
+    | identity, autocontrast, equalize | none |
+    | shear_x, shear_y | ± 0 … 0.99 pixels per pixel |
+    | translate_x, translate_y | ± 0 … 32 pixels, whole ones |
+    | rotate | ± 0 … 135 degrees |
+    | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.99 of PIL's ImageEnhance |
+    | posterize | 8 … 2 bits |
+    | solarize | levels from 255 … 0 on are inverted |
+
+    >>> image = np.zeros((32, 32, 3), np.uint8)
+    >>> trivial_augment(image).shape
+    (32, 32, 3)
+
+    Args:
+        image: uint8.
+        num_magnitude_bins: how many magnitudes there are, at least 2.
+        interpolation: "nearest" or "bilinear", of what moves pixels.
+        fill_value: what comes in from outside, 0 to 255; 0 if left out.
+        seed: any integer; equal seeds choose alike for the same element.
+
+    Returns:
+        uint8 of the same shape; the image itself where nothing was done to it.
+
+    Raises:
+        InvalidArgumentError: ranks, channels, numbers or choices that are not supported.
+        InvalidTypeError: images that are not uint8.
+    """
+    array = _checked("trivial_augment", image)
+    how: dict[str, Any] = {
+        "num_magnitude_bins": num_magnitude_bins,
+        "interpolation": interpolation,
+        "fill_value": fill_value,
+    }
+    return apply_operations(array, **some_operation(element_key(seed), array.shape, **how))
