@@ -166,8 +166,8 @@ def test_decode_image_knows_jpeg_and_png():
 
 @pytest.mark.parametrize("extension", [".bmp", ".webp"])
 def test_decode_image_reads_lossless_formats_exactly(extension):
-    np.testing.assert_array_equal(decode_image(encoded(extension, PHOTO)), PHOTO)
-    assert decode_image(encoded(extension, PHOTO), channels=1).shape == (20, 30, 1)
+    np.testing.assert_array_equal(decode_image(encoded(extension, PHOTO), expand_animations=False), PHOTO)
+    assert decode_image(encoded(extension, PHOTO), channels=1, expand_animations=False).shape == (20, 30, 1)
 
 
 def test_gif_has_frames():
@@ -183,7 +183,7 @@ def test_gif_has_frames():
 def test_a_cut_is_an_error_in_every_format(make, capfd):
     contents = make()
     for place in (16, len(contents) // 3, len(contents) * 2 // 3):
-        with pytest.raises(DataLossError, match="cut short or damaged"):
+        with pytest.raises(DataLossError, match=r"(BMP|GIF|WebP) cut short"):
             decode_image(contents[:place])
     capfd.readouterr()  # OpenCV also complains on stderr
 
@@ -192,7 +192,8 @@ def test_absurd_sizes_in_every_format():
     bmp = bytearray(encoded(".bmp", PHOTO))
     bmp[18:26] = struct.pack("<ii", 60000, -60000)
     gif = bytearray(animation())
-    gif[6:10] = b"\xff" * 4
+    frame = gif.index(b",\0\0\0\0")
+    gif[frame + 5 : frame + 9] = b"\xff" * 4
     for contents in (bmp, gif, b"RIFF\0\0\0\0WEBPVP8X" + b"\xff" * 20):
         with pytest.raises(InvalidArgumentError, match="claims"):
             decode_image(bytes(contents))

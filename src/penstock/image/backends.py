@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import MissingDependencyError
+from penstock.image.threads import calm_opencv
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -31,9 +32,11 @@ def simplejpeg() -> Any:
 
 
 def opencv() -> Any:
-    """The module `cv2`.
+    """The module `cv2`, without threads of its own unless the user has set their number (see `threads`).
 
     Raises:
         MissingDependencyError: it is not installed.
     """
-    return _load("cv2", "opencv-python-headless")
+    cv2 = _load("cv2", "opencv-python-headless")
+    calm_opencv()
+    return cv2

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.errors import InvalidArgumentError
 from penstock.image.backends import opencv
 from penstock.image.checks import check_choice, check_image
-from penstock.image.png import GREY, GREY_ALPHA, RGB, RGBA, SIGNATURE
+from penstock.image.png_chunks import GREY, GREY_ALPHA, RGB, RGBA, SIGNATURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

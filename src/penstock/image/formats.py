@@ -14,7 +14,7 @@ def format_of(contents: bytes | memoryview) -> str:
         return "JPEG"
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"
-    if head.startswith((b"GIF87a", b"GIF89a")):
+    if head.startswith(b"GIF8"):
         return "GIF"
     if head.startswith(b"BM"):
         return "BMP"
