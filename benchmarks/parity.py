@@ -24,7 +24,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("AUTOGRAPH_VERBOSITY", "0")
 
 SUBJECTS = (
-    *("records", "examples", "images", "datasets"),
+    *("records", "examples", "map_fn", "images", "datasets"),
     *("readers", "edges", "refusals", "listed", "generated"),
 )
 

@@ -215,6 +215,7 @@ def sequences(compare: Comparer) -> None:
     """SequenceExample: encoded by both, parsed by both under a table of descriptions."""
     record = _sequence().SerializeToString(deterministic=True)
     ours = ps.io.encode_sequence_example(*ps.io.decode_sequence_example(record))
+    compare.same("encoded again", ours, record)
     context: Described = {"id": ("FixedLenFeature", {"shape": (), "dtype": _I})}
     our_context, their_context = _both(context)
     for description in SEQUENCES:

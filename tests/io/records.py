@@ -6,7 +6,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from penstock import io
-from penstock.block.tensors import RaggedTensor, SparseTensor
 
 NAMES = ["a", "label", "eight_by", "nine_byte", "a_feature_with_a_long_name_1", "a_feature_with_a_long_name_2", ""]
 DTYPES = [bytes, np.int64, np.float32]
@@ -108,17 +107,3 @@ def description(draw, dtype):
 def spec(draw):
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5, unique=True))
     return {name: draw(description(draw(st.sampled_from(DTYPES)))) for name in names}
-
-
-def same(a, b):
-    """Whether two results are equal to the bit: kind, dtype, shape and values."""
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, (SparseTensor, RaggedTensor)):
-        return a.equals(b)
-    if isinstance(a, bytes):
-        return type(b) is bytes and a == b
-    a, b = np.asarray(a), np.asarray(b)
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    return a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes()

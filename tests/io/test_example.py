@@ -104,7 +104,24 @@ def test_classes():
     sequence = io.SequenceExample({"a": 1}, {"s": [[1], []]})
     assert sequence.SerializeToString() == io.encode_sequence_example({"a": 1}, {"s": [[1], []]})
     found = io.SequenceExample.FromString(sequence.SerializeToString())
-    assert [part.__class__ for part in found.feature_lists["s"]] == [np.ndarray, list]
+    assert [part.__class__ for part in found.feature_lists["s"]] == [np.ndarray, list]  # of no kind
+
+
+EMPTY = {"bytes": "0a00", "floats": "1200", "integers": "1a00", "nothing": ""}
+
+
+@pytest.mark.parametrize("content", EMPTY.values(), ids=EMPTY)
+def test_an_empty_feature_keeps_its_kind(content):
+    """Decoded and encoded again it is the same message, in an Example, a context and a step."""
+    feature = b"\x12" + bytes([len(content) // 2]) + bytes.fromhex(content)
+    features = b"\x0a" + bytes([len(feature) + 3]) + b"\x0a\x01k" + feature
+    example = b"\x0a" + bytes([len(features)]) + features
+    assert io.encode_example(io.decode_example(example)) == example
+    steps = (b"\x0a" + feature[1:]) * 2
+    lists = b"\x0a\x01k\x12" + bytes([len(steps)]) + steps
+    sequence = example + bytes([0x12, len(lists) + 2, 0x0A, len(lists)]) + lists
+    assert io.encode_sequence_example(*io.decode_sequence_example(sequence)) == sequence
+    assert [len(step) for step in io.decode_sequence_example(sequence)[1]["k"]] == [0, 0]
 
 
 def test_sequence_bytes_are_protobufs():

@@ -9,47 +9,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import io
-from penstock.errors import PenstockError
-
-_spec = importlib.util.spec_from_file_location("records", Path(__file__).with_name("records.py"))
-records = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(records)
+from penstock.errors import DataLossError
+from penstock.io import blocks
+from penstock.io.expected import expect
 
 
-def plain(serialized, features):
-    """One result or error per record."""
-    found = []
-    for record in serialized:
-        try:
-            found.append(io.parse_single_example(record, features))
-        except PenstockError as error:
-            found.append(error)
-    return found
+def beside(name):
+    found = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
-def fast(serialized, features):
-    buffer = np.frombuffer(b"".join(serialized), np.uint8)
-    lengths = np.array([len(record) for record in serialized], np.int64)
-    columns = io.parse_columns(buffer, np.cumsum(lengths) - lengths, lengths, features)
-    singles = {name: column.singles() for name, column in columns.items()}
-    return [{name: rows[i] for name, rows in singles.items()} for i in range(len(serialized))]
+records, mutants = beside("records"), beside("mutants")
+check, plain = mutants.check, mutants.plain
+ALL_KINDS = {
+    "id": io.FixedLenFeature((), np.int64, 5),
+    "words": io.FixedLenFeature((2,), bytes, [b"x", b"yz"]),
+    "list": io.VarLenFeature(np.float32),
+    "strings": io.VarLenFeature(bytes),
+    "steps": io.FixedLenSequenceFeature((2,), np.int64, allow_missing=True),
+    "rows": io.RaggedFeature(bytes),
+    "parts": io.RaggedFeature(np.int64, "list_of_parts", [io.RaggedFeature.RowLengths("sizes")]),
+}
+MUTANT_SPEC, mutated, originals = mutants.MUTANT_SPEC, mutants.mutated, mutants.originals
 
 
-def check(serialized, features):
-    expected = plain(serialized, features)
-    errors = [i for i, result in enumerate(expected) if isinstance(result, PenstockError)]
-    if errors:
-        with pytest.raises(type(expected[errors[0]])) as caught:
-            fast(serialized, features)
-        assert caught.value.message == expected[errors[0]].message
-        assert caught.value.context.element == errors[0]
-    good = [
-        record for record, result in zip(serialized, expected, strict=True) if not isinstance(result, PenstockError)
-    ]
-    wanted = [result for result in expected if not isinstance(result, PenstockError)]
-    for a, b in zip(fast(good, features), wanted, strict=True):
-        assert records.same(a, b), (a, b)
-    return len(good)
+class Unready:
+    """Kernels that are being compiled."""
+
+    def ready(self):
+        return None
 
 
 @settings(max_examples=300)
@@ -78,7 +68,7 @@ def test_batches_are_made_of_singles(data):
             dense = np.empty((len(rows), *feature.shape), object if feature.dtype is bytes else feature.dtype)
             for i, row in enumerate(rows):
                 dense[i] = row
-            assert records.same(batch[name], dense)
+            assert mutants.same(batch[name], dense)
         elif isinstance(feature, io.RaggedFeature):
             assert batch[name].to_list() == [row.tolist() for row in rows]
         elif isinstance(feature, io.VarLenFeature):
@@ -91,51 +81,6 @@ def test_batches_are_made_of_singles(data):
             for i, row in enumerate(rows):
                 assert batch[name][i, : len(row)].tolist() == row.tolist()
                 assert not batch[name][i, len(row) :].any() or feature.dtype is bytes
-
-
-MUTANT_SPEC = {
-    "id": io.FixedLenFeature((), np.int64),
-    "score": io.FixedLenFeature((), np.float32, 0.5),
-    "image": io.FixedLenFeature((), bytes, b"none"),
-    "box": io.FixedLenFeature((4,), np.float32),
-    "a_name_of_more_than_sixteen_bytes": io.FixedLenFeature((2,), np.int64, [7, 8]),
-    "words": io.VarLenFeature(bytes),
-    "tokens": io.RaggedFeature(np.int64),
-}
-
-
-def originals(rng):
-    for i in range(20):
-        features = {
-            "id": int(rng.integers(-(2**63), 2**63 - 1)) >> int(rng.integers(64)),
-            "score": rng.random(),
-            "image": rng.bytes(int(rng.integers(300))),
-            "box": rng.random(4).astype(np.float32),
-            "a_name_of_more_than_sixteen_bytes": [i, -i],
-            "words": [rng.bytes(3) for _ in range(int(rng.integers(4)))] or np.empty(0, "S1"),
-            "tokens": rng.integers(0, 1 << 40, int(rng.integers(6))),
-            "not asked for": [1.5],
-        }
-        order = rng.permutation(list(features)) if i % 2 else list(features)
-        yield io.encode_example({str(name): features[str(name)] for name in order})
-
-
-def mutated(rng, record):
-    damaged = bytearray(record)
-    for _ in range(int(rng.integers(1, 4))):
-        at = int(rng.integers(len(damaged))) if damaged else 0
-        match int(rng.integers(5)):
-            case 0:
-                damaged[at : at + 1] = bytes([int(rng.integers(256))])
-            case 1:
-                del damaged[at : at + int(rng.integers(1, 5))]
-            case 2:
-                damaged[at:at] = rng.bytes(int(rng.integers(1, 4)))
-            case 3:
-                del damaged[at:]
-            case 4:
-                damaged[at : at + 1] = rng.choice([b"\xff", b"\x80", b"\x00", b"\x0a", b"\x12", b"\x1a", b"\x7f"])
-    return bytes(damaged)
 
 
 def test_mutated_records():
@@ -179,7 +124,9 @@ def test_many_features_and_keys_that_look_alike():
     assert check([found, found], {name: io.FixedLenFeature((), np.int64) for name in names[::3]}) == 2
 
 
-def test_records_outside_the_buffer():
+@pytest.mark.parametrize("kernels", [blocks._KERNEL, Unready()], ids=["compiled", "plain"])
+def test_records_outside_the_buffer(kernels, monkeypatch):
+    monkeypatch.setattr(blocks, "_KERNEL", kernels)
     buffer = np.frombuffer(io.encode_example({"a": 1}), np.uint8)
     for start, length in [(-1, 3), (0, len(buffer) + 1), (len(buffer) + 1, 0), (2**62, 2**62), (0, -1)]:
         with pytest.raises(ValueError, match="Record 0 is said to be bytes"):
@@ -195,3 +142,125 @@ def test_byte_strings_stay_in_the_buffer():
     start, length = int(column.starts[0]), int(column.lengths[0])
     assert found[start : start + length].tobytes() == b"pixels"
     assert column.which is None
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_while_the_kernel_is_compiled(data):
+    features = data.draw(records.spec())
+    dtypes = {name: one.dtype if one.dtype is bytes else one.dtype.type for name, one in features.items()}
+    drawn = data.draw(st.lists(records.example(dtypes), max_size=5))
+    kept = [record for record, row in zip(drawn, plain(drawn, features), strict=True) if isinstance(row, dict)]
+    assert_plain_is_fast(kept, features)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_all_kinds_while_the_kernel_is_compiled(count):
+    rows = [
+        {"id": i, "words": ["a", "b" * i], "list": [0.5] * i, "strings": ["s"] * (3 - i % 3), "steps": [1, 2] * i}
+        | {"rows": ["r"] * (i % 2), "list_of_parts": list(range(i)), "sizes": [1] * i}
+        for i in range(count)
+    ]
+    assert_plain_is_fast([io.encode_example(row) for row in rows] + [b""] * (count // 2), ALL_KINDS)
+
+
+def assert_plain_is_fast(serialized, features):
+    buffers, which, starts, lengths = several(np.random.default_rng(len(serialized)), serialized, 2)
+    fast = blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_KERNEL", Unready())
+        slow = blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+    for name, column in fast.items():
+        assert type(slow[name]) is type(column)
+        assert len(slow[name]) == len(column)
+        assert mutants.same(slow[name].batched(), column.batched())
+        for one, other in zip(slow[name].singles(), column.singles(), strict=True):
+            assert mutants.same(one, other)
+
+
+@pytest.mark.parametrize("kernels", [blocks._KERNEL, Unready()], ids=["compiled", "plain"])
+def test_a_refused_record_is_named_in_both(kernels, monkeypatch):
+    monkeypatch.setattr(blocks, "_KERNEL", kernels)
+    with pytest.raises(DataLossError) as caught:
+        io.parse_example([io.encode_example({"id": 1}), b"\xff"], {"id": ALL_KINDS["id"]})
+    assert caught.value.context.element == 1
+
+
+def several(rng, serialized, count):
+    """Records in several buffers, and beside one another in one."""
+    which = rng.integers(count, size=len(serialized)).astype(np.int32)
+    parts = [[record for record, number in zip(serialized, which, strict=True) if number == k] for k in range(count)]
+    starts = np.empty(len(serialized), np.int64)
+    lengths = np.array([len(record) for record in serialized], np.int64)
+    for k in range(count):
+        own = lengths[which == k]
+        starts[which == k] = np.cumsum(own) - own
+    return tuple(np.frombuffer(b"".join(part), np.uint8) for part in parts), which, starts, lengths
+
+
+FIXED_SPEC = {name: MUTANT_SPEC[name] for name in ["id", "score", "image", "box", "a_name_of_more_than_sixteen_bytes"]}
+
+
+@pytest.mark.parametrize("count", [1, 3, 30])
+@pytest.mark.parametrize("features", [FIXED_SPEC, MUTANT_SPEC], ids=["fixed", "lists"])
+def test_records_in_several_buffers(count, features):
+    rng = np.random.default_rng(count)
+    serialized = list(originals(rng)) + [io.encode_example({"id": 3, "box": [1.0] * 4})] * 3
+    buffers, which, starts, lengths = several(rng, serialized, count)
+    columns = blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+    wanted = plain(serialized, features)
+    for name, column in columns.items():
+        for one, other in zip(wanted, column.singles(), strict=True):
+            assert mutants.same(one[name], other)
+    picture = columns["image"]
+    if features is FIXED_SPEC and count < 8:
+        assert all(any(buffer is own for own in picture.buffers) for buffer in buffers)  # nothing was copied
+
+
+def test_the_first_refused_record_of_several_buffers():
+    rng = np.random.default_rng(0)
+    serialized = list(originals(rng))
+    for bad in [(17,), (9, 4), (3, 12, 19)]:
+        damaged = [record if i not in bad else record[:9] for i, record in enumerate(serialized)]
+        buffers, which, starts, lengths = several(rng, damaged, 3)
+        with pytest.raises(DataLossError) as caught:
+            blocks.parse_strings(buffers, which, starts, lengths, expect(FIXED_SPEC))
+        assert caught.value.context.element == min(bad)
+
+
+def test_orders_that_drift():
+    """Features are left out, doubled, swapped and added from record to record."""
+    rng = np.random.default_rng(5)
+    kinds = [np.int64, np.float32, bytes]
+    features = {f"name_{i}" * (1 + i % 3): io.FixedLenFeature((), kinds[i % 3], kinds[i % 3](3)) for i in range(9)}
+    features["list"] = io.RaggedFeature(np.int64)
+    found = []
+    for i in range(300):
+        names = [*features, "unknown", f"strange_{i % 3}"]
+        if i % 4 == 1:
+            names = [name for name in names if rng.random() < 0.8]
+        if i % 4 == 2:
+            names.insert(int(rng.integers(len(names))), names[int(rng.integers(len(names)))])
+        if i % 16 == 3:
+            names = rng.permutation(names).tolist()
+        entries = []
+        for name in names:
+            kind = features[name].dtype if name in features else np.int64
+            value = rng.bytes(3) if kind is bytes else int(rng.integers(1000)) if kind == np.int64 else rng.random()
+            entries.append(records.field(0x0A, io.encode_example({name: value})[4:]))
+        found.append(records.field(0x0A, b"".join(entries)))
+    assert check(found, features) == len(found)
+
+
+@pytest.mark.parametrize("dtype", [bytes, np.int64, np.float32])
+def test_lengths_around_the_second_byte(dtype):
+    """From 128 on the length of an entry, of its key or of its value takes two bytes."""
+    found, features = [], {}
+    for size in [*range(26), *range(100, 135)]:
+        name = f"{size:03d}" + "k" * (size - 3) if size >= 3 else "k" * size
+        features[name] = io.FixedLenFeature((), dtype, b"none" if dtype is bytes else 7)
+    for size in range(0, 130, 7):
+        value = b"v" * size if dtype is bytes else (1 << min(size, 62)) if dtype is np.int64 else size / 3
+        record = io.encode_example(dict.fromkeys(features, value))
+        found += [record, record]
+    assert check(found, features) == len(found)

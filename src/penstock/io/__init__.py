@@ -3,10 +3,13 @@
 The image codecs are those of `penstock.image`, where their documentation is. Nothing heavy is loaded before its use.
 """
 
+from penstock.image.bmp import decode_bmp
 from penstock.image.decode import decode_image
 from penstock.image.encode import encode_jpeg, encode_png
+from penstock.image.gif import decode_gif
 from penstock.image.jpeg import decode_jpeg, extract_jpeg_shape
 from penstock.image.png import decode_png
+from penstock.image.webp import decode_webp
 from penstock.io.batch import parse_example
 from penstock.io.blocks import parse_columns
 from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
@@ -32,11 +35,14 @@ __all__ = [
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
+    "decode_bmp",
     "decode_example",
+    "decode_gif",
     "decode_image",
     "decode_jpeg",
     "decode_png",
     "decode_sequence_example",
+    "decode_webp",
     "encode_example",
     "encode_jpeg",
     "encode_png",

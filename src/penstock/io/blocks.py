@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.block.tensors import RaggedTensor
+from penstock.block.column import BytesColumn
 from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
-from penstock.io.assemble import partitioned
-from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
+from penstock.io.columns import ParsedColumn
 from penstock.io.expected import Expected, expect
-from penstock.io.expected import Output as Wanted
-from penstock.io.features import Feature, FixedLenFeature, RaggedFeature
+from penstock.io.features import Feature, FixedLenFeature
 from penstock.io.plain import parse_plain
-from penstock.io.values import BYTES, FLOAT
+from penstock.io.plain_columns import outside, plain_columns
 
 if TYPE_CHECKING:
     from penstock.io.tables import Output, Tables
@@ -45,40 +44,52 @@ def parse_columns(
     error's `context.element`.
     """
     expected = features if isinstance(features, Expected) else expect(features)
-    buffer = _readable(buffer)
-    starts, lengths = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(lengths, np.int64)
+    starts, lengths = np.asarray(starts), np.asarray(lengths)
     if starts.ndim != 1 or starts.shape != lengths.shape:
         message = f"starts and lengths must be vectors of one length, got shapes {starts.shape} and {lengths.shape}."
         raise InvalidArgumentError(message)
-    if _KERNEL.ready() is None and all(isinstance(wanted.feature, FixedLenFeature) for wanted in expected.outputs):
-        return _plain(buffer, starts, lengths, expected)
-    tables, output = _run(buffer, starts, lengths, expected)
-    return {wanted.name: _column(wanted, expected, output, buffer, tables) for wanted in expected.outputs}
+    return parse_strings((buffer,), None, starts, lengths, expected)
 
 
-def _plain(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, expected: Expected) -> dict[str, ParsedColumn]:
-    """Record by record, while the kernel is being compiled."""
-    rows = []
-    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
-        try:
-            rows.append(parse_plain(buffer[start : start + length].tobytes(), expected))
-        except PenstockError as error:
-            annotate(error, Context(element=row))
-            raise
-    found: dict[str, ParsedColumn] = {}
-    for wanted in expected.outputs:
-        feature = wanted.feature
-        assert isinstance(feature, FixedLenFeature)
-        values = [row[wanted.name] for row in rows]
-        shape = (len(rows), *feature.shape)
-        if feature.dtype is bytes:
-            strings = [item for value in values for item in np.asarray(value, object).reshape(-1).tolist()]
-            sizes = np.fromiter(map(len, strings), np.int64, len(strings)).reshape(shape)
-            ends = np.cumsum(sizes.reshape(-1)).reshape(shape)
-            found[wanted.name] = BytesValues((np.frombuffer(b"".join(strings), np.uint8),), ends - sizes, sizes)
+def parse_strings(
+    buffers: tuple[np.ndarray, ...],
+    which: np.ndarray | None,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    expected: Expected,
+) -> dict[str, ParsedColumn]:
+    """`parse_columns` of records in several buffers: record i is in number `which[i]`, all in the first for None.
+
+    Where descriptions are of fixed length and the buffers are few, nothing is copied.
+    """
+    starts, lengths = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(lengths, np.int64)
+    fixed = all(isinstance(wanted.feature, FixedLenFeature) for wanted in expected.outputs)
+    groups = [(0, np.arange(len(starts)))]
+    if which is not None:
+        used = np.unique(which).tolist()
+        if not fixed or len(used) > max(8, len(starts) // 4):
+            buffer, starts, lengths = BytesColumn(buffers, starts, lengths, which).packed()
+            buffers, which = (buffer,), None
         else:
-            found[wanted.name] = DenseValues(np.array(values, feature.dtype).reshape(shape))
-    return found
+            groups = [(number, np.flatnonzero(which == number)) for number in used]
+    buffers = tuple(map(_readable, buffers))
+    kernel = _KERNEL.ready()
+    if kernel is None:
+        return plain_columns(buffers, which, starts, lengths, expected)
+    from penstock.io.outputs import columns_of
+    from penstock.io.tables import Output, tables_of
+
+    tables = tables_of(expected)
+    output = Output(tables, len(starts))
+    refused = []
+    for number, rows in groups:
+        refused += _run(kernel, buffers[number], starts, lengths, rows, tables, output)
+    if refused:
+        row = min(refused)
+        number = 0 if which is None else int(which[row])
+        raise _rejected(buffers[number], int(starts[row]), int(lengths[row]), row, expected)
+    _learn(tables, output)
+    return columns_of(expected, tables, output, buffers, which)
 
 
 def _readable(buffer: np.ndarray) -> np.ndarray:
@@ -93,23 +104,26 @@ def _readable(buffer: np.ndarray) -> np.ndarray:
     return view
 
 
-def _run(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, expected: Expected) -> tuple[Tables, Output]:
-    kernel = _KERNEL.get()
-    from penstock.io.tables import Output, tables_of
-
-    tables = tables_of(expected)
-    output = Output(tables, len(starts))
-    order = np.full(kernel.REMEMBERED, -1, np.int64)
-    spans = np.empty((len(expected.entries), 2), np.int64)
-    row = 0
+def _run(
+    kernel: ModuleType,
+    buffer: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    rows: np.ndarray,
+    tables: Tables,
+    output: Output,
+) -> list[int]:
+    """Parse these rows, all in one buffer, into `output`; the first of them that is refused, if any."""
+    memory, notes = kernel.NO_MEMORY.copy(), tables.no_notes.copy()
+    done = 0
     while True:
-        row, status, entry, needed = kernel.parse(
+        done, status, entry, needed = kernel.parse(
             buffer,
             starts,
             lengths,
-            row,
+            rows,
+            done,
             output.table,
-            tables.words,
             tables.keys,
             tables.places,
             tables.int_defaults,
@@ -119,26 +133,28 @@ def _run(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, expected: 
             output.floats.view(np.uint32),
             output.starts,
             output.lengths,
-            order,
-            spans,
+            memory,
+            notes,
         )
         if status == kernel.DONE:
-            break
+            return []
         if status == kernel.REJECTED:
-            raise _rejected(buffer, int(starts[row]), int(lengths[row]), row, expected)
+            return [int(rows[done])]
         output.grow(entry, needed)
-    if len(output.splits) and output.rows:
+
+
+def _learn(tables: Tables, output: Output) -> None:
+    """Remember how many values the lists had."""
+    if tables.lists and output.rows:
         for k, known in enumerate(tables.density):
             if known:
                 tables.density[k] = max(known, output.count(k) / output.rows)
-    return tables, output
 
 
 def _rejected(buffer: np.ndarray, start: int, length: int, row: int, expected: Expected) -> PenstockError:
     """The error for a record the kernel refused: that of the plain parser, which refuses the same ones."""
     if start < 0 or length < 0 or start + length > len(buffer):
-        message = f"Record {row} is said to be bytes {start} to {start + length} of a buffer of {len(buffer)}."
-        return InvalidArgumentError(message)
+        return outside(row, start, length, buffer)
     try:
         parse_plain(buffer[start : start + length].tobytes(), expected)
     except PenstockError as error:
@@ -146,75 +162,3 @@ def _rejected(buffer: np.ndarray, start: int, length: int, row: int, expected: E
         return error
     message = f"the compiled parser refuses record {row}, the plain one does not"
     raise AssertionError(message)
-
-
-def _column(wanted: Wanted, expected: Expected, output: Output, buffer: np.ndarray, tables: Tables) -> ParsedColumn:
-    feature = wanted.feature
-    values = _values(wanted.entry, expected, output, buffer, tables)
-    if isinstance(feature, FixedLenFeature):
-        shape = (output.rows, *feature.shape)
-        if isinstance(values, np.ndarray):
-            return DenseValues(values.reshape(shape))
-        which = None if values.which is None else values.which.reshape(shape)
-        return BytesValues(values.buffers, values.starts.reshape(shape), values.lengths.reshape(shape), which)
-    flat = FlatValues(feature, values, _splits(wanted.entry, output))
-    if isinstance(feature, RaggedFeature) and feature.partitions:
-        return _partition(wanted, feature, flat, output)
-    return flat
-
-
-def _values(
-    entry: int, expected: Expected, output: Output, buffer: np.ndarray, tables: Tables
-) -> np.ndarray | BytesValues:
-    kind = expected.entries[entry].kind
-    if kind != BYTES:
-        return output.part(output.floats if kind == FLOAT else output.ints, entry)
-    starts, lengths = output.part(output.starts, entry), output.part(output.lengths, entry)
-    defaults = tables.bytes_defaults[entry]
-    if not defaults or not (missing := starts < 0).any():
-        return BytesValues((buffer,), starts, lengths)
-    return _with_defaults(buffer, starts, lengths, missing, defaults)
-
-
-def _with_defaults(
-    buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, missing: np.ndarray, defaults: list[bytes]
-) -> BytesValues:
-    """Point the places the kernel marked as missing at the default strings."""
-    sizes = np.array([len(item) for item in defaults], np.int64)
-    which_default = lengths[missing]
-    lengths[missing] = sizes[which_default]
-    starts[missing] = (np.cumsum(sizes) - sizes)[which_default]
-    if not sizes.any():  # empty strings are anywhere, also in the records' buffer
-        starts[missing] = 0
-        return BytesValues((buffer,), starts, lengths)
-    joined = np.frombuffer(b"".join(defaults), np.uint8)
-    return BytesValues((buffer, joined), starts, lengths, missing.astype(np.int32))
-
-
-def _splits(entry: int, output: Output) -> np.ndarray:
-    from penstock.io.kernels.example import SPLITS
-
-    splits: np.ndarray = output.splits[output.table[entry, SPLITS]]
-    return splits
-
-
-def _partition(wanted: Wanted, feature: RaggedFeature, flat: FlatValues, output: Output) -> PartitionedValues:
-    parts = [
-        None if entry is None else (output.part(output.ints, entry), _splits(entry, output))
-        for entry in wanted.partitions
-    ]
-    vector, splits = flat.vector(), flat.row_splits
-
-    def divided(row: int) -> np.ndarray | RaggedTensor:
-        own = [None if part is None else part[0][part[1][row] : part[1][row + 1]] for part in parts]
-        return partitioned(vector[splits[row] : splits[row + 1]], feature, own, wanted.name)
-
-    rows: list[Any] = []
-    for row in range(output.rows):
-        try:
-            rows.append(divided(row))
-        except PenstockError as error:
-            annotate(error, Context(element=row))
-            raise
-    nothing = [None if part is None else part[0][:0] for part in parts]
-    return PartitionedValues(feature, rows, partitioned(vector[:0], feature, nothing, wanted.name))

@@ -14,7 +14,7 @@ from penstock.io.features import FixedLenSequenceFeature, RaggedFeature, VarLenF
 from penstock.io.values import BYTES
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # frozen ones take longer to make, and there are many
 class DenseValues:
     """A `FixedLenFeature` of numbers: `array` is int64 or float32 of shape (rows, *shape)."""
 

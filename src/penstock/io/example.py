@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.errors import DataLossError, InvalidTypeError
 from penstock.io.message import ValueLists, feature_entries, read_list
-from penstock.io.values import BYTES, FLOAT, INT64, NO_KIND, as_values
+from penstock.io.values import BYTES, FLOAT, INT64, NO_KIND, ByteStrings, as_values
 from penstock.io.wire import MalformedError, delimited, encode_varint, encode_varints, skip, span, varint
 
 EXAMPLE = "tf.train.Example"
@@ -40,7 +40,8 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
 def decode_example(serialized: bytes) -> dict[str, np.ndarray | list[bytes]]:
     """All features of a serialized `tf.train.Example`: int64 and float32 vectors, lists of bytes.
 
-    A feature in which nothing is set gives an empty list. Of features with one name the last counts.
+    A feature in which nothing is set gives an empty list. Of features with one name the last counts. Encoded again,
+    every feature keeps its kind, an empty one too.
 
     >>> decode_example(encode_example({"label": 3, "name": "cat"}))
     {'label': array([3]), 'name': [b'cat']}
@@ -141,8 +142,10 @@ def decode_feature(data: bytes, at: int, stop: int) -> np.ndarray | list[bytes]:
             read_list(data, start, at, kind, lists)
         else:
             at = skip(data, at, stop, tag)
-    if kind in (NO_KIND, BYTES):
-        return list(lists.joined(BYTES))
+    if kind == NO_KIND:
+        return []
+    if kind == BYTES:
+        return ByteStrings(lists.joined(BYTES))
     return np.array(lists.joined(kind), np.int64 if kind == INT64 else np.float32)
 
 

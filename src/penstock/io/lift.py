@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.io.batch_check import check_batched
-from penstock.io.blocks import parse_columns
+from penstock.io.blocks import parse_strings
 from penstock.io.columns import BytesValues, DenseValues, ParsedColumn
 from penstock.io.expected import Expected, expect
 from penstock.io.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
@@ -56,13 +56,14 @@ def _single_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSp
 def _single_run(
     operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> list[Column]:
-    column = operands[0]
-    if not isinstance(column, BytesColumn):
-        msg = "parse_single_example of what is no byte string"
-        raise NotTraceable(msg)
-    buffer, starts, lengths = column.packed()
-    parsed = parse_columns(buffer, starts, lengths, params["expected"])
-    return [_column(values, (rows,)) for values in parsed.values()]
+    column = operands[0] if isinstance(operands[0], BytesColumn) else BytesColumn.from_values(operands[0].values())
+    return [_column(values, (rows,)) for values in _parsed(column, params["expected"]).values()]
+
+
+def _parsed(column: BytesColumn, expected: Expected) -> dict[str, ParsedColumn]:
+    which = None if column.which is None else column.which.reshape(-1)
+    buffers = column.buffers or (np.empty(0, np.uint8),)
+    return parse_strings(buffers, which, column.starts.reshape(-1), column.lengths.reshape(-1), expected)
 
 
 PARSE_SINGLE = Primitive("io.parse_single_example", _single_rule, _single_run)
@@ -91,20 +92,21 @@ def _batch_run(
     operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> list[Column]:
     column, expected = operands[0], params["expected"]
-    if not isinstance(column, BytesColumn) or column.starts.ndim != 2:
-        msg = "parse_example of batches that differ in size"
-        raise NotTraceable(msg)
-    buffer, starts, lengths = column.packed()
-    if _all_dense(expected):
-        parsed = parse_columns(buffer, starts, lengths, expected)
-        return [_column(values, column.starts.shape) for values in parsed.values()]
-    size = column.starts.shape[1]
+    if isinstance(column, BytesColumn) and _all_dense(expected):
+        return [_column(values, column.starts.shape) for values in _parsed(column, expected).values()]
     batches = []
     for row in range(rows):
-        part = slice(row * size, (row + 1) * size)
-        parsed = parse_columns(buffer, starts[part], lengths[part], expected)
+        parsed = _parsed(_batch(column, row), expected)
         batches.append([as_leaf(values.batched()) for values in parsed.values()])
     return [column_of(list(values)) for values in zip(*batches, strict=True)]
+
+
+def _batch(column: Column, row: int) -> BytesColumn:
+    """The byte strings of one batch; batches that differ in size are a list of arrays."""
+    if isinstance(column, BytesColumn):
+        return column.slice(row, row + 1)
+    assert isinstance(column, ListColumn)
+    return BytesColumn.from_values(column.items[row].tolist())
 
 
 PARSE_BATCH = Primitive("io.parse_example", _batch_rule, _batch_run)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.block.arena import ARENA
-from penstock.io.expected import ANY_LENGTH, Expected
+from penstock.io.expected import ANY_LENGTH, Entry, Expected
+from penstock.io.expected import Output as Wanted
+from penstock.io.features import FixedLenFeature
 from penstock.io.kernels import example as kernel
 from penstock.io.values import BYTES, FLOAT, INT64
 
 _WORD = (1 << 64) - 1
+_LAYOUTS = 64  # kept per description: sizes of Blocks settle, and the last ones of files are others
 
 
 @dataclass(slots=True, eq=False)
@@ -20,17 +24,40 @@ class Tables:
     """`table` has a row per entry (see the kernel's columns) without BASE and ROOM, which depend on the block.
 
     `density` is the most values per row that entries of any length had so far; a guess of the room they need, which
-    several threads may overwrite for each other without harm.
+    several threads may overwrite for each other without harm. `layouts` are those of some numbers of rows, where they
+    follow from that alone. `sizes` are those of the entries, `lists` says how many have any length, `numbers` where
+    an output that is a plain array of numbers is found; `no_notes` is what the kernel's notes begin with.
     """
 
     table: np.ndarray
-    words: np.ndarray
     keys: np.ndarray
     places: np.ndarray
     int_defaults: np.ndarray
     float_defaults: np.ndarray
     bytes_defaults: list[list[bytes]]
     density: list[float]
+    sizes: list[int]
+    lists: int
+    numbers: list[Numbers | None]
+    no_notes: np.ndarray
+    layouts: dict[int, Layout] = field(default_factory=dict)
+
+
+class Numbers(NamedTuple):
+    """A `FixedLenFeature` of numbers: which entry and array, values per row, and the shape if it is no scalar."""
+
+    entry: int
+    floats: bool
+    size: int
+    shape: tuple[int, ...] | None
+
+
+class Layout(NamedTuple):
+    """Where the entries' values go: the table with BASE and ROOM, BASE by entry, sizes of the arrays by kind."""
+
+    table: np.ndarray
+    bases: list[int]
+    sizes: dict[int, int]
 
 
 def tables_of(expected: Expected) -> Tables:
@@ -44,7 +71,6 @@ def tables_of(expected: Expected) -> Tables:
 def _make(expected: Expected) -> Tables:
     entries = expected.entries
     table = np.zeros((len(entries), kernel.TABLE_COLUMNS), np.int64)
-    words = np.zeros((len(entries), 2), np.uint64)
     ints: list[int] = []
     floats: list[np.ndarray] = []
     strings: list[list[bytes]] = []
@@ -69,18 +95,54 @@ def _make(expected: Expected) -> Tables:
         if entry.size == ANY_LENGTH:
             row[kernel.SPLITS] = lengths
             lengths += 1
-        words[k] = _words(entry.key)
+        row[kernel.FIRST], row[kernel.LAST] = map(_signed, _words(entry.key))
+        _spell(row, entry)
         _place(places, k, entry.key)
     return Tables(
         table,
-        words,
         np.frombuffer(b"".join(entry.key for entry in entries), np.uint8),
         places,
         np.array(ints, np.int64),
         np.concatenate(floats).view(np.uint32) if floats else np.empty(0, np.uint32),
         strings,
         [2.0 if entry.size == ANY_LENGTH else 0.0 for entry in entries],
+        [entry.size for entry in entries],
+        lengths,
+        [_numbers(output) for output in expected.outputs],
+        np.full((len(entries), kernel.NOTES), -1, np.int64),
     )
+
+
+def _numbers(output: Wanted) -> Numbers | None:
+    feature = output.feature
+    if not isinstance(feature, FixedLenFeature) or feature.dtype is bytes:
+        return None
+    return Numbers(output.entry, feature.dtype == np.float32, math.prod(feature.shape), feature.shape or None)
+
+
+def _spell(row: np.ndarray, entry: Entry) -> None:
+    """How a map entry with few values of this kind usually looks; the kernel's `_expected_entry` compares with it."""
+    size = len(entry.key)
+    head = bytes([0x0A, size + 8 & 255, 0x0A, size & 255, *entry.key, 0x12, 4, entry.kind << 3 | 2, 2, 0x0A, 0])
+    constant = np.full(len(head), 255, np.uint8)
+    constant[[1, size + 5, size + 7, size + 9]] = 0
+    at = min(8, len(head) - 8)
+    for place, word, mask in ((0, kernel.WORD_0, kernel.MASK_0), (at, kernel.WORD_1, kernel.MASK_1)):
+        row[mask] = _word(constant[place : place + 8].tobytes())
+        row[word] = _word(head[place : place + 8]) & row[mask]
+    row[kernel.WORD_2], row[kernel.AT_1], row[kernel.HEAD] = _word(head[-8:]), at, len(head)
+    if entry.size == 1:
+        row[kernel.FORM] = {INT64: kernel.ONE_INT, FLOAT: kernel.ONE_FLOAT, BYTES: kernel.ONE_STRING}[entry.kind]
+    row[kernel.LONGEST] = 119 - size  # above it the entry's length takes two bytes
+
+
+def _word(eight: bytes) -> int:
+    return int.from_bytes(eight, "little", signed=True)
+
+
+def _signed(word: int) -> int:
+    """The int64 of the same bits."""
+    return word - (1 << 64) if word >> 63 else word
 
 
 def _words(key: bytes) -> tuple[int, int]:
@@ -99,41 +161,53 @@ def _place(places: np.ndarray, k: int, key: bytes) -> None:
     places[at] = k
 
 
+def _lay_out(tables: Tables, rows: int) -> Layout:
+    """A layout for so many rows, with as much room for lists as the last blocks would have needed."""
+    table = tables.table.copy()
+    sizes = table[:, kernel.SIZE]
+    guess = [math.ceil(density * rows) + 8 for density in tables.density]
+    table[:, kernel.ROOM] = np.where(sizes >= 0, sizes * rows, guess)
+    layout = Layout(table, *_bases(table))
+    if not tables.lists and len(tables.layouts) < _LAYOUTS:
+        tables.layouts[rows] = layout
+    return layout
+
+
+def _bases(table: np.ndarray) -> tuple[list[int], dict[int, int]]:
+    """Give every entry its BASE, 64-byte aligned within its array; BASE by entry, and the arrays' sizes by kind.
+
+    At least a cache line is left between two: a record writes to all of them, and columns apart by a power of two bytes
+    would throw each other out of the cache.
+    """
+    sizes = {BYTES: 0, FLOAT: 0, INT64: 0}
+    bases = []
+    for kind, room in table[:, (kernel.KIND, kernel.ROOM)].tolist():
+        bases.append(sizes[kind])
+        sizes[kind] += (room + 31) & ~15
+    table[:, kernel.BASE] = bases
+    return bases, sizes
+
+
 class Output:
     """The arrays one call of the kernel writes into, with the place of every entry in them."""
 
-    __slots__ = ("_bases", "_sizes", "floats", "ints", "lengths", "rows", "splits", "starts", "table")
+    __slots__ = ("_sizes", "bases", "floats", "ints", "lengths", "rows", "splits", "starts", "table")
 
     def __init__(self, tables: Tables, rows: int) -> None:
         self.rows = rows
-        self.table = tables.table.copy()
-        self._sizes: list[int] = self.table[:, kernel.SIZE].tolist()
-        self._bases: list[int] = []
-        fixed = self.table[:, kernel.SIZE] >= 0
-        guess = np.array([math.ceil(density * rows) + 8 for density in tables.density], np.int64)
-        self.table[:, kernel.ROOM] = np.where(fixed, self.table[:, kernel.SIZE] * rows, guess)
-        self.splits = np.zeros((int((~fixed).sum()), rows + 1), np.int64)
-        sizes = self._lay_out()
+        self.table, self.bases, sizes = tables.layouts.get(rows) or _lay_out(tables, rows)
+        self._sizes = tables.sizes
+        self.splits = np.zeros((tables.lists, rows + 1), np.int64)
         self.ints = ARENA.empty((sizes[INT64],), np.int64)
         self.floats = ARENA.empty((sizes[FLOAT],), np.float32)
         self.starts = np.empty(sizes[BYTES], np.int64)
         self.lengths = np.empty(sizes[BYTES], np.int64)
 
-    def _lay_out(self) -> dict[int, int]:
-        """Give every entry its BASE, 64-byte aligned within its array; the arrays' sizes by kind."""
-        sizes = {BYTES: 0, FLOAT: 0, INT64: 0}
-        self._bases = []
-        for kind, room in self.table[:, (kernel.KIND, kernel.ROOM)].tolist():
-            self._bases.append(sizes[kind])
-            sizes[kind] += (room + 15) & ~15
-        self.table[:, kernel.BASE] = self._bases
-        return sizes
-
     def grow(self, entry: int, needed: int) -> None:
         """Give entry `entry` room for `needed` values and as many again, keeping what has been written."""
         old = self.table.copy()
         self.table[entry, kernel.ROOM] = 2 * needed
-        sizes = self._lay_out()
+        self.bases, sizes = _bases(self.table)
         self.ints = self._moved(self.ints, old, INT64, sizes)
         self.floats = self._moved(self.floats, old, FLOAT, sizes)
         self.starts = self._moved(self.starts, old, BYTES, sizes)
@@ -158,5 +232,5 @@ class Output:
 
     def part(self, array: np.ndarray, entry: int) -> np.ndarray:
         """The values of an entry in `array`."""
-        base = self._bases[entry]
+        base = self.bases[entry]
         return array[base : base + self.count(entry)]

@@ -14,6 +14,14 @@ NO_KIND, BYTES, FLOAT, INT64 = 0, 1, 2, 3
 KIND_NAMES = {NO_KIND: "nothing", BYTES: "bytes", FLOAT: "float32", INT64: "int64"}
 
 _EMPTY = np.empty(0, np.int64)
+
+
+class ByteStrings(list[bytes]):
+    """The values of a feature of byte strings, as decoded: a list that says so also where it is empty."""
+
+    __slots__ = ()
+
+
 _INT64 = np.iinfo(np.int64)
 
 
@@ -25,14 +33,15 @@ def as_values(value: Any, name: str) -> tuple[int, np.ndarray]:
     >>> as_values("é", "text")
     (1, array([b'\xc3\xa9'], dtype=object))
 
-    An empty list has no kind; an empty array has that of its dtype. Raises InvalidTypeError for what is none of them,
-    InvalidArgumentError for integers beyond int64 and lists that mix kinds. `name` is the feature's, for the errors.
+    An empty list has no kind, unless it was decoded as one of byte strings; an empty array has that of its dtype.
+    Raises InvalidTypeError for what is none of them, InvalidArgumentError for integers beyond int64 and lists that mix
+    kinds. `name` is the feature's, for the errors.
     """
     if isinstance(value, (bytes, str, bytearray, memoryview)):
         return BYTES, byte_strings([value], name)
     if isinstance(value, (list, tuple)):
         if not value:
-            return NO_KIND, _EMPTY
+            return (BYTES if isinstance(value, ByteStrings) else NO_KIND), _EMPTY
         if isinstance(value[0], (bytes, str, bytearray, memoryview)):
             return BYTES, byte_strings(list(value), name)
     array = _as_array(value, name)

@@ -1,0 +1,73 @@
+"""How fast are records of pictures taken apart, without decoding them?
+
+    TFRecords of 1600 photographs of 45 KB → batch 128 → parse_example of picture and label → the label
+
+penstock leaves the pictures where they are in the mapped file; what remains is to read them once, for their checksums.
+Beside it stand its own reading without parsing, and tf.data, which copies each picture.
+Goal: at least 0.8 of reading alone, and no slower than tf.data.
+
+    python benchmarks/parse_jpegs.py [--pairs N]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from _common.duel import Pass, Side, duel
+from _common.photographs import COUNT, photographs, shards
+
+BATCH = 128
+
+
+def _penstock(*, parsed: bool) -> Pass:
+    import numpy as np
+
+    import penstock as ps
+
+    features = {"image": ps.io.FixedLenFeature((), bytes), "label": ps.io.FixedLenFeature((), np.int64)}
+
+    def label(records: Any) -> Any:
+        return ps.io.parse_example(records, features)["label"]
+
+    ds = ps.TFRecordDataset(shards()).batch(BATCH)
+    if parsed:
+        ds = ds.map(label).prefetch(ps.AUTOTUNE)
+        return lambda: _checked(sum(len(labels) for labels in ds))
+    ds = ds.map(lambda records: True).prefetch(ps.AUTOTUNE)
+    return lambda: COUNT if sum(ds) == -(-COUNT // BATCH) else 0
+
+
+def with_parsing() -> Pass:
+    return _penstock(parsed=True)
+
+
+def reading_alone() -> Pass:
+    return _penstock(parsed=False)
+
+
+def tf_data() -> Pass:
+    import tensorflow as tf
+
+    features = {"image": tf.io.FixedLenFeature((), tf.string), "label": tf.io.FixedLenFeature((), tf.int64)}
+
+    def label(records: Any) -> Any:
+        return tf.io.parse_example(records, features)["label"]
+
+    ds = tf.data.TFRecordDataset(shards()).batch(BATCH)
+    ds = ds.map(label, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return lambda: _checked(sum(len(labels) for labels in ds))
+
+
+def _checked(count: int) -> int:
+    assert count == COUNT, f"{count} of {COUNT} pictures"
+    return count
+
+
+if __name__ == "__main__":
+    duel(
+        "parse records of photographs",
+        Side("penstock", with_parsing),
+        Side("penstock, reading alone", reading_alone, goal=0.8, hoped=1),
+        Side("tf.data", tf_data, needs="tensorflow", goal=1),
+        prepare=photographs,
+    )

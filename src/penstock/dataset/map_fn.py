@@ -1,0 +1,201 @@
+"""map_fn: a function of one row for all rows of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block, Builder
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.leaf import as_leaf
+from penstock.block.ragged_spec import RaggedTensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.structure import Structure, flatten
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.dataset.map_fn_lift import lifted
+from penstock.dataset.map_fn_signature import Signature, as_signature, empty_of
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError
+from penstock.physical.stages.batch import stack_block
+from penstock.physical.vectorise import Vectoriser
+from penstock.trace.graph import Const
+from penstock.trace.purity import may_draw
+from penstock.trace.traced import trace
+from penstock.trace.tracer import Tracer
+
+
+def map_fn(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    fn_output_signature: Any = None,
+) -> Any:
+    """`fn(row)` for every row of `elems`, the results stacked along a new first axis, as `tf.map_fn` does.
+
+    >>> map_fn(lambda row: row[0] * row[1], (np.array([1, 2, 3]), np.array([4, 5, 6])))
+    array([ 4, 10, 18])
+    >>> map_fn(np.arange, np.array([3, 0, 2]), fn_output_signature=RaggedTensorSpec((None,), np.int64)).to_list()
+    [[0, 1, 2], [], [0, 1]]
+
+    A function that only does known operations runs once for all rows, as a function of `Dataset.map` does; any other is
+    called row by row, in order, in the calling thread. The result is the same. Inside a function of `Dataset.map` it
+    runs with all the batches of a Block. A random function draws row by row from the key of the element it works on.
+
+    Args:
+        fn: a function of one argument: a row, or the nest of rows where `elems` is a nest.
+        elems: an array, RaggedTensor or SparseTensor, or a tuple or dict of them; all have the same number of rows. A
+            list is an array, as everywhere in penstock (in TensorFlow a nest).
+        dtype: what `fn_output_signature` is if that is not given.
+        parallel_iterations: without effect, as in TensorFlow without a graph.
+        back_prop: without effect.
+        swap_memory: without effect.
+        infer_shape: without effect.
+        fn_output_signature: a nest of dtypes, `TensorSpec` or `RaggedTensorSpec` for what `fn` returns. Without it the
+            first result says it. Python's numbers take the dtype named here. With `RaggedTensorSpec` rows of differing
+            length become one RaggedTensor. Without rows it says what the result is, where `fn` itself does not.
+
+    Returns:
+        The nest that `fn` returns: arrays (rows, ...), RaggedTensors or SparseTensors.
+
+    Raises:
+        InvalidTypeError: `fn` cannot be called; `elems` hold what has no rows; results differ in nest or dtype, or are
+            not as the signature says.
+        InvalidArgumentError: numbers of rows or shapes of results differ, or there is no row and no signature.
+        Any exception of `fn`, with the row as a note.
+    """
+    if not callable(fn):
+        message = f"map_fn takes a function and the elements for it, got {type(fn).__name__} as the function."
+        raise InvalidTypeError(message)
+    signature = as_signature(dtype if fn_output_signature is None else fn_output_signature)
+    leaves, structure = flatten((elems,))
+    if any(type(leaf) is Tracer for leaf in leaves):
+        return lifted(fn, leaves, structure, signature)
+    paths = [path[3:] for path in structure.paths()]  # of the tuple around them
+    columns, sizes = _columns(leaves, paths)
+    if not sizes:
+        return _of_nothing(fn, structure, leaves, signature)
+    block = Block(structure, columns, sizes)
+    made = None if may_draw(fn) else Vectoriser(fn).run(block, None)
+    if made is None or (signature is not None and not signature.fits(made)):
+        made = _row_by_row(fn, block, signature)
+    return _stacked(made, signature, [column.array for column in columns if isinstance(column, DenseColumn)])
+
+
+map_fn.__penstock_primitive__ = True  # type: ignore[attr-defined]
+
+
+def _columns(leaves: list[Any], paths: list[str]) -> tuple[list[Column], int]:
+    """A column of rows for each component, and their number."""
+    if not leaves:
+        message = "map_fn needs at least one array in elems, got an empty nest."
+        raise InvalidArgumentError(message)
+    columns = [_column(leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
+    sizes = [len(column) for column in columns]
+    if len(set(sizes)) > 1:
+        found = ", ".join(f"{path} has {size}" for path, size in zip(paths, sizes, strict=True))
+        message = f"The components of map_fn's elems must have the same number of rows: {found}."
+        raise InvalidArgumentError(message)
+    return columns, sizes[0]
+
+
+def _column(leaf: Any, path: str) -> Column:
+    value = as_leaf(leaf)
+    if isinstance(value, (RaggedTensor, SparseTensor)):
+        return ListColumn([value[i] for i in range(len(value))] if isinstance(value, RaggedTensor) else list(value))
+    if not isinstance(value, np.ndarray):
+        where = f"component {path} of elems" if path else "elems"
+        message = f"map_fn takes arrays with rows along their first axis, {where} is a scalar {type(leaf).__name__}."
+        raise InvalidTypeError(message, hint="Call the function itself, or give an array: np.array([value]).")
+    if value.dtype == object:
+        return BytesColumn.from_values(value.reshape(-1).tolist(), value.shape[1:], len(value))
+    rows = value.view()
+    rows.flags.writeable = False
+    return DenseColumn(rows)
+
+
+def _row_by_row(fn: Callable[[Any], Any], block: Block, signature: Signature | None) -> Block:
+    builder = Builder()
+    for row, element in enumerate(block.elements()):
+        try:
+            result = fn(*element)
+        except Exception as error:
+            error.add_note(f"map_fn: row {row}")
+            raise
+        try:
+            builder.add(result if signature is None else signature.converted(result))
+            del result
+        except PenstockError as error:
+            error.message = f"map_fn, row {row}: {error.message}"
+            raise
+    try:
+        return builder.build()
+    except InvalidTypeError as error:
+        odd, error.context = error.context.element, Context()
+        error.message = f"map_fn's results must be alike, row {odd} is not: {error.message.partition(': ')[2]}"
+        error.hint = "Convert in the function, or name the dtype: fn_output_signature=np.float32."
+        raise
+
+
+def _stacked(made: Block, signature: Signature | None, inputs: list[np.ndarray]) -> Any:
+    ragged = {} if signature is None else signature.ragged()
+    found: list[Any] = []
+    for i, (column, path) in enumerate(zip(made.columns, made.structure.paths(), strict=True)):
+        if i in ragged:
+            found.append(_ragged(column, ragged[i], path))
+            continue
+        try:
+            value = stack_block(Block.single(column)).columns[0].values()[0]
+        except InvalidArgumentError as error:
+            raise _differing(column, path) from error
+        if isinstance(value, np.ndarray) and any(np.may_share_memory(value, array) for array in inputs):
+            value = value.copy()
+        found.append(value)
+    return made.structure.build(found)
+
+
+def _ragged(column: Column, spec: RaggedTensorSpec, path: str) -> RaggedTensor:
+    try:
+        return RaggedTensor.stack(column.values(), spec.row_splits_dtype)
+    except ValueError as error:
+        raise _differing(column, path) from error
+
+
+def _differing(column: Column, path: str) -> InvalidArgumentError:
+    values = column.values()
+    row = next((i for i, value in enumerate(values) if value.shape != values[0].shape), 0)
+    where = f" in component {path}" if path else ""
+    message = (
+        f"map_fn's results must have one shape: that of row 0 is {values[0].shape}{where}, "
+        f"that of row {row} {values[row].shape}."
+    )
+    hint = "Rows that differ in their first axis alone become a RaggedTensor with fn_output_signature=RaggedTensorSpec."
+    return InvalidArgumentError(message, hint=hint)
+
+
+def _of_nothing(fn: Callable[[Any], Any], structure: Structure, leaves: list[Any], signature: Signature | None) -> Any:
+    """The result for no rows: what the signature says, else what `fn` does to a stand-in for a row."""
+    known = None if signature is None else signature.nothing()
+    if known is not None:
+        return known
+    specs = [_row_spec(leaf) for leaf in leaves]
+    graph = None if None in specs else trace(fn, structure, [spec for spec in specs if spec is not None]).graph
+    if graph is not None:
+        outputs = [graph.spec_of(output) for output in graph.outputs]
+        made = [spec_of(spec.value) if isinstance(spec, Const) else spec for spec in outputs]
+        if signature is None or signature.agrees(made, graph.structure):
+            nothing = [empty_of(spec) for spec in made]
+            if all(value is not None for value in nothing):
+                return graph.structure.build(nothing)
+    message = "map_fn got no rows, and cannot tell what its function returns for one."
+    hint = "Say it: fn_output_signature=TensorSpec((224, 224, 3), np.float32), or a nest of them."
+    raise InvalidArgumentError(message, hint=hint)
+
+
+def _row_spec(leaf: Any) -> LeafSpec | None:
+    value = as_leaf(leaf)
+    return TensorSpec(value.shape[1:], value.dtype) if isinstance(value, np.ndarray) else None

@@ -1,0 +1,103 @@
+"""`map_fn` on stand-ins: the rows of all batches of a Block at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.structure import Structure
+from penstock.dataset.map_fn_signature import Signature
+from penstock.errors import InvalidArgumentError
+from penstock.physical.stages.batch import stack_block
+from penstock.physical.vectorise import optimised
+from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Primitive
+from penstock.trace.traced import trace
+from penstock.trace.tracer import Tracer, bind
+
+
+def lifted(fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure, signature: Signature | None) -> Any:
+    """The result of `map_fn` on stand-ins for batches; NotTraceable where only real ones can tell it."""
+    if not all(type(leaf) is Tracer for leaf in leaves):
+        msg = "map_fn takes something beside the element"
+        raise NotTraceable(msg)
+    size, specs = _rows([leaf.spec for leaf in leaves])
+    traced = trace(fn, structure, specs)
+    graph = traced.graph
+    if graph is None:
+        msg = f"map_fn calls its function row by row: {traced.reason}"
+        raise NotTraceable(msg)
+    if graph.draws:
+        msg = "map_fn calls a random function row by row"
+        raise NotTraceable(msg)
+    made = [_output_spec(graph, output) for output in graph.outputs]
+    if signature is not None and (signature.ragged() or not signature.agrees(made, graph.structure)):
+        msg = "map_fn converts its results, or makes them ragged"
+        raise NotTraceable(msg)
+    found = bind(MAP_FN, list(leaves), {"graph": graph, "specs": [spec.batched(size) for spec in made]})
+    return graph.structure.build(found)
+
+
+def _rows(specs: Sequence[LeafSpec]) -> tuple[int | None, list[LeafSpec]]:
+    """The number of rows of a batch, and what a row is."""
+    found: list[LeafSpec] = []
+    sizes = set()
+    for spec in specs:
+        if not isinstance(spec, TensorSpec) or not spec.shape:
+            msg = "map_fn over what is no array with rows"
+            raise NotTraceable(msg)
+        sizes.add(spec.shape[0])
+        found.append(TensorSpec(spec.shape[1:], spec.dtype))
+    if len(sizes) > 1:
+        msg = "map_fn over components whose numbers of rows are not known to be equal"
+        raise NotTraceable(msg)
+    return sizes.pop(), found
+
+
+def _output_spec(graph: Graph, output: Any) -> TensorSpec:
+    spec = graph.spec_of(output)
+    if isinstance(spec, Const):
+        spec = spec_of(spec.value)
+    if not isinstance(spec, TensorSpec):
+        msg = "map_fn gives what is no array"
+        raise NotTraceable(msg)
+    return spec
+
+
+def _rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpec]:
+    return list(params["specs"])
+
+
+def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
+    graph: Graph = params["graph"]
+    sizes = {size for column in operands for size in _sizes(column)}
+    if len(sizes) != 1 or 0 in sizes:
+        message = "The batches of a Block differ in size, or are empty."  # each is mapped alone
+        raise InvalidArgumentError(message)
+    size = sizes.pop()
+    flat = [column.unbatched([size] * rows) for column in operands]
+    made = optimised(graph).run(flat, rows * size)
+    columns = [_column(column, rows * size) for column in made]
+    return list(stack_block(Block(graph.structure, columns, rows * size), size).columns)
+
+
+def _sizes(column: Column) -> set[int]:
+    if isinstance(column, ListColumn):
+        return {len(item) for item in column.items}
+    assert isinstance(column, (DenseColumn, BytesColumn))
+    return {(column.array if isinstance(column, DenseColumn) else column.starts).shape[1]}
+
+
+def _column(value: Column | Const, rows: int) -> Column:
+    if not isinstance(value, Const):
+        return value
+    if isinstance(value.value, bytes):
+        return BytesColumn.from_values([value.value] * rows)
+    return DenseColumn(np.full(rows, value.value))
+
+
+MAP_FN = Primitive("map_fn", _rule, _run)
