@@ -14,14 +14,25 @@ from penstock.image.jpeg_damage import describe, intact_rows, repaired, without_
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy.typing as npt
+
+    from penstock.block.column import Column
+    from penstock.trace.graph import Allocate
 
 COMPONENTS = {"Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
 REFUSALS = (ValueError, KeyError)  # simplejpeg's; KeyError for a cut header, whose subsampling has no name
 PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8: no file that is whole holds more
 
 
-@traceable("image.decode_jpeg", rules.decoded)
+def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
+    from penstock.image.jpeg_column import decode_column  # which is built on this module
+
+    return decode_column(column, params, rows, allocate)
+
+
+@traceable("image.decode_jpeg", rules.decoded, block=_block)
 def decode_jpeg(
     contents: bytes,
     channels: int = 0,
@@ -34,7 +45,7 @@ def decode_jpeg(
     """Decode one JPEG into (height, width, channels) uint8, as tf.io.decode_jpeg does.
 
     The default is TensorFlow's: the fast integer DCT with smooth upsampling of colour. CMYK becomes RGB. An EXIF
-    rotation is not applied. Runs without the GIL.
+    rotation is not applied. Runs without the GIL; in `Dataset.map` a Block of pictures of one size at a time.
 
     >>> from penstock.image import encode_jpeg
     >>> decode_jpeg(encode_jpeg(np.full((4, 6, 3), 200, np.uint8)), channels=1).shape

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from penstock.image.kernels.taps import Flip
 
 
+KEPT = 64 << 20  # one picture of 22 megapixels; what a larger one takes is given back
+
+
 class Scratch:
     """Memory for one decoded image at a time, which grows and is used again.
 
@@ -27,11 +30,13 @@ class Scratch:
         self._memory = np.empty(0, np.uint8)
 
     def of(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        """At least `nbytes` bytes, undefined; the same memory each time.
+        """At least `nbytes` bytes, undefined; the same memory each time, up to `KEPT` bytes.
 
         >>> Scratch().of(10).size >= 10
         True
         """
+        if nbytes > KEPT:
+            return np.empty(nbytes, np.uint8)
         if self._memory.size < nbytes:
             self._memory = np.empty(nbytes, np.uint8)
         return self._memory
@@ -43,6 +48,15 @@ class _PerThread(threading.local):
 
 
 _mine = _PerThread()
+
+
+def thread_scratch() -> Scratch:
+    """That of the calling thread.
+
+    >>> thread_scratch() is thread_scratch()
+    True
+    """
+    return _mine.scratch
 
 
 def decode_resize_into(
@@ -80,7 +94,7 @@ def decode_resize_into(
         DataLossError: the file is cut short or damaged; `dst` is untouched.
         InvalidArgumentError: not a JPEG, or arguments that do not fit.
     """
-    scratch = _mine.scratch if scratch is None else scratch
+    scratch = thread_scratch() if scratch is None else scratch
     image = decode_into(
         check_contents("decode_jpeg", contents),
         scratch.of,

@@ -1,0 +1,153 @@
+"""What does a busy Python thread cost the decoding of photographs?
+
+    500×375 JPEGs → decode, resize 224×224 float, / 255, undisturbed and beside a thread that never stops computing
+
+Python runs one thread at a time. A thread that comes back from a codec waits for the interpreter up to 5 ms, its switch
+interval, if another one computes; a call per picture waits once or twice per picture, a call per Block once. Shown are
+one worker that calls libjpeg per picture, one that calls the kernel per Block of 32, and the pipeline of `jpeg.py`
+with as many workers as it chooses. Under "GIL" stands for how long a picture keeps the interpreter: the CPU time of a
+Block outside of the kernels. Goals: ≤ 30 µs, and beside the busy thread ≥ 0.45 of the rate without it.
+
+    python benchmarks/image_gil.py [--rounds N] [--seconds S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from _common import jpeg_pipelines
+from _common.photographs import singles
+
+Pass = Callable[[], int]
+SIZE, BLOCK, FILES = 224, 32, 256
+LIMIT_US, SHARE = 30.0, 0.45
+
+
+def per_picture() -> Pass:
+    from penstock.image.kernels.decode_resize import decode_resize_into
+
+    files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
+
+    def one_pass() -> int:
+        for i, contents in enumerate(files):
+            decode_resize_into(contents, batch[i % BLOCK], divide=255.0)
+        return len(files)
+
+    return one_pass
+
+
+def per_block() -> Pass:
+    from penstock.image.jpeg_block import JpegBlock
+
+    files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
+
+    def one_pass() -> int:
+        for i in range(0, len(files), BLOCK):
+            assert not JpegBlock(files[i : i + BLOCK]).decode_resize(batch, divide=255.0)
+        return len(files)
+
+    return one_pass
+
+
+def pipeline() -> Pass:
+    ds = jpeg_pipelines.penstock()
+    return lambda: sum(len(images) for images, _ in ds)
+
+
+def _files() -> list[bytes]:
+    return [Path(name).read_bytes() for name in singles()[:FILES]]
+
+
+@contextmanager
+def busy_thread() -> Iterator[None]:
+    """Computes in pure Python until the block is left."""
+    ended = False
+
+    def compute() -> None:
+        number = 0
+        while not ended:
+            number = (number * 3 + 1) % 1000003
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended = True
+        thread.join()
+
+
+def rate(one_pass: Pass, seconds: float) -> float:
+    count, start = 0, time.perf_counter()
+    while (wall := time.perf_counter() - start) < seconds:
+        count += one_pass()
+    return count / wall
+
+
+def gil_us_per_picture() -> float:
+    """CPU time of a Block outside of the kernels, per picture."""
+    from penstock.image import jpeg_block
+
+    inside = 0.0
+
+    def timed(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            nonlocal inside
+            start = time.thread_time()
+            try:
+                return kernel(*args)
+            finally:
+                inside += time.thread_time() - start
+
+        return call
+
+    kernels = jpeg_block._KERNELS.get()
+    read, decode = kernels.read_headers, kernels.decode_block
+    one_pass = per_block()
+    found = []
+    kernels.read_headers, kernels.decode_block = timed(read), timed(decode)
+    try:
+        for _ in range(10):
+            inside, start = 0.0, time.thread_time()
+            pictures = one_pass()
+            found.append((time.thread_time() - start - inside) / pictures * 1e6)
+    finally:
+        kernels.read_headers, kernels.decode_block = read, decode
+    return median(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="decoding beside a busy Python thread")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    chosen = parser.parse_args()
+    from penstock.compiled import wait_for_kernels
+
+    print(f"{'':24}{'undisturbed':>14}{'beside it':>14}{'share':>8}")
+    for name, build in (("per picture", per_picture), ("per Block of 32", per_block), ("pipeline", pipeline)):
+        one_pass = build()
+        one_pass()
+        wait_for_kernels()
+        one_pass()
+        alone, beside = [], []
+        for _ in range(chosen.rounds):
+            alone.append(rate(one_pass, chosen.seconds))
+            with busy_thread():
+                beside.append(rate(one_pass, chosen.seconds))
+        share = median(b / a for a, b in zip(alone, beside, strict=True))
+        verdict = "" if name == "per picture" else f"  ≥ {SHARE} {'met' if share >= SHARE else 'MISSED'}"
+        print(f"{name:24}{median(alone):>12.0f}/s{median(beside):>12.0f}/s{share:>8.2f}{verdict}")
+    held = gil_us_per_picture()
+    print(f"GIL held per picture: {held:.1f} µs  ≤ {LIMIT_US:g} {'met' if held <= LIMIT_US else 'MISSED'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""JPEG decoding without the GIL, a Block at a time."""

@@ -1,0 +1,125 @@
+"""Tables for Huffman codes that tell of two coefficients at once, where the bits looked at hold both.
+
+An entry says what the next LOOK bits begin with, from its lowest bits on: how many of them are used (0 if they are too
+few for a coefficient), at ZEROS the zeros before it, at STEP by how much the position in the block advances, at ALONE
+the bits of the first coefficient, or of its code if that is all, at FIRST its value, or its size in bits, and at LAST
+the value of the last coefficient. The end of a block is an advance BEYOND it. 0 stands for a longer code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from penstock.image.kernels.jpeg.bits import FILLED, byte
+
+LOOK = 10
+LOOKS = FILLED // LOOK  # that one filling of bits is enough for
+ZEROS, STEP, ALONE, FIRST, LAST = 8, 16, 24, 32, 48
+BEYOND = 128
+
+_KEPT = 272  # the counts of codes of 1 to 16 bits, and up to 256 symbols; behind them, whether the tables are made
+
+
+@njit(nogil=True, error_model="numpy")
+def new_tables() -> Any:
+    """Memory for six tables: of DC, then of AC, for three components.
+
+    What they were made of; entries; and by the length of a code, where the codes of the next length begin, as 16 bits,
+    and the distance from code to symbol.
+    """
+    made_of = np.zeros((6, _KEPT + 1), np.int64)
+    return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
+
+
+@njit(nogil=True, error_model="numpy")
+def prepare(table: int, number: int, tables: Any) -> bool:
+    """Make table `number` for the counts and symbols at the address `table`, unless it was made of them before."""
+    made_of, entries, limits, shifts = tables
+    kept = made_of[number]
+    total = 0
+    for i in range(16):
+        total += byte(table + i)
+    same = kept[_KEPT] == 1
+    for i in range(16 + total):
+        same = same and kept[i] == byte(table + i)
+        kept[i] = byte(table + i)
+    if same:
+        return True
+    kept[_KEPT] = 0
+    base = number << LOOK
+    for i in range(1 << LOOK):
+        entries[base + i] = 0
+    code = 0
+    symbol = 0
+    for length in range(1, 17):
+        shifts[number, length] = symbol - code
+        for _ in range(kept[length - 1]):
+            if code >> length or (number < 3 and kept[16 + symbol] > 11):  # a DC symbol is a size alone
+                return False
+            if length <= LOOK:
+                _enter(entries, base, code, length, kept[16 + symbol])
+            code += 1
+            symbol += 1
+        limits[number, length] = code << (16 - length)
+        code <<= 1
+    if number >= 3:
+        _join(entries, base)
+    kept[_KEPT] = 1
+    return True
+
+
+@njit(nogil=True, error_model="numpy")
+def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None:
+    """The entries of all bits that begin with this code."""
+    run, size = symbol >> 4, symbol & 15
+    rest = LOOK - length
+    ends = size == 0 and run != 15
+    step = BEYOND if ends else run + 1
+    for more in range(1 << rest):
+        if size > rest:
+            entry = size << FIRST | length << ALONE | run << ZEROS
+        else:
+            value = more >> (rest - size)
+            if size and value >> (size - 1) == 0:
+                value -= (1 << size) - 1
+            value &= 0xFFFF
+            used = length + size
+            entry = value << LAST | value << FIRST | used << ALONE | step << STEP | used
+            if not ends:
+                entry |= run << ZEROS
+        entries[base + (code << rest) + more] = entry
+
+
+@njit(nogil=True, error_model="numpy")
+def _join(entries: Any, base: int) -> None:
+    """Let entries tell of two coefficients, or of one and the end of the block."""
+    single = entries[base : base + (1 << LOOK)].copy()
+    for i in range(single.size):
+        used, step = single[i] & 63, (single[i] >> STEP) & 255
+        if used == 0 or step == BEYOND:
+            continue
+        second = single[(i << used) & (single.size - 1)]
+        more = second & 63
+        if more and used + more <= LOOK:
+            kept = single[i] & 0xFFFF_FF00_FF00
+            entries[base + i] = (
+                (second >> LAST) << LAST | kept | (step + ((second >> STEP) & 255)) << STEP | (used + more)
+            )
+
+
+@njit(nogil=True, error_model="numpy")
+def long_code(bits: Any, number: int, tables: Any) -> Any:
+    """The entry of a code of more than LOOK bits; 0 if there is none."""
+    made_of, _, limits, shifts = tables
+    ahead = np.int64(bits >> np.uint64(48))
+    for length in range(LOOK + 1, 17):
+        if ahead < limits[number, length]:
+            place = (ahead >> (16 - length)) + shifts[number, length]
+            if place < 0 or place > 255:
+                return 0
+            symbol = made_of[number, 16 + place]
+            return (symbol & 15) << FIRST | length << ALONE | (symbol >> 4) << ZEROS
+    return 0
