@@ -32,7 +32,8 @@ check: $(VENV)/dev.stamp ## lint, types and import contracts only
 
 fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (half an hour)
 	@HYPOTHESIS_PROFILE=search $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
-		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py
+		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
+		tests/io/test_damaged_records.py tests/image/test_bad_mutated.py
 
 bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own
 	@status=0; for question in $(filter-out benchmarks/parity.py,$(sort $(wildcard benchmarks/[a-z]*.py))); do \

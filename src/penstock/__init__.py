@@ -7,6 +7,7 @@
 
 from penstock import errors, experimental, image, io
 from penstock.block.provenance import Provenance
+from penstock.block.ragged_spec import RaggedTensorSpec
 from penstock.block.spec import TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset import schedule as mixing
@@ -16,6 +17,7 @@ from penstock.dataset.fixed_length import FixedLengthRecordDataset
 from penstock.dataset.image_folder import ImageFolderDataset
 from penstock.dataset.indexed_tfrecord import IndexedTFRecordDataset
 from penstock.dataset.json_lines import JsonLinesDataset
+from penstock.dataset.map_fn import map_fn
 from penstock.dataset.numpy_files import NumpyDataset
 from penstock.dataset.parquet import ParquetDataset
 from penstock.dataset.text_line import TextLineDataset
@@ -49,6 +51,7 @@ __all__ = [
     "ParquetDataset",
     "Provenance",
     "RaggedTensor",
+    "RaggedTensorSpec",
     "Recorder",
     "SparseTensor",
     "TFRecordDataset",
@@ -61,5 +64,6 @@ __all__ = [
     "experimental",
     "image",
     "io",
+    "map_fn",
     "mixing",
 ]

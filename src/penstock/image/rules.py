@@ -24,6 +24,12 @@ def decoded(spec: LeafSpec, *, channels: int | None = 0, dtype: Any = np.uint8, 
     return TensorSpec((None, None, channels or None), dtype)
 
 
+def decoded_frames(spec: LeafSpec, *, channels: int | None = 3) -> TensorSpec:
+    """Of `decode_gif` and `decode_webp`: how many frames and of what size is in the data."""
+    byte_string(spec)
+    return TensorSpec((None, None, None, channels or None), np.uint8)
+
+
 def decoded_any(spec: LeafSpec, *, channels: int | None, dtype: Any, expand_animations: bool) -> TensorSpec:
     """Of `decode_image`: an animation has one axis more, which only the data tells."""
     if expand_animations:

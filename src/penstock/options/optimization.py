@@ -44,6 +44,8 @@ class MapVectorizationOptions(Group):
 class OptimizationOptions(Group):
     """Which rewrites run: `Options.experimental_optimization`. Each keeps elements and order equal.
 
+    The one that does not, `approximate_image`, is off unless it is set to True.
+
     >>> import penstock as ps
     >>> options = ps.Options()
     >>> options.experimental_optimization.apply_default_optimizations = False
@@ -68,3 +70,9 @@ class OptimizationOptions(Group):
     map_and_filter_fusion = Rewrite("Neighbouring maps and filters become one step.")
     map_and_batch_fusion = Rewrite("The workers of a parallel map write into the memory of the batch behind it.")
     map_vectorization = Subgroup(MapVectorizationOptions, short="enabled")
+    approximate_image = Setting(
+        bool,
+        False,
+        "Whether image operations may give other values, close to the exact ones, for speed: colours are changed after "
+        "a resize in place of before it, and progressive JPEGs decoded no larger than needed.",
+    )

@@ -1,0 +1,114 @@
+"""What the primitives of chains share: their inputs as images or files, memory for results, errors by row."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.block.arena import ARENA
+from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.errors import Context, PenstockError, annotate
+from penstock.image.fuse.program import Program
+from penstock.image.jpeg_block import JpegBlock
+from penstock.image.kernels.chain import Images
+from penstock.image.kernels.decode_resize import Scratch
+from penstock.trace.graph import Allocate, Equation, Keys, NotTraceable, Ref
+
+AT_ONCE = 1 << 23  # bytes of decoded pixels that a thread holds at a time
+
+
+def are_rgb(column: Column) -> bool:
+    """Whether these are images of uint8 with three channels, none of them empty."""
+    some = [column.array[:1]] if isinstance(column, DenseColumn) else column.values()
+    return all(a.dtype == np.uint8 and a.ndim >= 3 and a.shape[-1] == 3 and a.size for a in some)
+
+
+def arrays(column: Column) -> Iterator[npt.NDArray[np.uint8]]:
+    """Images as arrays (N, H, W, 3), in order."""
+    if isinstance(column, DenseColumn):
+        yield column.array
+    else:
+        for value in column.values():
+            yield value[None]
+
+
+def contents(column: Any) -> list[memoryview]:
+    """The files of a column of byte strings."""
+    if not isinstance(column, BytesColumn) or column.starts.ndim != 1:
+        message = "decode_jpeg reads byte strings"
+        raise NotTraceable(message)
+    return list(column.views())
+
+
+def decoded(files: Sequence[memoryview], program: Program) -> Iterator[Images]:
+    """JPEGs decoded, some at a time, in memory that is used again for the next."""
+    whole = JpegBlock(files)
+    ends = np.cumsum(whole.shapes()[:, :2].prod(axis=1) * 3)
+    start = 0
+    while start < len(files):
+        before = ends[start - 1] if start else 0
+        stop = max(int(np.searchsorted(ends, before + AT_ONCE, side="right")), start + 1)
+        block = whole if stop - start == len(files) else JpegBlock(files[start:stop])
+        packed = block.decode_packed(3, memory=scratch().of, **settings(program))
+        raise_first(packed.failed, start)
+        heights, widths = packed.shapes[:, 0].copy(), packed.shapes[:, 1].copy()
+        yield Images(packed.pixels, packed.starts, heights, widths)
+        start = stop
+
+
+def settings(program: Program) -> dict[str, Any]:
+    """How JPEGs are decoded."""
+    assert program.decode is not None
+    return {key: program.decode[key] for key in ("fancy_upscaling", "dct_method")}
+
+
+def speed(program: Program) -> dict[str, bool]:
+    """The same, in libjpeg's words."""
+    found = settings(program)
+    return {"fastdct": found["dct_method"] != "INTEGER_ACCURATE", "fastupsample": not found["fancy_upscaling"]}
+
+
+def raise_first(failed: Mapping[int, PenstockError], start: int = 0) -> None:
+    """Raise the error of the first row that failed, with that row; rows count from `start`."""
+    for row in sorted(failed)[:1]:
+        annotate(failed[row], Context(element=start + row))
+        raise failed[row]
+
+
+def memory(program: Program, channels: int, rows: int, allocate: Allocate | None) -> npt.NDArray[Any]:
+    """Where the results go: the caller's memory if there is any."""
+    assert program.size is not None
+    shape = (*program.size, channels)
+    dtype = np.uint8 if program.to_uint8 else np.float32
+    place = None if allocate is None else allocate(shape, dtype)
+    return ARENA.empty((rows, *shape), dtype) if place is None else place
+
+
+def one_by_one(steps: Sequence[Equation], operands: Sequence[Any], rows: int) -> list[Column]:
+    """The chain as it is written: until the kernel is compiled, and for images it is not made for."""
+    column = operands[0]
+    keys = iter(operands[1:])
+    for step in steps:
+        values = [
+            column if isinstance(operand, Ref) else next(keys) if isinstance(operand, Keys) else operand
+            for operand in step.operands
+        ]
+        column = step.primitive.run(values, step.params, rows, None)[0]
+    return [column]
+
+
+def scratch() -> Scratch:
+    """The thread's memory for decoded images; not the decoder's own."""
+    return _mine.scratch
+
+
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.scratch = Scratch()
+
+
+_mine = _PerThread()

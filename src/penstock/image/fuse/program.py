@@ -1,0 +1,223 @@
+"""Program: what a chain of image operations does, read off its equations one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.image.kernels.chain import (
+    ADD,
+    BRIGHTNESS,
+    CONTRAST,
+    DIVIDE,
+    HUE,
+    LEFT_RIGHT,
+    MULTIPLY,
+    SATURATION,
+    SUBTRACT,
+    UP_DOWN,
+)
+from penstock.trace.graph import Const, Equation, Keys
+from penstock.trace.random_op import RANDOM_OPS, RandomOp
+
+COLOURS = {
+    "image.adjust_brightness": (BRIGHTNESS, "delta"),
+    "image.adjust_saturation": (SATURATION, "saturation_factor"),
+    "image.adjust_hue": (HUE, "delta"),
+    "image.adjust_contrast": (CONTRAST, "contrast_factor"),
+}
+RANDOM_COLOURS = {name.replace("adjust", "random"): found for name, found in COLOURS.items()}
+FLIPS = {"image.flip_left_right": LEFT_RIGHT, "image.flip_up_down": UP_DOWN}
+RANDOM_FLIPS = {name.replace("flip", "random_flip", 1): axis for name, axis in FLIPS.items()}
+ARITHMETIC = {"multiply": MULTIPLY, "divide": DIVIDE, "add": ADD, "subtract": SUBTRACT}
+RETYPED = {"image.convert_image_dtype": float(np.float32(1 / 255)), "image.cast": 1.0, "astype": 1.0}  # times what
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A number that each element draws from its key: `argument` of what `op` samples."""
+
+    op: RandomOp
+    keys: Keys
+    params: Mapping[str, Any]
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A flip or a colour operation: its code and how far, or whether, it goes."""
+
+    code: int
+    amount: float | Draw
+    flips: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Of an image of uint8: steps, then as float32 a scaling, a resize to `size`, flips, arithmetic, a cast.
+
+    `decode` holds the parameters of decode_jpeg where the chain begins with it; `scaling` is None as long as the values
+    are uint8. `words` name the operations.
+    """
+
+    decode: Mapping[str, Any] | None = None
+    steps: tuple[Step, ...] = ()
+    scaling: tuple[int, float] | None = None
+    size: tuple[int, int] | None = None
+    flips_after: tuple[Step, ...] = ()
+    last: tuple[tuple[int, tuple[float, float, float]], ...] = ()
+    to_uint8: bool = False
+    words: tuple[str, ...] = field(default=())
+
+    @property
+    def colours(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if not step.flips)
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """In the order of the operands that bring their keys."""
+        return tuple(step.amount for step in (*self.steps, *self.flips_after) if isinstance(step.amount, Draw))
+
+    def then(self, equation: Equation, spec: LeafSpec | None) -> Program | None:
+        """The program with one more operation, on what has this spec; None where that cannot be part of it."""
+        if self.to_uint8 or not isinstance(spec, TensorSpec):
+            return None
+        if equation.primitive.name == "image.decode_jpeg":
+            found = None if self.words else self._begun(equation)
+        elif not self._takes(spec) or spec.shape[-1] not in (None, *_channels(equation)):  # grey times three numbers
+            return None
+        else:
+            found = self._flipped(equation) or (self._before(equation) if self.size is None else self._after(equation))
+        return None if found is None else replace(found, words=(*self.words, _word(equation)))
+
+    def _takes(self, spec: TensorSpec) -> bool:
+        """Whether a value is one image, and the first one levels."""
+        return len(spec.shape) == 3 and (bool(self.words) or spec.dtype == np.uint8)
+
+    def _before(self, equation: Equation) -> Program | None:
+        """An operation in front of the resize, or the resize."""
+        found = self._resized(equation) or self._as_float(equation)
+        return self._coloured(equation) if found is None and self.scaling is None else found
+
+    def _begun(self, equation: Equation) -> Program | None:
+        params = equation.params
+        plain = params["ratio"] == 1 and not params["try_recover_truncated"] and params["acceptable_fraction"] == 1
+        return replace(self, decode=params) if plain and params["channels"] in (1, 3) else None
+
+    def _flipped(self, equation: Equation) -> Program | None:
+        name = equation.primitive.name
+        step = None
+        if name in FLIPS:
+            step = Step(FLIPS[name], 1.0, flips=True)
+        elif name in RANDOM_FLIPS:
+            step = Step(RANDOM_FLIPS[name], _draw(equation, "flip"), flips=True)
+        if step is None:
+            return None
+        if self.size is None:
+            return replace(self, steps=(*self.steps, step))
+        return replace(self, flips_after=(*self.flips_after, step))
+
+    def _coloured(self, equation: Equation) -> Program | None:
+        name = equation.primitive.name
+        amount: float | Draw | None = None
+        if name in COLOURS:
+            code, argument = COLOURS[name]
+            amount = _number(equation.params[argument])
+            if amount is None or (code == HUE and abs(amount) > 1):
+                return None
+        elif name in RANDOM_COLOURS:
+            code, argument = RANDOM_COLOURS[name]
+            amount = _draw(equation, argument)
+        if amount is None or _channels(equation) not in ((None,), (3,)):
+            return None
+        return replace(self, steps=(*self.steps, Step(code, amount)))
+
+    def _as_float(self, equation: Equation) -> Program | None:
+        """uint8 as float32, with its own values or from 0 to 1, or those scaled once."""
+        name = equation.primitive.name
+        if name in RETYPED:
+            if np.dtype(equation.params["dtype"]) != np.float32:
+                return None
+            return replace(self, scaling=self.scaling or (MULTIPLY, RETYPED[name]))
+        found = _arithmetic(equation)
+        if found is None or self.scaling != (MULTIPLY, 1.0) or found[0] not in (MULTIPLY, DIVIDE):
+            return None
+        code, numbers = found
+        return replace(self, scaling=(code, numbers[0])) if len(set(numbers)) == 1 else None
+
+    def _resized(self, equation: Equation) -> Program | None:
+        params = equation.params
+        if equation.primitive.name != "image.resize":
+            return None
+        if params["method"] != "bilinear" or params["preserve_aspect_ratio"] or params["antialias"]:
+            return None
+        height, width = (int(extent) for extent in params["size"])
+        return replace(self, size=(height, width))
+
+    def _after(self, equation: Equation) -> Program | None:
+        """Arithmetic with a number, or one per channel, on the resized float32."""
+        name = equation.primitive.name
+        if name == "image.cast":
+            dtype = np.dtype(equation.params["dtype"])
+            if dtype == np.uint8 and not self.last and self.scaling in (None, (MULTIPLY, 1.0)):
+                return replace(self, to_uint8=True)
+            return self if dtype == np.float32 else None
+        if name == "image.normalize":
+            mean, std = (_per_channel(equation.params[key]) for key in ("mean", "std"))
+            return None if mean is None or std is None else self._with((SUBTRACT, mean), (DIVIDE, std))
+        found = _arithmetic(equation)
+        return None if found is None else self._with(found)
+
+    def _with(self, *last: tuple[int, tuple[float, float, float]]) -> Program:
+        return replace(self, last=(*self.last, *last))
+
+
+def _channels(equation: Equation) -> tuple[int | None, ...]:
+    """The last extent of the result's shape."""
+    found = equation.specs[0]
+    return found.shape[-1:] if isinstance(found, TensorSpec) else ()
+
+
+def _draw(equation: Equation, argument: str) -> Draw:
+    keys = equation.operands[1]
+    assert isinstance(keys, Keys)
+    return Draw(RANDOM_OPS[equation.primitive.name], keys, equation.params, argument)
+
+
+def _arithmetic(equation: Equation) -> tuple[int, tuple[float, float, float]] | None:
+    """An operation of float32 with constants that keeps it float32."""
+    name = equation.primitive.name
+    if name not in ARITHMETIC or equation.specs[0].dtype != np.float32:
+        return None
+    left, right = equation.operands
+    if isinstance(right, Const):
+        numbers = _per_channel(right.value)
+    else:
+        numbers = _per_channel(left.value) if isinstance(left, Const) and name in ("multiply", "add") else None
+    return None if numbers is None else (ARITHMETIC[name], numbers)
+
+
+def _word(equation: Equation) -> str:
+    return equation.primitive.name.removeprefix("image.")
+
+
+def _number(value: Any) -> float | None:
+    """A finite float, or None."""
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "biuf" or not np.isfinite(array):
+        return None
+    return float(array)
+
+
+def _per_channel(value: Any) -> tuple[float, float, float] | None:
+    """Three float32 numbers of a scalar, or of an array that broadcasts along an image's channels."""
+    array = np.asarray(value)
+    wide = array.ndim > 3 or array.size != array.shape[-1] if array.ndim else False
+    if array.dtype.kind not in "biuf" or array.size not in (1, 3) or wide or not np.isfinite(array).all():
+        return None
+    red, green, blue = np.broadcast_to(array.reshape(-1).astype(np.float32), 3).tolist()
+    return red, green, blue
