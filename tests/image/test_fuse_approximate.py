@@ -233,3 +233,21 @@ def test_a_data_set_is_exact_unless_it_is_asked_not_to_be() -> None:
     for one, same, other in zip(found, again, wanted, strict=True):
         np.testing.assert_array_equal(one, same)
         assert 0 < np.abs(one - other).mean() * 255 < 1
+
+
+def test_a_picture_that_fails_changes_nothing_for_those_beside_it():
+    """The Block with it runs element by element, and approximately all the same."""
+    files = [image.encode_jpeg(photograph(seed, 90, 120)) for seed in range(9)]
+    broken = [*files[:4], files[4][:200], *files[5:]]
+
+    def changed(contents):
+        return image.resize(image.random_hue(image.decode_jpeg(contents), 0.1), (32, 32))
+
+    def made(contents, *, approximately):
+        options = ps.Options(experimental_optimization={"approximate_image": approximately})
+        ds = ps.Dataset.from_list(contents).map(changed).ignore_errors().with_options(options)
+        return [np.asarray(element) for element in ds.iterator(epoch=0)]
+
+    whole, beside = made(files, approximately=True), made(broken, approximately=True)
+    assert np.array_equal(np.delete(whole, 4, axis=0), beside)
+    assert not np.array_equal(whole, made(files, approximately=False))

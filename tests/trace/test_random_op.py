@@ -81,6 +81,6 @@ def test_what_draws_keeps_its_place_under_a_shuffle():
 
 def test_where_elements_have_no_numbers_nothing_is_drawn():
     with pytest.raises(FailedPreconditionError, match="no numbers to draw from"):
-        UNNUMBERED.all(3, Keys(0))
+        UNNUMBERED.of(3)(Keys(0))
     with pytest.raises(FailedPreconditionError, match="no numbers to draw from"), drawing(UNNUMBERED):
         element_key()

@@ -71,6 +71,7 @@ class FunctionTransform(Transform):
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function, approximate=approximate) if vectorise else None
         self._key = key
+        self._approximate = approximate
 
     def draws(self, numbers: Numbers) -> Draws:
         """What the function draws from for these elements."""
@@ -156,15 +157,13 @@ class MapTransform(FunctionTransform):
         return self._per_element(block, numbers)
 
     def _per_element(self, block: Block, numbers: Numbers) -> Outcome:
-        function = self.function
-        unpacks = block.structure.unpacks
         builder = Builder(self._structure)
         failures: list[tuple[int, Exception]] = []
         with drawing(self.draws(numbers)) as now:
             for row, element in enumerate(block.elements()):
                 now.begin(row)
                 try:
-                    builder.add(function(*element) if unpacks else function(element))
+                    builder.add(self._one(element, block, row, numbers))
                 except Exception as raised:
                     failures.append((row, as_failure(raised, self.context(block, row, numbers))))
         rows: np.ndarray | None = None
@@ -185,6 +184,14 @@ class MapTransform(FunctionTransform):
             rows = np.delete(rows, [at for at, _ in mixed])
             failures.sort(key=_place)
         return Outcome(built, rows, failures)
+
+    def _one(self, element: Any, block: Block, row: int, numbers: Numbers) -> Any:
+        """The result of one element; approximate where that of a Block is, as a failing neighbour changes nothing."""
+        if self._approximate and self.vectoriser is not None:
+            found = self.vectoriser.run(block.slice(row, row + 1), None, self.draws(numbers.part(row, row + 1)))
+            if found is not None:
+                return found.elements()[0]
+        return self.function(*element) if block.structure.unpacks else self.function(element)
 
 
 class FilterTransform(FunctionTransform):

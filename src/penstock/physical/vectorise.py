@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,7 +86,7 @@ class Vectoriser:
 
 
 def _evaluate(graph: Graph, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
-    columns = graph.run(block.columns, block.size, allocate, partial(draws.all, block.size))
+    columns = graph.run(block.columns, block.size, allocate, draws.of(block.size))
     return block.with_columns(graph.structure, [_column(column, block.size) for column in columns])
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from penstock.block.numbers import Numbers
 from penstock.errors import FailedPreconditionError
 from penstock.keys import fold, folds
-from penstock.trace.graph import Keys
+from penstock.trace.graph import DrawKeys, Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,21 @@ class Draws:
             return fold(keys.seed, epoch, number)
         return fold(self.key, epoch, number, keys.ordinal)
 
-    def all(self, rows: int, keys: Keys) -> np.ndarray:
-        """`one` of each element of the Block, as uint64."""
-        if self.numbers.first is None:
-            raise _unnumbered()
-        numbers = self.numbers.all(rows)[:rows]
-        if keys.seed is not None:
-            return folds(fold(keys.seed, self.numbers.epoch), numbers)
-        return folds(folds(fold(self.key, self.numbers.epoch), numbers), keys.ordinal)
+    def of(self, rows: int) -> DrawKeys:
+        """`one` of each of the Block's first `rows` elements, as uint64."""
+        own: list[np.ndarray] = []  # the elements' keys in this step, of which every draw makes its own
+
+        def keys_of(keys: Keys) -> np.ndarray:
+            if self.numbers.first is None:
+                raise _unnumbered()
+            numbers = self.numbers.all(rows)[:rows]
+            if keys.seed is not None:
+                return folds(fold(keys.seed, self.numbers.epoch), numbers)
+            if not own:
+                own.append(folds(fold(self.key, self.numbers.epoch), numbers))
+            return folds(own[0], keys.ordinal)
+
+        return keys_of
 
 
 UNNUMBERED = Draws(0, Numbers(None))  # of functions that may not be random
