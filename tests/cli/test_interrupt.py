@@ -11,7 +11,9 @@ import pytest
 # Says when the first picture is drawn, so that the signal comes in the middle of the work.
 PREPARE = """
 import os
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner in the background has its children ignore it
 from penstock.catalog.builders.shapes import builder
 from penstock.cli import main
 

@@ -11,6 +11,12 @@ from pathlib import Path
 SECONDS = 60  # until a child counts as hanging
 SOURCES = Path(__file__).parents[2] / "src"
 
+# Who runs the tests in the background has them ignore Ctrl-C, and a child inherits that.
+FIRST = """\
+import faulthandler, signal, sys
+faulthandler.dump_traceback_later(50, exit=True)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
 NOISE = ("Exception ignored", "Fatal Python error", "Exception in thread", "cannot schedule", "ResourceWarning")
 
 
@@ -27,7 +33,7 @@ class Finished:
 
 def start(script, *args):
     """The script in a fresh interpreter that prints a stack dump when it hangs; its first lines import penstock."""
-    lines = "import faulthandler, sys\nfaulthandler.dump_traceback_later(50, exit=True)\n" + textwrap.dedent(script)
+    lines = FIRST + textwrap.dedent(script)
     environment = dict(os.environ, PYTHONPATH=str(SOURCES), PYTHONUNBUFFERED="1")
     return subprocess.Popen(
         [sys.executable, "-X", "dev", "-c", lines, *map(str, args)],
