@@ -11,7 +11,7 @@ from penstock.runtime.machine.granted import available_memory
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
 _LARGEST = 1 << 25  # bytes: the most that M_MMAP_THRESHOLD may be
-_KEPT = 1 << 26  # bytes that may stay free at the end of a heap; a heap is that of one thread, or of a few
+_KEPT = 1 << 24  # bytes that may stay free at the end of a heap; a heap is that of one thread, or of a few
 _SHARE = 32  # of the memory that is left, where that is little
 _SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
 
