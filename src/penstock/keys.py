@@ -38,7 +38,10 @@ def draw(key: int, counter: int, bound: int) -> int:
 
 
 def draws(key: int | np.ndarray, start: int, count: int, bounds: np.ndarray | int) -> np.ndarray:
-    """`draw(key, start + i, bounds[i])` for i below `count`, as int64; bounds stay below 2**32."""
+    """`draw(key, start + i, bounds[i])` for i below `count`, as int64; bounds stay below 2**32.
+
+    A column of keys, uint64 of shape (n, 1), gives a row for each.
+    """
     counters = np.arange(start + 1, start + count + 1, dtype=np.uint64)
     value = _mixed(np.uint64(key) + counters * np.uint64(_GOLDEN))
     scaled: np.ndarray = (value >> np.uint64(32)) * np.asarray(bounds, np.uint64) >> np.uint64(32)

@@ -1,6 +1,6 @@
 """The C library keeps freed arrays: the next element's pages are there already."""
 
-import os
+import platform
 import sys
 
 import pytest
@@ -8,9 +8,7 @@ from tests.system.child import run
 
 from penstock.runtime.machine import malloc
 
-LINUX = pytest.mark.skipif(
-    sys.platform != "linux" or "glibc" not in str(os.confstr("CS_GNU_LIBC_VERSION")), reason="the GNU C library's"
-)
+LINUX = pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the GNU C library's")
 PAGES = """
     import resource
     import numpy as np

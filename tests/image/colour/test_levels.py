@@ -1,6 +1,7 @@
 """What RandAugment needs, beside PIL's definitions written out."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.colour.pictures import batches
@@ -61,7 +62,7 @@ def test_autocontrast_spans_all_levels(images):
     np.testing.assert_allclose(np.where(flat[:, None, None], images, exact), stretched, atol=1.001)
 
 
-@given(LEVELS, st.sampled_from([0.0, 0.5, 1.0, 2.0]))
+@given(LEVELS, st.sampled_from([0.0, 0.1, 0.5, 0.7, 1.0, 1.7, 2.0]))
 def test_sharpness_leaves_the_border_and_small_images(images, factor):
     result = adjust_sharpness(images, factor)
     for edge in (np.s_[:, 0], np.s_[:, -1], np.s_[:, :, 0], np.s_[:, :, -1]):
@@ -72,6 +73,12 @@ def test_sharpness_leaves_the_border_and_small_images(images, factor):
         padded = np.lib.stride_tricks.sliding_window_view(images.astype(float), (3, 3), axis=(1, 2))
         smooth = (padded.sum(axis=(-1, -2)) + 4.0 * images[:, 1:-1, 1:-1]) / 13
         np.testing.assert_array_equal(result[:, 1:-1, 1:-1], np.rint(smooth))
+
+
+@pytest.mark.parametrize("factor", np.linspace(0.1, 2.9, 15).tolist())
+def test_sharpness_leaves_what_is_flat(factor):
+    levels = np.broadcast_to(np.arange(256, dtype=np.uint8)[:, None, None, None], (256, 5, 4, 3))
+    np.testing.assert_array_equal(adjust_sharpness(levels, factor), levels)
 
 
 def test_sharp_floats_stay_between_0_and_1():

@@ -11,66 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
-from penstock.image import (
-    adjust_hue,
-    adjust_jpeg_quality,
-    adjust_saturation,
-    autocontrast,
-    decode_bmp,
-    decode_gif,
-    decode_image,
-    decode_jpeg,
-    decode_png,
-    decode_webp,
-    encode_jpeg,
-    encode_png,
-    equalize,
-    rand_augment,
-    random_hue,
-    random_jpeg_quality,
-    random_resized_crop,
-    random_rotate,
-    random_saturation,
-    resize,
-    resize_with_pad,
-    rotate,
-    transform,
-    trivial_augment,
-)
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Map
 from penstock.rewrite.fusing import together
 from penstock.rewrite.rule import rule
 from penstock.trace.purity import captured, why_impure
 
-_COSTLY = (
-    adjust_hue,
-    adjust_jpeg_quality,
-    adjust_saturation,
-    autocontrast,
-    decode_bmp,
-    decode_gif,
-    decode_image,
-    decode_jpeg,
-    decode_png,
-    decode_webp,
-    encode_jpeg,
-    encode_png,
-    equalize,
-    rand_augment,
-    random_hue,
-    random_jpeg_quality,
-    random_resized_crop,
-    random_rotate,
-    random_saturation,
-    resize,
-    resize_with_pad,
-    rotate,
-    transform,
-    trivial_augment,
-)
+_IMAGE = "penstock.image."
+_COSTLY = {
+    "adjust_hue",
+    "adjust_jpeg_quality",
+    "adjust_saturation",
+    "autocontrast",
+    "decode_bmp",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
+    "decode_png",
+    "decode_webp",
+    "encode_jpeg",
+    "encode_png",
+    "equalize",
+    "rand_augment",
+    "random_hue",
+    "random_jpeg_quality",
+    "random_resized_crop",
+    "random_rotate",
+    "random_saturation",
+    "resize",
+    "resize_with_pad",
+    "rotate",
+    "transform",
+    "trivial_augment",
+}
 
 
 @rule(Map, option="map_parallelization")
@@ -92,4 +68,7 @@ def parallelise_maps(mapped: Map) -> Node | None:
 
 def _is_costly(function: Callable[..., Any]) -> bool:
     values = (function, *(value for _, _, value in captured(function).reads))
-    return any(value is operation for value in values for operation in _COSTLY)
+    return any(
+        isinstance(value, FunctionType) and str(value.__module__).startswith(_IMAGE) and value.__name__ in _COSTLY
+        for value in values
+    )

@@ -52,16 +52,16 @@ def _stored(value: Any, like: Any) -> Any:
 
 
 @njit(**INLINE)
-def blend_plain(src: Any, begin: int, end: int, own: Any, other: Any, dst: Any) -> None:
+def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
     """The border, whose smoothed self is itself."""
     for i in range(begin, end):
         value = np.float32(src[np.uint64(i)])
-        dst[np.uint64(i)] = stored(own * value + other * value, dst)
+        dst[np.uint64(i)] = stored(value + other * (value - value), dst)
 
 
 @njit(**KERNEL)
-def sharpen(src: Any, height: int, width: int, channels: int, own: Any, other: Any, dst: Any) -> None:
-    """`own` times each flat image plus `other` times its smoothed self; images are at least 3 x 3."""
+def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: Any) -> None:
+    """Each flat image moved `other` times the way to its smoothed self; images are at least 3 x 3."""
     row = width * channels
     size = height * row
     if height < 3 or width < 3 or channels < 1:
@@ -69,9 +69,9 @@ def sharpen(src: Any, height: int, width: int, channels: int, own: Any, other: A
     for line in range(min(src.size, dst.size) // size * height):
         begin = line * row
         if line % height == 0 or line % height == height - 1:
-            blend_plain(src, begin, begin + row, own, other, dst)
+            blend_plain(src, begin, begin + row, other, dst)
             continue
-        blend_plain(src, begin, begin + channels, own, other, dst)
+        blend_plain(src, begin, begin + channels, other, dst)
         for i in range(begin + channels, begin + row - channels):
             total = ZERO
             for up in range(-1, 2):
@@ -81,8 +81,8 @@ def sharpen(src: Any, height: int, width: int, channels: int, own: Any, other: A
                 total = total + (centre * FIVE if up == 0 else centre)
                 total = total + np.float32(src[np.uint64(at + channels)])
             value = np.float32(src[np.uint64(i)])
-            dst[np.uint64(i)] = stored(own * value + other * average(total, src), dst)
-        blend_plain(src, begin + row - channels, begin + row, own, other, dst)
+            dst[np.uint64(i)] = stored(value + other * (average(total, src) - value), dst)
+        blend_plain(src, begin + row - channels, begin + row, other, dst)
 
 
 def warm_up() -> None:
@@ -90,4 +90,4 @@ def warm_up() -> None:
     for dtype in (np.uint8, np.float32):
         src = np.zeros(9, dtype)
         src.flags.writeable = False
-        sharpen(src, 3, 3, 1, ONE, ZERO, np.zeros(9, dtype))
+        sharpen(src, 3, 3, 1, ZERO, np.zeros(9, dtype))

@@ -159,7 +159,7 @@ def sharpen_by(images: Array, factor: float) -> Array:
     if native is None or images.size == 0 or min(images.shape[1:3]) < 3:
         return sharpen.sharpened(images, factor)
     result = np.empty(images.shape, images.dtype)
-    native.sharpen(flat(images), *images.shape[1:], np.float32(factor), np.float32(1 - factor), result.reshape(-1))
+    native.sharpen(flat(images), *images.shape[1:], np.float32(1 - factor), result.reshape(-1))
     return result
 
 

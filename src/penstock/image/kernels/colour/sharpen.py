@@ -36,15 +36,15 @@ def smoothed(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def sharpened(images: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
-    """`factor` times the image plus `1 - factor` times its smoothed self, clipped to 255 or 1.
+    """The image moved `1 - factor` times the way to its smoothed self, clipped to 255 or 1: what is flat stays.
 
     >>> sharpened(np.array([0, 0, 0, 0, 13, 0, 0, 0, 0], np.uint8).reshape(1, 3, 3, 1), 2.0).ravel()[4]
     np.uint8(21)
     """
     if min(images.shape[1:3]) < 3:
         return images.copy()
-    own, other = np.float32(factor), np.float32(1 - factor)
-    mixed = own * images.astype(np.float32) + other * smoothed(images).astype(np.float32)
+    own = images.astype(np.float32)
+    mixed = own + np.float32(1 - factor) * (smoothed(images).astype(np.float32) - own)
     if images.dtype == np.uint8:
         return as_levels(mixed)
     above = np.where(mixed > 0, mixed, np.float32(0))
