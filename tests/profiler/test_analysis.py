@@ -56,7 +56,7 @@ def files(tmp_path_factory):
 
 
 def test_every_step_has_a_name_a_lane_and_its_elements():
-    ds = ps.Dataset.range(96).map(doubled, num_parallel_calls=2).map(nap, num_parallel_calls=2).batch(8).prefetch(2)
+    ds = ps.Dataset.range(96).map(doubled, num_parallel_calls=2).map(nap, num_parallel_calls=2).batch(8).prefetch(-1)
     found = analysed(ds, seconds=30.0)
     assert [step.name for step in found.steps] == ["range#1", "map#1", "map#2", "batch#1"]
     assert [step.label for step in found.steps] == ["range(0, 96, 1)", "map(doubled)", "map(nap)", "batch(8)"]

@@ -6,6 +6,7 @@ import sys
 import pytest
 from tests.system.child import run
 
+import penstock as ps
 from penstock.runtime.machine import malloc
 
 LINUX = pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the GNU C library's")
@@ -57,15 +58,30 @@ def asked(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     for name in malloc._SETTINGS:
         monkeypatch.delenv(name, raising=False)
-    malloc.keep_freed_memory.cache_clear()
+    forget()
     yield found
-    malloc.keep_freed_memory.cache_clear()
+    forget()
+
+
+def forget():
+    """What was found out about this process."""
+    malloc._mallopt.cache_clear()
+    malloc._left.cache_clear()
 
 
 def test_little_memory_keeps_little(asked, monkeypatch):
     monkeypatch.setattr(malloc, "available_memory", lambda: 256 << 20)
     assert malloc.keep_freed_memory()
     assert asked == [(-3, 32 << 20), (-1, 8 << 20)]
+
+
+def test_a_small_budget_keeps_little_as_long_as_there_is_one(asked, monkeypatch):
+    monkeypatch.setattr(malloc, "available_memory", lambda: 64 << 30)
+    large = ps.Dataset.range(4).with_options(ps.Options(autotune={"ram_budget": 8 << 30}))
+    with ps.Dataset.range(4).with_options(ps.Options(autotune={"ram_budget": 128 << 20})).iterator():
+        list(large)
+    list(large)
+    assert [kept >> 20 for setting, kept in asked if setting == -1] == [2, 2, 16]
 
 
 @pytest.mark.parametrize("name", malloc._SETTINGS)

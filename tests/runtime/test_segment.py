@@ -66,10 +66,25 @@ def test_prefetch_holds_about_as_many_elements_as_it_was_given():
 
     with ps.Dataset.range(10_000).map(function).prefetch(4).iterator() as elements:
         next(elements)
-        segment = elements._run.root
-        with segment._changed:
-            assert segment._changed.wait_for(lambda: not segment._busy and not segment.runnable(), SECONDS)
+        held_when_full(elements)
         assert 5 <= len(made) < 20
+
+
+def held_when_full(elements):
+    """Bytes of the last segment once its workers have stopped."""
+    segment = elements._run.root
+    with segment._changed:
+        assert segment._changed.wait_for(lambda: not segment._busy and not segment.runnable(), SECONDS)
+    return segment.held()
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_prefetch_holds_what_it_was_given_where_memory_allows(parallel):
+    ds = ps.Dataset.range(10_000).map(lambda x: np.empty(1 << 20, np.uint8), parallel).prefetch(100)
+    for ram, least, most in ((1 << 30, 95, 130), (1 << 25, 1, 32)):
+        with ds.with_options(ps.Options(autotune={"ram_budget": ram})).iterator() as elements:
+            next(elements)
+            assert least <= held_when_full(elements) >> 20 <= most
 
 
 def test_prefetch_works_while_nobody_asks():

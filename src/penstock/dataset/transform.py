@@ -294,6 +294,9 @@ class Transform:
     def prefetch(self, buffer_size: int) -> Dataset:
         """Up to `buffer_size` elements made ahead while the consumer works; bounded in bytes alone with AUTOTUNE.
 
+        They count in the byte budget, which may leave room for fewer. A parallel map or batch is ahead by itself:
+        behind one, a number says how far at least.
+
         >>> import penstock as ps
         >>> [int(x) for x in ps.Dataset.range(3).prefetch(ps.AUTOTUNE)]
         [0, 1, 2]

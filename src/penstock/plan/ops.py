@@ -397,6 +397,15 @@ class Prefetch(UnaryNode):
     def label(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
 
+    @property
+    def has_workers_below(self) -> bool:
+        """Whether its input is a parallel map or batch, whose workers make elements ahead already."""
+        below = self.input
+        if getattr(below, "executor", None) == "inline":
+            return False
+        parallel = isinstance(below, (Map, FusedMap, Batch)) and below.num_parallel_calls is not None
+        return parallel or isinstance(below, MapAndBatch)
+
 
 def executor_of(steps: Sequence[Map | Filter]) -> str:
     """Who calls the functions of steps that run as one: what one of them asks for, "auto" where none does.

@@ -105,7 +105,11 @@ def _how(node: Node, options: Options) -> str:
     elif isinstance(node, MapAndBatch):
         parallel = node.steps[0].num_parallel_calls
     if isinstance(node, Prefetch):
-        return "ahead of the consumer, on a worker" if node.buffer_size else "in the puller's thread"
+        if not node.buffer_size:
+            return "in the puller's thread"
+        if node.has_workers_below:
+            return f"the workers below are ahead, by {node.buffer_size} at least where memory allows"
+        return "ahead of the consumer, on a worker"
     shuffle = node.shuffle if isinstance(node, ShuffleAndRepeat) else node
     if isinstance(shuffle, Shuffle) and isinstance(shuffle.buffer_size, Chosen):
         return f"in the puller's thread; {shuffle.buffer_size.reason}"

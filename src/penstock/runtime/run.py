@@ -33,7 +33,7 @@ from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.memory.budget import budget_for
-from penstock.runtime.memory.ledger import Ledger
+from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.runtime.pace import Pace
 from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
@@ -56,11 +56,11 @@ class Run:
         written: Node | None = None,
         digest: str | None = None,
     ) -> None:
-        keep_freed_memory()
         calm_opencv()
         pool = scheduler_for(options)
         self.scope = Scope(pool, options.autotune.cpu_budget)
         self._memory = Ledger(budget_for(options), plan if written is None else written)
+        keep_freed_memory(min(ledger.budget.total for ledger in live_ledgers()))
         self.driver = Driver(
             settings.instrument,
             self.scope,

@@ -58,6 +58,7 @@ class Segment(StretchStage):
         self._parallelism = parallelism  # of this segment alone; those of a lane have its knobs in common
         self._ordered = ordered
         self._max_elements = max_elements
+        self._wanted = max_elements  # elements that the user wants ahead; none where that is left to us
         self._lock = threading.RLock()  # see Scheduler for both choices
         self._changed = threading.Condition(self._lock)
         self._results: dict[int, tuple[Stretch, int]] = {}  # with their bytes
@@ -101,7 +102,7 @@ class Segment(StretchStage):
             return True
         if 0 <= self._max_elements <= self._elements:
             return False
-        in_work = waiting - len(self._results)
+        in_work = waiting - len(self._results) + self._driver.memory.budget.given  # one more fits into what was given
         return self._bytes + in_work * self._mean < self.lane.limit
 
     def step(self) -> bool:
@@ -235,10 +236,16 @@ class Segment(StretchStage):
             self._sums.nbytes += nbytes
             if self._bytes > self._most:
                 self._most = self._bytes
+            if self._wanted > 0 and self._sums.elements:
+                self.lane.window.ask(self._wanted * self._sums.nbytes // self._sums.elements)
         self._sums.results += 1
         self._results[ticket] = made, nbytes
 
     # -- the consumer's side
+
+    def keep_ahead(self, elements: int) -> None:
+        """Its user wants so many results made ahead, if there is memory for them."""
+        self._wanted = max(self._wanted, elements)
 
     def start(self) -> None:
         super().start()

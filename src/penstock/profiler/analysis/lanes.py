@@ -24,8 +24,10 @@ class Lanes:
     def _enter(self, node: Node, lane: str) -> None:
         if id(node) in self._by_node:
             return
-        own = self._names[id(node)]
-        if id(node) in self._together.meter.segments:
+        own = self._names.get(id(node))
+        if own is None:  # a prefetch that is no step of its own
+            pass
+        elif id(node) in self._together.meter.segments:
             self._consumers[own], self._owners[own] = lane, node
             lane = own
         elif id(node) in self._together.meter.lanes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.plan.node import Node
-from penstock.plan.ops import FusedMap, MapAndBatch
+from penstock.plan.ops import FusedMap, MapAndBatch, Prefetch
 from penstock.plan.scan import Scan
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -33,12 +33,18 @@ class Place:
 
 
 def places(plan: Node) -> list[Place]:
-    """Every step of a rewritten plan, the source first; what a rewrite joined is taken apart."""
+    """Every step of a rewritten plan, the source first; what a rewrite joined is taken apart.
+
+    A prefetch of what has workers of its own is none: it only tells them how far ahead to be.
+    """
     found: list[Place] = []
     numbers: Counter[str] = Counter()
     last: dict[int, str] = {}  # by node: the name of its step nearest to the consumer
     for node in _from_source(plan, set()):
         inputs = tuple(last[id(below)] for below in node.inputs)
+        if isinstance(node, Prefetch) and node.has_workers_below:
+            last[id(node)] = inputs[0]
+            continue
         for step in steps_of(node):
             kind = kind_of(step)
             numbers[kind] += 1

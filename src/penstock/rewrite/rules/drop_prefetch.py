@@ -1,21 +1,17 @@
-"""Ahead already:  Prefetch(n)·s   →   s,  for s a parallel map or batch
+"""Ahead already:  Prefetch(AUTOTUNE)·s   →   s,  for s a parallel map or batch
 
 Equal because the workers of s make its results ahead of whoever takes them, by as much as its window holds: the stage
-of a prefetch above them would be those workers' own.
+of a prefetch above them would be those workers' own. A number of elements stays: it says how far ahead.
 """
 
 from __future__ import annotations
 
-from penstock.plan.node import Node
-from penstock.plan.ops import Batch, FusedMap, Map, MapAndBatch, Prefetch
+from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.ops import Prefetch
 from penstock.rewrite.rule import rule
 
 
 @rule(Prefetch, option="noop_elimination")
 def drop_prefetch(prefetch: Prefetch) -> Node | None:
-    """Prefetch(n) of a parallel map or batch vanishes: its workers are ahead already."""
-    below = prefetch.input
-    if getattr(below, "executor", None) == "inline":
-        return None  # it has no workers
-    parallel = isinstance(below, (Map, FusedMap, Batch)) and below.num_parallel_calls is not None
-    return below if parallel or isinstance(below, MapAndBatch) else None
+    """Prefetch(AUTOTUNE) of a parallel map or batch vanishes: its workers are ahead already."""
+    return prefetch.input if prefetch.buffer_size == AUTOTUNE and prefetch.has_workers_below else None

@@ -96,6 +96,7 @@ class ThreadExecutor(Executor):
     def reading(self, upstream: Stage, lane: Lane, max_elements: int, depth: int) -> Stage:
         """The upstream with a worker that reads it."""
         if isinstance(upstream, Segment):
+            upstream.keep_ahead(max_elements)
             return upstream  # it is ahead already, by as much as its window holds
         return Segment(
             reading_ahead(upstream, max_elements, lane.label, lane.where),

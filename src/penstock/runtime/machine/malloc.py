@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from functools import cache
 
 from penstock.runtime.machine.granted import available_memory
@@ -13,24 +14,42 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD 
 _LARGEST = 1 << 25  # bytes: the most that M_MMAP_THRESHOLD may be
 _KEPT = 1 << 24  # bytes that may stay free at the end of a heap; a heap is that of one thread, or of a few
 _SHARE = 32  # of the memory that is left, where that is little
+_SHARE_OF_BUDGET = 64
 _SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
 
 
-@cache
-def keep_freed_memory() -> bool:
+def keep_freed_memory(budget: int | None = None) -> bool:
     """Have the GNU C library reuse arrays of up to 32 MiB; whether that was done.
 
     By itself it maps each such array anew, and every page of it costs about a microsecond when it is first written to:
-    half the time of a function that makes some arrays of a few megabytes. Who sets one of its variables (such as
-    MALLOC_TRIM_THRESHOLD_) has decided otherwise, and is left alone.
+    half the time of a function that makes some arrays of a few megabytes. What is kept so for each thread is little
+    beside `budget`, the bytes that buffers may hold. Who sets one of its variables (such as MALLOC_TRIM_THRESHOLD_) has
+    decided otherwise, and is left alone.
 
     Source: mallopt(3).
     """
-    if sys.platform != "linux" or any(os.environ.get(name) for name in _SETTINGS):
+    mallopt = _mallopt()
+    if mallopt is None:
         return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # another C library
-        return False
-    kept = min(_KEPT, available_memory() // _SHARE)
+    kept = min(_KEPT, _left() // _SHARE)
+    if budget is not None:
+        kept = min(kept, budget // _SHARE_OF_BUDGET)
     return bool(mallopt(_MMAP_THRESHOLD, _LARGEST)) and bool(mallopt(_TRIM_THRESHOLD, kept))
+
+
+@cache
+def _mallopt() -> Callable[[int, int], int] | None:
+    """The function of the C library, unless it is not to be called."""
+    if sys.platform != "linux" or any(os.environ.get(name) for name in _SETTINGS):
+        return None
+    try:
+        found: Callable[[int, int], int] = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return None
+    return found
+
+
+@cache
+def _left() -> int:
+    """Bytes of memory that were free when the first run began."""
+    return available_memory()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from penstock.block.arena import ARENA
 from penstock.block.shared_memory import shared_bytes
+from penstock.runtime.machine.heaps import FreeInHeaps
 from penstock.runtime.memory.reserved import Reserved
 from penstock.runtime.memory.weakly import Weakly
 from penstock.sources.arrow_pieces import RECENT
@@ -99,3 +100,4 @@ KEPT = Kept()
 KEPT.add("for reuse", ARENA)
 KEPT.add("row groups", RECENT)
 KEPT.poll("shared, for reuse", lambda: shared_bytes()[1])
+KEPT.poll("in heaps, for reuse", FreeInHeaps())

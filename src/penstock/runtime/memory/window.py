@@ -19,6 +19,7 @@ class Window:
         self._limit = 0
         self._weight = 1 / share
         self._wish: int | None = None
+        self._asked = 0
         self._owner = owner
         self.label = label
         self.where = where
@@ -48,9 +49,16 @@ class Window:
             self._wish = nbytes
             self._budget.changed()
 
+    def ask(self, nbytes: int) -> None:
+        """What the user wants made ahead comes to so many bytes: let it have them, whatever it wishes."""
+        if not self._asked - (self._asked >> 2) <= nbytes <= self._asked:
+            self._asked = nbytes + (nbytes >> 3)
+            self._budget.changed()
+
     def wanted(self, start: int) -> tuple[int, float]:
         """Bytes that it would take, and its weight among others; `start` is what windows begin with."""
-        return (int(start * self._weight) if self._wish is None else self._wish), self._weight
+        wish = int(start * self._weight) if self._wish is None else self._wish
+        return max(wish, self._asked), self._weight
 
     def allow(self, nbytes: int) -> None:
         """What the budget has for it."""

@@ -1,0 +1,60 @@
+"""What is free in the C library's heaps: counted, and not looked at more often than it is worth."""
+
+import platform
+import sys
+
+import pytest
+from tests.system.child import run
+
+from penstock.runtime.machine import heaps
+
+GLIBC = pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the GNU C library's")
+FREED = """
+    from penstock.runtime.machine.heaps import FreeInHeaps
+    from penstock.runtime.machine.malloc import keep_freed_memory
+
+    keep_freed_memory()
+    before = FreeInHeaps()()
+    pieces = [bytearray(1 << 20) for _ in range(32)]
+    held = FreeInHeaps()()
+    del pieces[::2]
+    print(held - before < 2 << 20, 16 <= FreeInHeaps()() - held >> 20 <= 18)
+"""
+
+
+@GLIBC
+def test_holes_between_what_is_held_count():
+    done = run(FREED)
+    assert (done.code, done.out) == (0, "True True\n"), done.err
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that is set by hand, and a library whose answer takes a second."""
+    now = [0.0]
+    looks = []
+
+    def look():
+        looks.append(now[0])
+        now[0] += 1.0
+        return heaps._Mallinfo(fordblks=len(looks))
+
+    monkeypatch.setattr(heaps.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(heaps, "_mallinfo2", lambda: look)
+    return now
+
+
+def test_looking_takes_a_hundredth_of_the_time(clock):
+    free = heaps.FreeInHeaps()
+    assert [free(), free()] == [1, 1]
+    clock[0] = 100.0
+    assert free() == 1
+    clock[0] = 101.0
+    assert free() == 2
+
+
+def test_other_c_libraries_tell_nothing(monkeypatch):
+    monkeypatch.setattr(heaps.ctypes, "CDLL", lambda name: object())
+    heaps._mallinfo2.cache_clear()
+    assert heaps.FreeInHeaps()() == 0
+    heaps._mallinfo2.cache_clear()
