@@ -1,5 +1,7 @@
 """What turns the knobs: when it looks, what it makes of a decision, and what it keeps. The tuner's part is played."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.options import Options
@@ -136,9 +138,12 @@ def test_a_run_begins_with_what_is_remembered_as_far_as_it_may(monkeypatch, tmp_
     made, _, _ = driver(digest=digest)
     found = lane(made)
     found.turn(Knobs(48, "process"), None)
-    said.append(Decision({found.name: Knobs(48, "process")}, {found.name: "it was best"}, settled=True))
+    best = Decision({found.name: Knobs(48, "process")}, {found.name: "it was best"}, settled=True)
+    said.extend([replace(best, crowded=True), best])
     made.look(10.0)
     made.look(20.0)
+    assert remembered.recall(digest) == {}  # who knows whether it is best without other programs
+    made.look(30.0)
     assert remembered.recall(digest)["0:map(f)"].reason == "it was best"
     assert isinstance(remembered.recall(digest)["0:map(f)"], Remembered)
     assert lane(driver(digest=digest)[0]).knobs == Knobs(48, "process")

@@ -46,6 +46,11 @@ class Transform(ABC):
         `allocate(k)` offers memory for leaf k of the results.
         """
 
+    @property
+    def computes(self) -> bool:
+        """Whether its last Block was nothing but computing: no function that may wait."""
+        return False
+
     def context(self, block: Block, row: int, numbers: Numbers, inner: int = 0) -> Context:
         file, offset = (None, None) if block.origin is None else block.origin.at(row, inner)
         return Context(self.label, self.where, numbers.at(row), file, offset)
@@ -72,6 +77,10 @@ class FunctionTransform(Transform):
         self.vectoriser = Vectoriser(function, approximate=approximate) if vectorise else None
         self._key = key
         self._approximate = approximate
+
+    @property
+    def computes(self) -> bool:
+        return self.vectoriser is not None and self.vectoriser.by_block
 
     def draws(self, numbers: Numbers) -> Draws:
         """What the function draws from for these elements."""

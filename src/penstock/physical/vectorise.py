@@ -26,6 +26,7 @@ class Vectoriser:
         self._lock = threading.Lock()
         self._decided: dict[Any, tuple[Graph | None, Traced]] = {}
         self.verdict = "decided at the first element"
+        self.by_block = False  # whether it has run elements so
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
         """The function's results, or None where it has to be called per element (also to raise its own error)."""
@@ -34,12 +35,15 @@ class Vectoriser:
         if graph is None:
             return None
         try:
-            return _evaluate(graph, block, allocate, draws)
+            made = _evaluate(graph, block, allocate, draws)
         except MemoryError:
             raise
         except Exception as error:
+            self.by_block = False
             self.verdict = f"by Block: {graph.describe()}; a Block ran per element after {type(error).__name__}"
             return None
+        self.by_block = True
+        return made
 
     def _graph(self, block: Block, specs: tuple[LeafSpec, ...], draws: Draws) -> Graph | None:
         key = (block.structure, specs)

@@ -47,6 +47,11 @@ class Carrier:
                 return task(transforms, block, numbers)
         return self._here(transforms, block, numbers, allocate)
 
+    @property
+    def here(self) -> bool:
+        """Whether transforms run in the thread that calls."""
+        return self._timeout is None and self._lane.knobs.executor == "thread"
+
     def prepare(self, transforms: Sequence[Transform]) -> None:
         """Pack what processes need now: raises InvalidArgumentError where that is not possible."""
         self._lane.task(transforms, self._task)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from penstock.physical.transform import RunAll, Transform
+
 _SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it cost some 0.3 ms around the elements
 _BYTES = 1 << 21
 _MOST = 1 << 16  # elements
@@ -25,3 +31,24 @@ class Pace:
             self.want = min(self.want * 2, self._most)
         elif seconds > self.seconds * 2 or nbytes > _BYTES * 2:
             self.want = max(self.want // 2, 1)
+
+
+class Clocks(NamedTuple):
+    """When work on a Block began."""
+
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> Clocks:
+        return cls(time.perf_counter(), time.thread_time())
+
+    def work(self, transforms: Sequence[Transform], run: RunAll) -> float:
+        """Seconds of work since then: of transforms that only compute, those that they had a core for.
+
+        Beside other programs, or a thread that keeps the interpreter's lock, a Block takes longer and is no more work.
+        Smaller Blocks would then wait for the lock more often.
+        """
+        if getattr(run, "here", True) and all(transform.computes for transform in transforms):
+            return time.thread_time() - self.cpu
+        return time.perf_counter() - self.wall

@@ -35,6 +35,8 @@ class Watched:
     `run_seconds` and `cpu_seconds` are what the transforms took so far, without what was given up.
     """
 
+    here = False  # transforms do not run in the thread that calls
+
     def __init__(self, run: RunAll, element_timeout: float) -> None:
         self._run = run
         self._timeout = element_timeout

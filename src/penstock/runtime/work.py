@@ -22,7 +22,7 @@ from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.free_order import FreeOrder, Ranges
-from penstock.runtime.pace import Pace
+from penstock.runtime.pace import Clocks, Pace
 from penstock.runtime.task import Task, Work
 from penstock.trace.graph import Allocate
 
@@ -75,10 +75,10 @@ class BlockWork(Work):
         block, numbers = task.payload
         if not self.transforms:
             return Stretch(block)
-        started = time.perf_counter()
+        started = Clocks.now()
         made = self._run(self.transforms, block, numbers, None)
         nbytes = block.nbytes if made.block is None else max(block.nbytes, made.block.nbytes)
-        self.pace.observe(block.size, time.perf_counter() - started, nbytes)
+        self.pace.observe(block.size, started.work(self.transforms, self._run), nbytes)
         return made
 
     def can_skip(self) -> bool:
@@ -165,9 +165,9 @@ class BatchWork(Work):
     def run(self, task: Task) -> Stretch | None:
         piece: Piece = task.payload
         if piece.block is not None:
-            started = time.perf_counter()
+            started = Clocks.now()
             made = self._run(self.transforms, piece.block, piece.numbers, piece.allocate)
-            self.pace.observe(piece.block.size, time.perf_counter() - started, piece.block.nbytes)
+            self.pace.observe(piece.block.size, started.work(self.transforms, self._run), piece.block.nbytes)
             piece.put(made)
         return piece.filling.finish_piece()
 
@@ -348,7 +348,7 @@ def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
     return Numbers(upstream.given if isinstance(upstream, FreeOrder) else first, epoch)
 
 
-PIECE_SECONDS = 0.01  # of work in a piece of a batch: nobody waits for less than the batch
+PIECE_SECONDS = 0.016  # of work in a piece of a batch: nobody waits for less than the batch
 
 
 def label_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str:

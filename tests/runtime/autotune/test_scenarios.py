@@ -32,3 +32,9 @@ def test_limits_and_the_byte_budget_hold_at_every_moment(name, seed):
             limits = sim.limits[segment]
             assert limits.least <= knobs.parallelism <= limits.most
             assert knobs.executor in limits.executors
+
+
+@pytest.mark.parametrize(("name", "crowded"), [("among other programs", True), ("remembered, right", False)])
+def test_it_says_where_other_programs_had_a_part(name, crowded):
+    settled = [decision for _, decision in tuned(name, 0).decisions if decision.settled]
+    assert settled[-1].crowded == crowded

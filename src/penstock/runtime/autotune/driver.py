@@ -174,7 +174,7 @@ class Driver:
         if changed:
             self.want()
         self.due = now.wall + decision.period
-        if decision.settled and now.wall > self._saved + _SAVE_AFTER:
+        if decision.settled and not decision.crowded and now.wall > self._saved + _SAVE_AFTER:
             self._save(decision, flows, now.wall - before.wall)
             self._saved = now.wall
 

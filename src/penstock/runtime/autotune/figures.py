@@ -83,4 +83,5 @@ class Decision:
     reasons: Mapping[str, str] = field(default_factory=dict)  # by segment: a sentence with figures, for people
     period: float = 0.1  # seconds until it wants to look again
     settled: bool = False  # nothing is on trial
+    crowded: bool = False  # other programs had a part in it: it may not hold without them
     want_processes: bool = False  # it is about to try processes: have them started

@@ -2,7 +2,8 @@
 
 One small JSON file per plan and machine stands in the user's cache directory. Whatever is wrong with it (not there, not
 readable, of another version, damaged, somebody else's) it counts as absent; what cannot be written is not written. It
-holds names of steps and figures of speed, nothing of what flows through them. `PENSTOCK_REMEMBER=0` switches it off.
+holds names of steps and figures of speed, nothing of what flows through them. What was found while other programs
+needed the cores is not kept. `PENSTOCK_REMEMBER=0` switches it off.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _next(seen: View) -> Decision:
     period = SHORTEST if found.current is not None or waits else min(max(found.age / 4, SHORTEST), LONGEST)
     if waits and found.age > LONGEST:
         period = _UNSURE
-    return Decision(best, reasons(seen, best), period, settled=not waits, want_processes=asked)
+    return Decision(best, reasons(seen, best), period, settled=not waits, crowded=seen.crowded, want_processes=asked)
 
 
 def proposals(seen: View) -> Iterator[Proposal]:

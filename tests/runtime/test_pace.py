@@ -1,0 +1,59 @@
+"""How large Blocks become: by the work in them, which neighbours do not make less."""
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.runtime import pace as pace_module
+from penstock.runtime.pace import Clocks, Pace
+from penstock.runtime.work import BlockWork
+
+
+def want_after(blocks, seconds, nbytes=0):
+    pace = Pace()
+    for _ in range(blocks):
+        pace.observe(pace.want, seconds(pace.want), nbytes)
+    return pace.want
+
+
+def test_blocks_grow_to_some_milliseconds():
+    assert want_after(20, lambda elements: elements * 0.0005) == 8
+    assert want_after(20, lambda elements: 0.0) == 1 << 16
+    assert want_after(20, lambda elements: 1.0) == 1
+    assert want_after(20, lambda elements: 0.0, nbytes=1 << 20) == 1
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """Each look at the wall's clock finds a second gone; the thread's own stands still."""
+    seconds = iter(range(10**6))
+    monkeypatch.setattr(pace_module.time, "perf_counter", lambda: float(next(seconds)))
+    monkeypatch.setattr(pace_module.time, "thread_time", lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "grows"), [(lambda x: x * np.float32(2), True), (lambda x: x if x % 2 else -x, False)]
+)
+def test_what_only_computes_is_not_slower_for_its_neighbours(slow_clock, function, grows):
+    ds = ps.Dataset.range(4096).map(function, num_parallel_calls=1)
+    with ds.iterator(executor="inline") as elements:
+        for _ in range(4000):
+            next(elements)
+        assert (work_of(elements).pace.want > 64) == grows
+
+
+def work_of(elements):
+    stage = elements._run.root
+    while not isinstance(getattr(stage, "work", None), BlockWork):
+        (stage,) = stage.inputs
+    return stage.work
+
+
+def test_a_call_elsewhere_takes_its_time(slow_clock):
+    def run(*args):
+        """As `run_all`."""
+
+    began = Clocks.now()
+    assert began.work([], run) == 0.0
+    run.here = False
+    assert began.work([], run) >= 1.0
