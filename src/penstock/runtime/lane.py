@@ -113,6 +113,9 @@ class Window(Protocol):
     def measure(self, held: Callable[[], int]) -> None:
         """Who knows how many are held."""
 
+    def ask(self, nbytes: int) -> None:
+        """What the user wants made ahead comes to so many bytes."""
+
     def wish(self, nbytes: int | None) -> None:
         """So many would help."""
 
