@@ -3,16 +3,19 @@
     500×375 JPEGs in TFRecords → shuffle 1024 → parse, decode, flips, brightness, saturation, hue, contrast at full
     size, resize 224×224 float, / 255 → batch 32
 
-The same plan on both sides, everything AUTOTUNE; both draw at random. penstock makes one chain of the operations, and
-its values are TensorFlow's for the numbers drawn. Goal: ≥ 3.5 times tf.data, hoped for 4.5. On a noisy machine compare
-the CPU columns first.
+The same plan in penstock and tf.data, everything AUTOTUNE; all draw at random. penstock makes one chain of the
+operations, and its values are TensorFlow's for the numbers drawn. DALI has one operator for the colours, which works in
+another order. torch, grain and SPDL bring no such operations: the torchvision of the package index, which has them,
+does not load beside a torch for CPUs.
+
+Goal: ≥ 3.5 times tf.data, hoped for 4.5. On a noisy machine compare the CPU columns first.
 
     python benchmarks/augment.py [--pairs N]
 """
 
 from __future__ import annotations
 
-from _common import augment_pipelines
+from _common import augment_pipelines, dali_pipelines
 from _common.duel import Pass, Side, duel
 from _common.photographs import COUNT, photographs
 
@@ -37,5 +40,6 @@ if __name__ == "__main__":
         "augmented JPEG to batches of 32",
         Side("penstock", penstock),
         Side("tf.data", tf_data, needs="tensorflow", goal=3.5, hoped=4.5),
+        Side("DALI on the CPU", dali_pipelines.augmented, needs="nvidia.dali"),
         prepare=photographs,
     )

@@ -64,10 +64,16 @@ def duel(workload: str, ours: Side, *peers: Side, prepare: Callable[[], object] 
         return
     if prepare is not None:
         prepare()
-    present = {name: side for name, side in sides.items() if importlib.util.find_spec(side.needs)}
+    present = {name: side for name, side in sides.items() if installed(side.needs)}
     rounds = [{name: run_alone(name, chosen.seconds) for name in present} for _ in range(chosen.pairs)]
     notes = [f"{side.name} left out: {side.needs} is not installed" for side in peers if side.name not in present]
     print_table([_row(workload, ours, peer, rounds) for peer in peers if peer.name in present], notes)
+
+
+def installed(module: str) -> bool:
+    """Whether `module`, maybe a part of a package, can be imported."""
+    package = module.rpartition(".")[0]
+    return (not package or installed(package)) and importlib.util.find_spec(module) is not None
 
 
 def measure(build: Callable[[], Pass], seconds: float) -> dict[str, float]:

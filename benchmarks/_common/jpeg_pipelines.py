@@ -1,4 +1,7 @@
-"""The JPEG pipeline as a user of each library writes it: `jpeg.py` times its passes, `startup.py` its first batch."""
+"""The JPEG pipeline as a user of each library writes it: `jpeg.py` times its passes, `startup.py` its first batch.
+
+`floats` are from 0 to 1; without, the resized pictures are cut off to bytes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,14 @@ SIZE = (224, 224)
 CYCLE, BUFFER, BATCH = 4, 1024, 32
 
 
-def penstock() -> Any:
+def penstock(*, floats: bool = True) -> Any:
+    import penstock as ps
+
+    return penstock_pictures(floats=floats).shuffle(BUFFER).batch(BATCH).prefetch(ps.AUTOTUNE)
+
+
+def penstock_pictures(*, floats: bool = True) -> Any:
+    """Pictures and labels, one by one."""
     import numpy as np
 
     import penstock as ps
@@ -19,28 +29,37 @@ def penstock() -> Any:
 
     def prepare(record: bytes) -> Any:
         row = ps.io.parse_single_example(record, features)
-        image = ps.image.resize(ps.image.decode_jpeg(row["image"], channels=3), SIZE) / np.float32(255)
-        return image, row["label"]
+        image = ps.image.resize(ps.image.decode_jpeg(row["image"], channels=3), SIZE)
+        return image / np.float32(255) if floats else ps.image.cast(image, np.uint8), row["label"]
 
     ds = ps.Dataset.list_files(shards(), shuffle=False)
     ds = ds.interleave(ps.TFRecordDataset, cycle_length=CYCLE, num_parallel_calls=ps.AUTOTUNE)
-    return ds.map(prepare, num_parallel_calls=ps.AUTOTUNE).shuffle(BUFFER).batch(BATCH).prefetch(ps.AUTOTUNE)
+    return ds.map(prepare, num_parallel_calls=ps.AUTOTUNE)
 
 
-def tf_data(*, records_shuffled: bool = False) -> Any:
+def tf_data(*, records_shuffled: bool = False, floats: bool = True) -> Any:
+    import tensorflow as tf
+
+    if records_shuffled:
+        ds = tf_data_pictures(BUFFER, floats=floats)
+    else:
+        ds = tf_data_pictures(floats=floats).shuffle(BUFFER)
+    return ds.batch(BATCH).prefetch(tf.data.AUTOTUNE)
+
+
+def tf_data_pictures(records_shuffled: int | None = None, *, floats: bool = True) -> Any:
+    """Pictures and labels, one by one, in the order of their records or in that of a shuffle with such a buffer."""
     import tensorflow as tf
 
     features = {"image": tf.io.FixedLenFeature((), tf.string), "label": tf.io.FixedLenFeature((), tf.int64)}
 
     def prepare(record: Any) -> Any:
         row = tf.io.parse_single_example(record, features)
-        image = tf.image.resize(tf.io.decode_jpeg(row["image"], channels=3), SIZE) / 255.0
-        return image, row["label"]
+        image = tf.image.resize(tf.io.decode_jpeg(row["image"], channels=3), SIZE)
+        return image / 255.0 if floats else tf.cast(image, tf.uint8), row["label"]
 
     ds = tf.data.Dataset.list_files(shards(), shuffle=False)
     ds = ds.interleave(tf.data.TFRecordDataset, cycle_length=CYCLE, num_parallel_calls=tf.data.AUTOTUNE)
-    if records_shuffled:
-        ds = ds.shuffle(BUFFER).map(prepare, num_parallel_calls=tf.data.AUTOTUNE)
-    else:
-        ds = ds.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).shuffle(BUFFER)
-    return ds.batch(BATCH).prefetch(tf.data.AUTOTUNE)
+    if records_shuffled is not None:
+        ds = ds.shuffle(records_shuffled)
+    return ds.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)

@@ -111,7 +111,9 @@ def test_jpegs_are_coloured_approximately_too() -> None:
     pictures = ListColumn([image.decode_jpeg(value, channels=3) for value in column.values()])
     found = results(graphs(function, column)[1], column)
     for one, other in zip(found, results(graphs(augmented, pictures)[1], pictures), strict=True):
-        np.testing.assert_array_equal(one, other)
+        difference = np.abs(one - other) * 255
+        assert difference.mean() < 1
+        assert np.quantile(difference, 0.999) < 10
 
 
 def small(x: bytes) -> Any:
@@ -127,9 +129,39 @@ def test_a_progressive_jpeg_is_decoded_no_larger_than_needed() -> None:
     found, wanted = results(close, column), results(exact, column)
     np.testing.assert_array_equal(found[0], image.resize(smaller, (50, 60)) / np.float32(255))
     np.testing.assert_array_equal(found[1], wanted[1])  # too small to be decoded smaller
-    np.testing.assert_array_equal(found[2], wanted[2])  # sequential: faster whole
-    difference = np.abs(found[0] - wanted[0]) * 255
-    assert difference.mean() < 10
+    for one, other in zip(found, wanted, strict=True):
+        assert (np.abs(one - other) * 255).mean() < 10
+
+
+def test_a_sequential_jpeg_is_decoded_no_larger_than_needed() -> None:
+    """By the kernel, close to what libjpeg makes of it at the same ratio."""
+    for seed, (height, width) in enumerate([(416, 496), (208, 256), (112, 128)]):
+        picture = photograph(seed, height, width)
+        column = BytesColumn.from_values([jpeg(picture)])
+        (found,) = results(graphs(small, column)[1], column)
+        ratio = approximate.enough((height, width), (50, 60))
+        smaller = image.flip_left_right(image.decode_jpeg(column.values()[0], channels=3, ratio=ratio))
+        difference = np.abs(found * 255 - image.resize(smaller, (50, 60)))
+        assert difference.mean() < 4, ratio
+
+
+def test_a_grey_result_is_decoded_whole() -> None:
+    def grey(x: bytes) -> Any:
+        return image.resize(image.decode_jpeg(x, channels=1), (50, 60)) / 255.0
+
+    column = BytesColumn.from_values([jpeg(photograph(seed, 210, 250)) for seed in range(2)])
+    exact, close = graphs(grey, column)
+    for one, other in zip(results(close, column), results(exact, column), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_other_ways_to_decode_are_exact() -> None:
+    def accurate(x: bytes) -> Any:
+        return image.resize(image.decode_jpeg(x, channels=3, dct_method="INTEGER_ACCURATE"), (50, 60)) / 255.0
+
+    column = BytesColumn.from_values([jpeg(photograph(0, 210, 250))])
+    exact, close = graphs(accurate, column)
+    np.testing.assert_array_equal(results(close, column)[0], results(exact, column)[0])
 
 
 def test_a_cut_progressive_jpeg_is_named_by_its_row() -> None:

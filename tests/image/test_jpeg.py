@@ -1,5 +1,6 @@
 """JPEG: round trips, tf.io's options, and damage at every place."""
 
+import itertools
 import struct
 import sys
 
@@ -144,6 +145,40 @@ def test_bytes_after_the_last_row_are_no_damage():
     """As cameras leave them; TensorFlow decodes such files."""
     np.testing.assert_array_equal(decode_jpeg(JPEG[:-2] + b"\x01" * 65 + JPEG[-2:]), decode_jpeg(JPEG))
     np.testing.assert_array_equal(decode_jpeg(JPEG + b"appended"), decode_jpeg(JPEG))
+
+
+def segments(contents):
+    """Where the segments before the rows begin, the scan's header the last."""
+    places = [2]
+    while contents[places[-1] + 1] != 0xDA:
+        places.append(places[-1] + 2 + int.from_bytes(contents[places[-1] + 2 : places[-1] + 4], "big"))
+    return places
+
+
+@pytest.mark.parametrize("junk", [b"\0", b"A" * 300, b"\xff", b"\xff\0", b"\1\xff\0\xff"])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_bytes_between_segments_are_no_damage(junk, progressive):
+    """As TensorFlow decodes such files; in front of all segments it tells the format by the first of them."""
+    contents = encode_jpeg(PHOTO, progressive=progressive)
+    sound, places = decode_jpeg(contents), segments(contents)
+    for place in places[1:]:
+        np.testing.assert_array_equal(decode_jpeg(contents[:place] + junk + contents[place:]), sound)
+    everywhere = junk.join(contents[a:b] for a, b in itertools.pairwise([0, *places[1:], None]))
+    np.testing.assert_array_equal(decode_jpeg(everywhere[:-2] + b"\1" * 9 + everywhere[-2:]), sound)
+    with pytest.raises(DataLossError, match=r"premature end|cut short"):
+        decode_jpeg(everywhere[:-30] + everywhere[-2:])
+
+
+def test_bytes_in_front_of_all_segments_are_damage():
+    with pytest.raises(DataLossError, match="JPEG damaged: libjpeg reports 'Corrupt JPEG data: 1 extraneous"):
+        decode_jpeg(JPEG[:2] + b"\0" + JPEG[2:])
+
+
+@pytest.mark.parametrize("parameters", [b"\0\0\0", b"\0\x3f\x10", b"\1\5\0"])
+def test_a_progressive_files_parameters_in_a_sequential_one_are_no_damage(parameters):
+    odd = JPEG.replace(b"\0\x3f\0", parameters, 1)
+    assert odd != JPEG
+    np.testing.assert_array_equal(decode_jpeg(odd), decode_jpeg(JPEG))
 
 
 def test_a_jfif_version_of_zero_is_no_damage_but_a_cut_in_it_is():

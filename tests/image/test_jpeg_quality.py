@@ -26,6 +26,15 @@ def test_dtype_and_shape_stay(dtype, channels):
     assert (found.dtype, found.shape) == (np.dtype(dtype), image.shape)
 
 
+def test_each_image_of_a_batch_is_a_jpeg_of_its_own():
+    batch = np.stack([PHOTO, PHOTO[::-1], 255 - PHOTO])
+    np.testing.assert_array_equal(adjust_jpeg_quality(batch, 40), [adjust_jpeg_quality(image, 40) for image in batch])
+    alike = [stateless_random_jpeg_quality(image, 5, 95, 8) for image in batch]
+    np.testing.assert_array_equal(stateless_random_jpeg_quality(batch, 5, 95, 8), alike)
+    np.testing.assert_array_equal(random_jpeg_quality(batch, 5, 95, seed=8), alike)
+    assert adjust_jpeg_quality(batch[:0], 40).shape == (0, 24, 32, 3)
+
+
 def test_random_quality_is_drawn_from_the_seed():
     found = [random_jpeg_quality(PHOTO, 10, 90, seed=seed) for seed in (1, 1, 2)]
     np.testing.assert_array_equal(found[0], found[1])
@@ -52,10 +61,18 @@ def test_in_a_pipeline_each_element_draws_its_own():
     ("call", "text"),
     [
         (lambda: adjust_jpeg_quality(PHOTO, 101), "jpeg_quality must be from 0 to 100, got 101"),
-        (lambda: adjust_jpeg_quality(PHOTO[None], 90), r"got shape \(1, 24, 32, 3\)"),
+        (lambda: adjust_jpeg_quality(PHOTO, 90.5), "jpeg_quality must be an integer of at least 0, got 90.5"),
+        (lambda: adjust_jpeg_quality(PHOTO, "high"), "jpeg_quality must be an integer of at least 0, got 'high'"),
+        (lambda: adjust_jpeg_quality(PHOTO[..., 0], 90), r"got shape \(24, 32\)"),
+        (lambda: random_jpeg_quality(PHOTO[..., 0], 1, 90), r"random_jpeg_quality needs shape .* got shape \(24, 32\)"),
+        (lambda: stateless_random_jpeg_quality(PHOTO[..., 0], 1, 90, 1), "stateless_random_jpeg_quality needs shape"),
+        (
+            lambda: stateless_random_jpeg_quality(PHOTO, 90, 1, 1),
+            "stateless_random_jpeg_quality: min_jpeg_quality",
+        ),
         (lambda: adjust_jpeg_quality(PHOTO[..., :2], 90), "channels must be one of 1, 3; got 2"),
         (lambda: random_jpeg_quality(PHOTO, 90, 90), "must be below max_jpeg_quality; got 90 and 90"),
-        (lambda: random_jpeg_quality(PHOTO, -1, 90), "min_jpeg_quality must be from 0 to 100, got -1"),
+        (lambda: random_jpeg_quality(PHOTO, -1, 90), "min_jpeg_quality must be an integer of at least 0, got -1"),
         (lambda: random_jpeg_quality(PHOTO, 1, 190), "max_jpeg_quality must be from 0 to 100, got 190"),
         (lambda: stateless_random_jpeg_quality(PHOTO, 1, 90, (1, 2, 3)), "an integer or a pair of integers"),
         (lambda: stateless_random_jpeg_quality(PHOTO, 1, 90, 0.5), "an integer or a pair of integers"),

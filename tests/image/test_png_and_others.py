@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.image.photos import photo
 
 from penstock.errors import DataLossError, InvalidArgumentError
-from penstock.image import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
+from penstock.image import decode_image, decode_jpeg, decode_png, decode_webp, encode_jpeg, encode_png
 
 PHOTO = photo(20, 30)
 PNG = encode_png(PHOTO)
@@ -177,6 +177,21 @@ def test_gif_has_frames():
     np.testing.assert_array_equal(decode_image(animation(), expand_animations=False), frames[0])
     with pytest.raises(InvalidArgumentError, match="a GIF decodes to 3 channels, got channels=1"):
         decode_image(animation(), channels=1)
+
+
+@pytest.mark.parametrize("quality", [50, 101], ids=["lossy", "lossless"])
+def test_moving_webp_has_alpha_also_where_the_file_has_none(quality):
+    """TensorFlow takes four channels for granted there, and crashes on lossy frames without alpha."""
+    frames = cv2.Animation()
+    frames.frames = [np.ascontiguousarray(PHOTO[..., ::-1]), np.ascontiguousarray(PHOTO[::-1, :, ::-1])]
+    frames.durations = [100, 100]
+    contents = cv2.imencodeanimation(".webp", frames, [cv2.IMWRITE_WEBP_QUALITY, quality])[1].tobytes()
+    moving = decode_webp(contents)
+    assert moving.shape == (2, 20, 30, 4)
+    assert (moving[..., 3] == 255).all()
+    assert np.abs(moving[0, ..., :3].astype(int) - PHOTO).mean() < 20
+    np.testing.assert_array_equal(decode_webp(contents, channels=3), moving[..., :3])
+    np.testing.assert_array_equal(decode_image(contents, expand_animations=False), moving[0])
 
 
 @pytest.mark.parametrize("make", [lambda: encoded(".bmp", PHOTO), lambda: encoded(".webp", PHOTO), animation])

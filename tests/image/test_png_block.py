@@ -44,6 +44,19 @@ def test_unfilter_equals_its_reference(height, pixels, step, seed):
     np.testing.assert_array_equal(one, other[7:])
 
 
+@given(st.integers(1, 9), st.integers(1, 12), st.sampled_from([3, 4]), st.integers(0, 2**32 - 1))
+def test_rows_under_the_last_filter_go_two_at_a_time_and_touch_nothing_else(height, pixels, step, seed):
+    stride = pixels * step
+    rng = np.random.default_rng(seed)
+    raw = rng.choice([0, 1, 127, 128, 254, 255], (height, stride + 1)).astype(np.uint8)
+    raw[:, 0] = rng.choice([4, 4, 4, 2], height)
+    one, other = np.empty(height * stride, np.uint8), np.full(height * stride + 14, 99, np.uint8)
+    assert png_reference.unfilter(raw.reshape(-1), height, stride, step, one)
+    assert native.unfilter(raw.reshape(-1), height, stride, step, other, 7)
+    np.testing.assert_array_equal(one, other[7:-7])
+    assert set(other[:7]) | set(other[-7:]) == {99}
+
+
 @pytest.mark.parametrize("kind", [5, 255])
 def test_a_filter_that_there_is_not(kind):
     raw = np.array([kind, 1, 2], np.uint8)

@@ -137,6 +137,13 @@ def test_shape_rule_with_unknown_dimensions():
             InvalidArgumentError,
             "'bilinear', 'nearest', 'bicubic', .*; got 'cubic'",
         ),
+        (
+            np.zeros((4, 4, 3)),
+            (2, 2),
+            {"method": np.array(["area", "bicubic"])},
+            InvalidArgumentError,
+            r"method must be one of 'bilinear', .*; got array\(\['area', 'bicubic'\]",
+        ),
         (np.zeros((0, 4, 3)), (2, 2), {}, InvalidArgumentError, r"at least one pixel.*\(0, 4, 3\)"),
         (b"\xff\xd8", (2, 2), {}, InvalidTypeError, "Decode it first"),
     ],

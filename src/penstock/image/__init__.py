@@ -9,9 +9,11 @@ from penstock.image.augment import (
     random_cutout,
     random_erasing,
     random_resized_crop,
+    sample_distorted_bounding_box,
     stateless_random_cutout,
     stateless_random_erasing,
     stateless_random_resized_crop,
+    stateless_sample_distorted_bounding_box,
     trivial_augment,
 )
 from penstock.image.bmp import decode_bmp
@@ -137,6 +139,7 @@ __all__ = [
     "rgb_to_hsv",
     "rot90",
     "rotate",
+    "sample_distorted_bounding_box",
     "shear_x",
     "shear_y",
     "solarize",
@@ -152,6 +155,7 @@ __all__ = [
     "stateless_random_resized_crop",
     "stateless_random_rotate",
     "stateless_random_saturation",
+    "stateless_sample_distorted_bounding_box",
     "transform",
     "translate",
     "transpose",

@@ -77,7 +77,7 @@ def check_choice(op: str, name: str, value: Any, choices: tuple[Any, ...]) -> No
     Raises:
         InvalidArgumentError: it is not.
     """
-    if value not in choices:
+    if (isinstance(value, np.ndarray) and value.ndim) or value not in choices:
         wanted = ", ".join(repr(choice) for choice in choices)
         message = f"{op}: {name} must be one of {wanted}; got {value!r}."
         raise InvalidArgumentError(message)

@@ -10,11 +10,11 @@ from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
 from penstock.image.backends import simplejpeg
 from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
-from penstock.image.jpeg_damage import describe, intact_rows, repaired, without_capacity
+from penstock.image.jpeg_damage import describe, intact_rows, is_harmless, mended, without_capacity
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -62,7 +62,8 @@ def decode_jpeg(
         dct_method: "" or "INTEGER_FAST", or "INTEGER_ACCURATE" (as most other libraries decode).
 
     Raises:
-        DataLossError: the file is cut short or damaged. Extra bytes before the end marker are no damage.
+        DataLossError: the file is cut short or damaged. Bytes between the segments before the rows, or before the end
+            marker, are no damage.
         InvalidArgumentError: not a JPEG, an absurd size, or an argument out of range.
         MissingDependencyError: simplejpeg is not installed.
     """
@@ -161,14 +162,24 @@ def decode_into(
     try:
         image = decoded(data, strict=strict)
     except REFUSALS as error:
-        contents, harmless = repaired(bytes(data), str(error))
-        if not harmless:
-            raise describe(contents, str(error)) from None
-        try:
-            image = decoded(contents, strict=contents != data)
-        except REFUSALS as second:
-            raise describe(contents, str(second)) from None
+        image = _mended(bytes(data), str(error), decoded)
     return _rgb_from_cmyk(image, bytes(data), buffer) if cmyk else image
+
+
+def _mended(data: bytes, complaint: str, decoded: Callable[..., npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
+    """What `decoded` makes of `data`, of which libjpeg said `complaint`, if that is about nothing that matters."""
+    contents = mended(data)
+    if contents != data:
+        try:
+            return decoded(contents, strict=True)
+        except REFUSALS as error:
+            complaint = str(error)
+    if not is_harmless(complaint):
+        raise describe(data, complaint)
+    try:
+        return decoded(contents, strict=False)
+    except REFUSALS as error:
+        raise describe(data, str(error)) from None
 
 
 def _header(data: bytes | memoryview, ratio: int) -> tuple[int, int, str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["FLIPS", "JpegBlock", "Packed", "decode_resize_block"]
 
 _KERNELS = Compiled("penstock.image.kernels.jpeg.block")
+_SMALL = Compiled("penstock.image.kernels.jpeg.small_block")
 
 _NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
 _NO_WINDOWS = np.empty((0, 4), np.int64)
@@ -200,6 +201,55 @@ class JpegBlock:
             except PenstockError as error:
                 failed[row] = error
         return failed
+
+    def decode_approximately(
+        self,
+        out: npt.NDArray[Any],
+        ratios: npt.NDArray[np.int64],
+        mirrored: npt.NDArray[np.int8],
+        *,
+        multiply: float | None = None,
+        divide: float | None = None,
+    ) -> list[int]:
+        """`decode_resize` of pictures decoded at 1 / `ratios` of their size, not to the last bit; the rows left to do.
+
+        Those are files that the kernels do not take, damaged ones, and all of them for a result without three channels.
+        It waits for the kernel to be compiled, so that values never depend on that.
+
+        Args:
+            out: as in `decode_resize`.
+            ratios: (N,) 1, 2, 4 or 8; 0 for a row that is to be left.
+            mirrored: (N, 2) whether columns and rows are.
+            multiply: factor applied to each result.
+            divide: divisor applied to each result; not both.
+        """
+        check_places(out, len(self), None)
+        if out.shape[3] != 3 or not ratios.any():
+            return list(range(len(self)))
+        kernels = _SMALL.get()
+        table = self._table
+        if table is None:
+            table = np.empty((len(self), _KERNELS.get().FIELDS), np.int64)
+            _KERNELS.get().read_headers(self._addresses, self._lengths, table)
+        done = np.empty(len(self), np.int8)
+        flat = out.reshape(-1)
+        factor = np.float32((1.0 if multiply is None else multiply) if divide is None else divide)
+        scratch = thread_scratch()
+        needed = kernels.decode_small_block(
+            self._addresses,
+            self._lengths,
+            table,
+            ratios,
+            mirrored,
+            scratch.of(0),
+            factor,
+            divide is not None,
+            *out.shape[1:3],
+            *((flat, _NO_BYTES) if out.dtype == np.float32 else (_NO_FLOATS, flat)),
+            done,
+        )
+        scratch.of(needed)
+        return np.flatnonzero(done == 0).tolist()
 
     def decode(
         self,

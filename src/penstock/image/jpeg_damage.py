@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 START = b"\xff\xd8"
 END = b"\xff\xd9"
+ALL_OF_A_BLOCK = b"\x00\x3f\x00"  # the parameters of a scan of a sequential file
 
 
 def describe(contents: bytes, complaint: str) -> PenstockError:
@@ -41,17 +42,56 @@ def describe(contents: bytes, complaint: str) -> PenstockError:
     return DataLossError(f"JPEG damaged: libjpeg reports {complaint!r} in {len(contents)} bytes.")
 
 
-def repaired(contents: bytes, complaint: str) -> tuple[bytes, bool]:
-    """`contents` in a form to decode once more, and whether the complaint is about nothing that matters.
+def is_harmless(complaint: str) -> bool:
+    """Whether libjpeg complains about bytes between the last row and the end marker, as cameras and servers leave them.
 
-    Cameras and web servers leave bytes between the last row and the end marker, and some write a JFIF version of 0;
-    TensorFlow decodes both.
+    >>> is_harmless("Corrupt JPEG data: 9 extraneous bytes before marker 0xd9")
+    True
     """
-    if "extraneous bytes before marker 0xd9" in complaint:
-        return contents, True
-    if "unknown JFIF revision" in complaint and contents[6:11] == b"JFIF\0":
-        return contents[:11] + b"\x01\x01" + contents[13:], True
-    return contents, False
+    return "extraneous bytes before marker 0xd9" in complaint
+
+
+def mended(contents: bytes) -> bytes:
+    r"""`contents` without what libjpeg and TensorFlow pass over before the rows: no pixel depends on it.
+
+    That is bytes between segments, a version of JFIF that does not exist, and parameters of a scan that only a
+    progressive file has.
+
+    >>> mended(START + b"\xff\xe0\x00\x09JFIF\0\0\0" + b"junk" + END)[2:]
+    b'\xff\xe0\x00\tJFIF\x00\x01\x01\xff\xd9'
+    """
+    if contents[2:3] != END[:1]:
+        return contents
+    parts = [contents[:2]]
+    at, sequential = 2, False
+    while True:
+        at = _next_marker(contents, at)
+        kind, end = contents[at + 1 : at + 2], at + 2
+        if not kind or kind[0] in (0x01, *range(0xD0, 0xDA)):
+            return b"".join(parts) + contents[at:]
+        end += int.from_bytes(contents[at + 2 : at + 4], "big")
+        segment = contents[at:end]
+        sequential |= kind in (b"\xc0", b"\xc1")
+        if kind == b"\xe0" and segment[4:9] == b"JFIF\0":
+            segment = segment[:9] + b"\x01\x01" + segment[11:]
+        if kind == b"\xda" and sequential:
+            segment = segment[:-3] + ALL_OF_A_BLOCK
+        if kind == b"\xda" or end <= at + 3:
+            return b"".join(parts) + segment + contents[end:]
+        parts.append(segment)
+        at = end
+
+
+def _next_marker(contents: bytes, at: int) -> int:
+    """Where the marker at `at` or behind begins, its last fill byte; the length of `contents` if there is none."""
+    while at + 1 < len(contents):
+        at = contents.find(b"\xff", at)
+        if at < 0 or at + 1 >= len(contents):
+            break
+        if contents[at + 1] not in (0x00, 0xFF):
+            return at
+        at += 1 if contents[at + 1] == 0xFF else 2
+    return len(contents)
 
 
 def without_capacity(contents: bytes | memoryview) -> bool:

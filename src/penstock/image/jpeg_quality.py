@@ -12,6 +12,7 @@ from penstock.image.checks import check_choice, check_image
 from penstock.image.drawn import stateless_key
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.encode import encode_jpeg
+from penstock.image.geometry.arguments import check_integer
 from penstock.image.jpeg import decode_jpeg
 from penstock.keys import draw
 from penstock.trace.drawing import element_key
@@ -28,40 +29,55 @@ if TYPE_CHECKING:
 def adjust_jpeg_quality(image: npt.NDArray[Any], jpeg_quality: int, dct_method: str = "") -> npt.NDArray[Any]:
     """Encode an image as JPEG of this quality and decode it again, as tf.image.adjust_jpeg_quality does.
 
-    The image becomes uint8 on the way and is converted back, both as `convert_image_dtype` with saturation does.
+    Of a batch each image is a JPEG of its own. It becomes uint8 on the way and is converted back, both as
+    `convert_image_dtype` with saturation does.
 
     >>> image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
     >>> int(np.abs(adjust_jpeg_quality(image, 95).astype(int) - image).max()) <= 8
     True
 
     Args:
-        image: (H, W, 1 or 3) of any dtype that `convert_image_dtype` takes; floats from 0 to 1.
+        image: (H, W, 1 or 3), or a batch of such, of any dtype that `convert_image_dtype` takes; floats from 0 to 1.
         jpeg_quality: 0 to 100.
         dct_method: of the decoding, as in `decode_jpeg`.
 
     Raises:
         InvalidArgumentError: a shape, dtype or argument out of range.
     """
-    array = check_image("adjust_jpeg_quality", image, ranks=(3,))
-    check_choice("adjust_jpeg_quality", "channels", array.shape[2], (1, 3))
-    _check_quality("adjust_jpeg_quality", "jpeg_quality", jpeg_quality)
+    return _adjusted("adjust_jpeg_quality", image, jpeg_quality, dct_method)
+
+
+def _adjusted(op: str, image: Any, jpeg_quality: Any, dct_method: str = "") -> npt.NDArray[Any]:
+    array = check_image(op, image)
+    check_choice(op, "channels", array.shape[-1], (1, 3))
+    quality = _checked_quality(op, "jpeg_quality", jpeg_quality)
     small = convert_image_dtype(array, np.uint8, saturate=True)
-    decoded = decode_jpeg(encode_jpeg(small, quality=int(jpeg_quality)), array.shape[2], dct_method=dct_method)
+    decoded = np.empty(small.shape, np.uint8)
+    for source, place in zip(small.reshape(-1, *small.shape[-3:]), decoded.reshape(-1, *small.shape[-3:]), strict=True):
+        place[...] = decode_jpeg(encode_jpeg(source, quality=quality), small.shape[-1], dct_method=dct_method)
     result: npt.NDArray[Any] = convert_image_dtype(decoded, array.dtype, saturate=True)
     return result
 
 
 def quality_of(key: int, shape: Sequence[int], *, min_jpeg_quality: int, max_jpeg_quality: int) -> dict[str, Any]:
     """The quality that a key stands for, from `min_jpeg_quality` on and below `max_jpeg_quality`."""
-    _check_range(min_jpeg_quality, max_jpeg_quality)
-    return {"jpeg_quality": min_jpeg_quality + draw(key, 0, max_jpeg_quality - min_jpeg_quality)}
+    return {"jpeg_quality": _drawn("random_jpeg_quality", key, min_jpeg_quality, max_jpeg_quality)}
+
+
+def _drawn(op: str, key: int, min_jpeg_quality: Any, max_jpeg_quality: Any) -> int:
+    least = _checked_quality(op, "min_jpeg_quality", min_jpeg_quality)
+    most = _checked_quality(op, "max_jpeg_quality", max_jpeg_quality)
+    if least >= most:
+        message = f"{op}: min_jpeg_quality must be below max_jpeg_quality; got {least} and {most}."
+        raise InvalidArgumentError(message)
+    return least + draw(key, 0, most - least)
 
 
 @random_op("image.random_jpeg_quality", rules.same_shape, sample=quality_of, becomes=adjust_jpeg_quality)
 def random_jpeg_quality(
     image: npt.NDArray[Any], min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None
 ) -> npt.NDArray[Any]:
-    """`adjust_jpeg_quality` with a random quality, as tf.image.random_jpeg_quality does.
+    """`adjust_jpeg_quality` with a random quality, as tf.image.random_jpeg_quality does; a batch draws once for all.
 
     In a data set the quality follows from its seed, the epoch and the element's number, see `element_key`.
 
@@ -70,7 +86,7 @@ def random_jpeg_quality(
     (8, 8, 3)
 
     Args:
-        image: (H, W, 1 or 3), as in `adjust_jpeg_quality`.
+        image: (H, W, 1 or 3) or a batch of such, as in `adjust_jpeg_quality`.
         min_jpeg_quality: the least quality, 0 to 100.
         max_jpeg_quality: above the greatest quality, 0 to 100.
         seed: any integer; equal seeds draw alike for the same element.
@@ -78,9 +94,8 @@ def random_jpeg_quality(
     Raises:
         InvalidArgumentError: a shape, dtype or argument out of range.
     """
-    key = element_key(seed)
-    quality = quality_of(key, (), min_jpeg_quality=min_jpeg_quality, max_jpeg_quality=max_jpeg_quality)
-    return adjust_jpeg_quality(image, **quality)
+    op = "random_jpeg_quality"
+    return _adjusted(op, image, _drawn(op, element_key(seed), min_jpeg_quality, max_jpeg_quality))
 
 
 def stateless_random_jpeg_quality(
@@ -95,20 +110,13 @@ def stateless_random_jpeg_quality(
     Raises:
         InvalidArgumentError: a shape, dtype or argument out of range.
     """
-    key = stateless_key("stateless_random_jpeg_quality", seed)
-    quality = quality_of(key, (), min_jpeg_quality=min_jpeg_quality, max_jpeg_quality=max_jpeg_quality)
-    return adjust_jpeg_quality(image, **quality)
+    op = "stateless_random_jpeg_quality"
+    return _adjusted(op, image, _drawn(op, stateless_key(op, seed), min_jpeg_quality, max_jpeg_quality))
 
 
-def _check_range(least: int, most: int) -> None:
-    for name, value in (("min_jpeg_quality", least), ("max_jpeg_quality", most)):
-        _check_quality("random_jpeg_quality", name, value)
-    if least >= most:
-        message = f"random_jpeg_quality: min_jpeg_quality must be below max_jpeg_quality; got {least} and {most}."
-        raise InvalidArgumentError(message)
-
-
-def _check_quality(op: str, name: str, value: Any) -> None:
-    if not 0 <= value <= 100:
+def _checked_quality(op: str, name: str, value: Any) -> int:
+    quality = check_integer(op, name, value)
+    if quality > 100:
         message = f"{op}: {name} must be from 0 to 100, got {value}."
         raise InvalidArgumentError(message)
+    return quality

@@ -69,7 +69,7 @@ def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
         message = f"WebP cut short or damaged: its {len(data)} bytes cannot be decoded."
         raise DataLossError(message)
     batch: npt.NDArray[np.uint8] = np.stack(found)
-    return np.ascontiguousarray(batch[..., [2, 1, 0, 3][: batch.shape[-1]]])
+    return with_channels(batch[..., [2, 1, 0, 3][: batch.shape[-1]]], 4 if frames else 0)
 
 
 def _moving(cv2: Any, packed: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:

@@ -131,7 +131,14 @@ def test_values_of_erasing():
         (lambda x: random_erasing(x, value="noise"), "value must be a number, one for each channel, or 'random'"),
         (lambda x: random_erasing(x, value=(1, 2)), "one for each of the 3 channels"),
         (lambda x: random_erasing(x, value=-1), "value must be a number that fits uint8"),
+        (lambda x: random_erasing(x, value=300), "random_erasing: value must be a number that fits uint8, got 300"),
         (lambda x: stateless_random_erasing(x, "a"), "stateless_random_erasing: seed must be"),
+        (lambda x: stateless_random_erasing(x, 1, 2), "stateless_random_erasing: probability must be"),
+        (
+            lambda x: stateless_random_erasing(x, 1, value=(1, 2)),
+            "stateless_random_erasing: value must be .* 3 channels",
+        ),
+        (lambda x: stateless_random_erasing(x, 1, value=300), "stateless_random_erasing: value must be a number that"),
     ],
 )
 def test_what_they_refuse(call, text):

@@ -85,13 +85,13 @@ def test_each_image_of_a_batch_has_its_own_part():
 @pytest.mark.parametrize(
     ("how", "text"),
     [
-        ({"size": 8}, "size must be"),
+        ({"size": 8}, "random_resized_crop: size must be"),
         ({"size": (0, 8)}, "size must be"),
         ({"scale": (0, 1)}, "random_resized_crop: scale must be .* above 0"),
         ({"scale": 0.5}, "scale must be"),
         ({"ratio": (2, 1)}, "ratio must be .* the smaller first; got"),
         ({"ratio": (0, 1)}, "ratio must be .* above 0"),
-        ({"method": "magic"}, "method must be one of"),
+        ({"method": "magic"}, "random_resized_crop: method must be one of"),
     ],
 )
 def test_what_it_refuses(how, text):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.image.geometry.affine import _rotations
+from penstock.image.geometry.affine import rotations
 
 STORED = np.load(Path(__file__).parents[2] / "data" / "tensorflow" / "geometry.npz")
 
@@ -46,7 +46,7 @@ def test_rotate_is_as_near_as_its_sine():
 
 
 def test_the_numbers_of_a_rotation_are_cosine_and_sine_about_the_centre():
-    numbers = _rotations(np.array([0, np.pi / 2], np.float32), 3, 5)
+    numbers = rotations(np.array([0, np.pi / 2], np.float32), (2, 3, 5, 1))
     np.testing.assert_allclose(numbers[0], [1, 0, 0, 0, 1, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(numbers[1], [0, -1, 3, 1, 0, -1, 0, 0], atol=1e-6)
 

@@ -1,6 +1,10 @@
 """Recipes of augmentation: random parts, covered rectangles, mixed batches, drawn lists of operations."""
 
 from penstock.image.augment.cutouts import cutout, random_cutout, stateless_random_cutout
+from penstock.image.augment.distorted_boxes import (
+    sample_distorted_bounding_box,
+    stateless_sample_distorted_bounding_box,
+)
 from penstock.image.augment.drawing import draw_bounding_boxes
 from penstock.image.augment.erasing import random_erasing, stateless_random_erasing
 from penstock.image.augment.mixing import cutmix, mixup
@@ -16,8 +20,10 @@ __all__ = [
     "random_cutout",
     "random_erasing",
     "random_resized_crop",
+    "sample_distorted_bounding_box",
     "stateless_random_cutout",
     "stateless_random_erasing",
     "stateless_random_resized_crop",
+    "stateless_sample_distorted_bounding_box",
     "trivial_augment",
 ]

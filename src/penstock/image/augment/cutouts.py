@@ -61,21 +61,35 @@ def cutout(
 
 
 def _covered(op: str, images: npt.NDArray[Any], mask_size: Any, offset: Any, value: Any) -> npt.NDArray[Any]:
-    sizes = mask_size if np.ndim(mask_size) else (mask_size, mask_size)
-    height, width = check_sizes(op, "mask_size", sizes, 2, "height and width")
-    batch = images if images.ndim == 4 else images[None]
-    centres = np.asarray(offset)
-    if centres.dtype.kind not in "iu" or centres.shape not in ((2,), (len(batch), 2)):
-        wanted = "2 integers" if images.ndim == 3 else f"2 integers or an array of shape ({len(batch)}, 2)"
-        message = f"{op}: offset must be {wanted} for images of shape {images.shape}, got {offset!r}."
-        raise InvalidArgumentError(message)
+    boxes = rectangles(op, images.shape, mask_size, offset)
     fill = check_fill(op, "constant_values", value, images.dtype)
-    found = np.array(batch, order="C")
-    places = [centres.tolist()] * len(batch) if centres.ndim == 1 else centres.tolist()
-    for image, (row, column) in zip(found, places, strict=True):
-        top, left = row - height // 2, column - width // 2
+    found = np.array(images if images.ndim == 4 else images[None], order="C")
+    for image, (top, left, height, width) in zip(found, boxes.tolist(), strict=True):
         image[max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)] = fill
     return found if images.ndim == 4 else found[0]
+
+
+def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> npt.NDArray[np.int64]:
+    """What to cover of each image of this shape: (top, left, height, width), (N, 4); may lie outside.
+
+    >>> rectangles("cutout", (3, 4, 1), 2, (0, 1)).tolist()
+    [[-1, 0, 2, 2]]
+
+    Raises:
+        InvalidArgumentError: sizes or offsets that are not supported.
+    """
+    sizes = mask_size if np.ndim(mask_size) else (mask_size, mask_size)
+    size = check_sizes(op, "mask_size", sizes, 2, "height and width")
+    count = shape[0] if len(shape) == 4 else 1
+    centres = np.asarray(offset)
+    if centres.dtype.kind not in "iu" or centres.shape not in ((2,), (count, 2)):
+        wanted = "2 integers" if len(shape) == 3 else f"2 integers or an array of shape ({count}, 2)"
+        message = f"{op}: offset must be {wanted} for images of shape {tuple(shape)}, got {offset!r}."
+        raise InvalidArgumentError(message)
+    found = np.empty((count, 4), np.int64)
+    found[:, :2] = centres.astype(np.int64) - np.array(size) // 2
+    found[:, 2:] = size
+    return found
 
 
 def somewhere(key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:

@@ -29,7 +29,9 @@ RATIO = (0.3, 3.3)
 RANDOM = "random"
 
 
-def erase(images: npt.NDArray[Any], box: npt.ArrayLike, value: Any, noise: npt.ArrayLike) -> npt.NDArray[Any]:
+def erase(
+    images: npt.NDArray[Any], box: npt.ArrayLike, value: Any, noise: npt.ArrayLike, op: str = "random_erasing"
+) -> npt.NDArray[Any]:
     """Put `value` into the rectangle `box` = (top, left, height, width), or into one for each of a batch, (N, 4).
 
     The result is a new array. For the value "random" `noise` is the key to draw it from, or one for each of a batch.
@@ -39,7 +41,7 @@ def erase(images: npt.NDArray[Any], box: npt.ArrayLike, value: Any, noise: npt.A
     """
     batch = images if images.ndim == 4 else images[None]
     boxes, keys = np.asarray(box).reshape(-1, 4).tolist(), np.asarray(noise).reshape(-1).tolist()
-    fill = None if isinstance(value, str) else _fill(value, images)
+    fill = None if isinstance(value, str) else _fill(op, value, images)
     found = np.array(batch, order="C")
     for image, (top, left, height, width), key in zip(found, boxes, keys, strict=True):
         place = image[top : top + height, left : left + width]
@@ -48,16 +50,14 @@ def erase(images: npt.NDArray[Any], box: npt.ArrayLike, value: Any, noise: npt.A
     return found if images.ndim == 4 else found[0]
 
 
-def _fill(value: Any, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _fill(op: str, value: Any, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """One value, or one for each channel, in the images' dtype."""
     values = np.asarray(value)
     if values.shape not in ((), (images.shape[-1],)):
-        message = (
-            f"random_erasing: value must be a number, one for each of the {images.shape[-1]} channels, or 'random'; "
-            f"got {value!r}."
-        )
+        wanted = f"a number, one for each of the {images.shape[-1]} channels, or 'random'"
+        message = f"{op}: value must be {wanted}; got {value!r}."
         raise InvalidArgumentError(message)
-    numbers = [check_fill("random_erasing", "value", number, images.dtype) for number in values.reshape(-1)]
+    numbers = [check_fill(op, "value", number, images.dtype) for number in values.reshape(-1).tolist()]
     return np.array(numbers, images.dtype)
 
 
@@ -175,4 +175,4 @@ def stateless_random_erasing(
     op = "stateless_random_erasing"
     array = check_image(op, image)
     key = stateless_key(op, seed)
-    return erase(array, **_some_box(op, key, array.shape, probability, scale, ratio, value))
+    return erase(array, **_some_box(op, key, array.shape, probability, scale, ratio, value), op=op)

@@ -59,7 +59,7 @@ def _some_box(
     op: str, key: Keys, shape: Sequence[int], size: Any, scale: Any, ratio: Any, method: str, antialias: bool
 ) -> dict[str, Any]:
     areas, forms = _checked(op, scale, ratio)
-    wanted = check_resize(size, method)
+    wanted = check_resize(size, method, op)
     if 0 in shape[-3:]:
         message = f"{op}: an image needs at least one pixel and one channel, got shape {tuple(shape)}."
         raise InvalidArgumentError(message)
@@ -91,7 +91,7 @@ def _box(key: int, height: int, width: int, scale: tuple[float, float], ratio: t
 
 def _rule(spec: LeafSpec, *, size: Any, scale: Any, ratio: Any, method: str, antialias: bool) -> TensorSpec:
     known = tensor(spec)
-    height, width = check_resize(size, method)
+    height, width = check_resize(size, method, "random_resized_crop")
     dtype = known.dtype if method == "nearest" else np.float32
     return TensorSpec((*known.shape[:-3], height, width, known.shape[-1]), dtype)
 

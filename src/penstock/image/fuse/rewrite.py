@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Protocol, Self, TypeVar
 
 from penstock.block.spec import LeafSpec
+from penstock.image.fuse.geometry_chain import moved
 from penstock.image.fuse.graphs import OUTPUT, readers, replaced
+from penstock.image.fuse.moves import Moves
 from penstock.image.fuse.primitives import fused
 from penstock.image.fuse.program import Program
 from penstock.trace.graph import Equation, Graph, Ref
 
 
+class Chain(Protocol):
+    """What some equations do together."""
+
+    def then(self, equation: Equation, spec: LeafSpec | None) -> Self | None:
+        """The chain with one more equation, on what has this spec; None where that cannot be part of it."""
+
+
+C = TypeVar("C", bound=Chain)
+
+
 def fuse(graph: Graph, *, approximate: bool = False) -> Graph:
     """The graph with chains of image operations as one primitive each, equal to the last bit.
 
-    A chain holds a bilinear resize, and begins with decode_jpeg or changes colours before it. With `approximate`,
-    colours are changed after the resize, and a JPEG is decoded at a smaller scale where that is enough.
+    A chain holds a bilinear resize, and begins with decode_jpeg or changes colours before it; or it moves pixels, and
+    then changes each by itself. With `approximate`, colours are changed after the resize, and a JPEG is decoded at a
+    smaller scale where that is enough.
     """
     users = readers(graph)
     found: dict[int, tuple[list[int], Equation]] = {}
@@ -23,21 +37,31 @@ def fuse(graph: Graph, *, approximate: bool = False) -> Graph:
     for start in range(len(graph.equations)):
         if start in taken:
             continue
-        chain, programs = _longest(graph, start, users)
-        for length in range(len(chain), 1, -1):
-            steps = [graph.equations[i] for i in chain[:length]]
-            equation = fused(programs[length - 1], steps, approximate=approximate)
+        for chain, equation in _chains(graph, start, users, approximate=approximate):
             if equation is not None:
-                found[chain[length - 1]] = chain[:length], equation
-                taken.update(chain[:length])
+                found[chain[-1]] = chain, equation
+                taken.update(chain)
                 break
     return replaced(graph, found)
 
 
-def _longest(graph: Graph, start: int, users: Mapping[int, list[int]]) -> tuple[list[int], list[Program]]:
-    """The equations from `start` on that one program can do, each result having one reader; the program at each."""
+def _chains(
+    graph: Graph, start: int, users: Mapping[int, list[int]], *, approximate: bool
+) -> Iterator[tuple[list[int], Equation | None]]:
+    """Equations from `start` on and what can be put in their place: those with a resize first, the longest first."""
+    longest, programs = _longest(graph, start, users, Program())
+    for length in range(len(longest), 1, -1):
+        chain = longest[:length]
+        yield chain, fused(programs[length - 1], [graph.equations[i] for i in chain], approximate=approximate)
+    longest, moves = _longest(graph, start, users, Moves())
+    if moves:
+        yield longest, moved(moves[-1])
+
+
+def _longest(graph: Graph, start: int, users: Mapping[int, list[int]], nothing: C) -> tuple[list[int], list[C]]:
+    """The equations from `start` on that can follow `nothing`, each result having one reader; what they do so far."""
     chain: list[int] = []
-    programs = [Program()]
+    programs = [nothing]
     readers_ = [start]
     while len(readers_) == 1 and readers_[0] != OUTPUT:
         equation = graph.equations[readers_[0]]

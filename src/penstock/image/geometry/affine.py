@@ -13,6 +13,8 @@ from penstock.image.geometry.projective import refuse_one_for_each, transform_ch
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from penstock.block.spec import LeafSpec, TensorSpec
@@ -57,17 +59,27 @@ def rotate(
         InvalidTypeError: images that are neither integers nor floats.
     """
     array = check_image("rotate", images)
-    rows = _rotations(_each("rotate", "angles", angles, array)[:, 0], *array.shape[-3:-1])
+    rows = rotations(angles, array.shape)
     return transform_checked("rotate", array, rows, interpolation, fill_mode, None, fill_value)
 
 
-def _rotations(angles: npt.NDArray[np.float32], height: int, width: int) -> npt.NDArray[np.float32]:
-    """The numbers of rotations about the centre, (N, 8): float32 in TensorFlow Addons' order of operations."""
-    exact = angles.astype(np.float64)
+def rotations(angles: npt.ArrayLike, shape: Sequence[int]) -> npt.NDArray[np.float32]:
+    """The numbers of rotations of images of this shape about their centre, one row for each angle, (N, 8).
+
+    float32 in TensorFlow Addons' order of operations.
+
+    >>> rotations(0.0, (3, 3, 1)).tolist()
+    [[1.0, -0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
+
+    Raises:
+        InvalidArgumentError: not one angle for all images, or one for each.
+    """
+    exact = _each("rotate", "angles", angles, shape)[:, 0].astype(np.float64)
+    height, width = shape[-3:-1]
     with np.errstate(invalid="ignore"):
         cosine, sine = np.cos(exact).astype(np.float32), np.sin(exact).astype(np.float32)
     right, bottom = np.float32(width - 1), np.float32(height - 1)
-    rows = np.zeros((len(angles), 8), np.float32)
+    rows = np.zeros((len(exact), 8), np.float32)
     rows[:, 0], rows[:, 1] = cosine, -sine
     rows[:, 2] = (right - (cosine * right - sine * bottom)) / np.float32(2)
     rows[:, 3], rows[:, 4] = sine, cosine
@@ -106,7 +118,7 @@ def translate(
         InvalidTypeError: images that are neither integers nor floats.
     """
     array = check_image("translate", images)
-    ways = _each("translate", "translations", translations, array, 2)
+    ways = _each("translate", "translations", translations, array.shape, 2)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(ways), 1))
     rows[:, 2], rows[:, 5] = -ways[:, 0], -ways[:, 1]
     return transform_checked("translate", array, rows, interpolation, fill_mode, None, fill_value)
@@ -175,22 +187,22 @@ def _shear(
     op: str, place: int, images: Any, level: Any, interpolation: str, fill_mode: str, fill_value: float
 ) -> npt.NDArray[Any]:
     array = check_image(op, images)
-    levels = _each(op, "level", level, array)
+    levels = _each(op, "level", level, array.shape)
     rows = np.tile(np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32), (len(levels), 1))
     rows[:, place] = levels[:, 0]
     return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
 
 
-def _each(op: str, name: str, values: Any, images: npt.NDArray[Any], width: int = 1) -> npt.NDArray[np.float32]:
-    """`values` as float32, `width` numbers for all images, (1, width), or for each, (N, width)."""
+def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1) -> npt.NDArray[np.float32]:
+    """`values` as float32, `width` numbers for all images of this shape, (1, width), or for each, (N, width)."""
     found = numbers(values)
-    count = len(images) if images.ndim == 4 else 1
+    count = shape[0] if len(shape) == 4 else 1
     one: tuple[int, ...] = () if width == 1 else (width,)
     if found.dtype.kind in "iuf" and found.shape in (one, (1, *one), (count, *one)):
         with np.errstate(over="ignore"):
             return found.astype(np.float32).reshape(-1, width)
     wanted = "a number" if width == 1 else f"{width} numbers"
-    if images.ndim == 4:
+    if len(shape) == 4:
         wanted += f", or an array of shape {(count, *one)}"
-    message = f"{op}: {name} must be {wanted} for images of shape {images.shape}, got {values!r}."
+    message = f"{op}: {name} must be {wanted} for images of shape {tuple(shape)}, got {values!r}."
     raise InvalidArgumentError(message)

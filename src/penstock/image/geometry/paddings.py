@@ -28,7 +28,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 def _pad_rule(spec: LeafSpec, *, paddings: Any, mode: Any, **_: Any) -> TensorSpec:
     known = tensor(spec)
-    pairs, _name = _checked(len(known.shape), paddings, mode)
+    pairs, _name = check_paddings(len(known.shape), paddings, mode)
     shape = [None if size is None else size + sum(pair) for size, pair in zip(known.shape, pairs, strict=True)]
     return TensorSpec(shape, known.dtype)
 
@@ -40,7 +40,7 @@ def _pad_block(
     if not isinstance(column, DenseColumn):
         return None
     array = column.array
-    pairs, mode = _checked(array.ndim - 1, params["paddings"], params["mode"])
+    pairs, mode = check_paddings(array.ndim - 1, params["paddings"], params["mode"])
     shape = tuple(size + sum(pair) for size, pair in zip(array.shape[1:], pairs, strict=True))
     place = None if allocate is None else allocate(shape, array.dtype)
     return [DenseColumn(_padded(array, pairs, mode, params["constant_values"], place))]
@@ -69,11 +69,18 @@ def pad(x: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0)
         InvalidTypeError: not an array of numbers.
     """
     array = np.asarray(x)
-    return _padded(array, *_checked(array.ndim, paddings, mode), constant_values)
+    return _padded(array, *check_paddings(array.ndim, paddings, mode), constant_values)
 
 
-def _checked(rank: int, paddings: Any, mode: Any) -> tuple[Pairs, str]:
-    """The paddings as integers and the mode in capitals."""
+def check_paddings(rank: int, paddings: Any, mode: Any) -> tuple[Pairs, str]:
+    """The paddings of an array of this rank as integers, and the mode in capitals.
+
+    >>> check_paddings(1, [[2, 1]], "reflect")
+    (((2, 1),), 'REFLECT')
+
+    Raises:
+        InvalidArgumentError: paddings of another shape or below 0, or an unknown mode.
+    """
     values = numbers(paddings)
     if not rank and not values.size:
         values = np.zeros((0, 2), np.int64)
@@ -97,11 +104,7 @@ def _padded(
         raise InvalidTypeError(message)
     first = x.ndim - len(pairs)
     sizes = x.shape[first:]
-    for axis, (size, pair) in enumerate(zip(sizes, pairs, strict=True)):
-        most = {"REFLECT": size - 1, "SYMMETRIC": size}.get(mode, max(pair))
-        if max(pair) > max(most, 0):
-            message = f"pad: {mode} gives at most {max(most, 0)} values beside the {size} of axis {axis}, got {pair}."
-            raise InvalidArgumentError(message)
+    check_mirrors(sizes, pairs, mode)
     shape = tuple(before + size + after for size, (before, after) in zip(sizes, pairs, strict=True))
     found = np.empty((*x.shape[:first], *shape), x.dtype) if out is None else out
     value = check_fill("pad", "constant_values", constant, x.dtype) if mode == "CONSTANT" else None
@@ -117,6 +120,21 @@ def _padded(
         _put(found, region, first + axis, slice(end, end + after), slice(end - edge - after, end - edge), value)
         region[first + axis] = slice(None)  # the next axis mirrors what this one has put there, too
     return found
+
+
+def check_mirrors(sizes: Sequence[int], pairs: Pairs, mode: str) -> None:
+    """Refuse axes that are too short to be mirrored.
+
+    >>> check_mirrors((3,), ((3, 0),), "SYMMETRIC")
+
+    Raises:
+        InvalidArgumentError: an axis has fewer values than are to be put beside it.
+    """
+    for axis, (size, pair) in enumerate(zip(sizes, pairs, strict=True)):
+        most = {"REFLECT": size - 1, "SYMMETRIC": size}.get(mode, max(pair))
+        if max(pair) > max(most, 0):
+            message = f"pad: {mode} gives at most {max(most, 0)} values beside the {size} of axis {axis}, got {pair}."
+            raise InvalidArgumentError(message)
 
 
 def _put(

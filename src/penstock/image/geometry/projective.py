@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -120,20 +120,51 @@ def transform_checked(
 ) -> npt.NDArray[Any]:
     """`transform` for `op`, which has seen to it that there is one row of numbers for all images or one for each."""
     array = _checked_images(op, images)
+    how = check_transform(op, array.shape, array.dtype, transforms, interpolation, fill_mode, size, fill_value)
+    height, width = array.shape[-3:-1] if size is None else size
+    result = transform_batch(array if array.ndim == 4 else array[None], *how, height, width)
+    return result if array.ndim == 4 else result[0]
+
+
+class Transform(NamedTuple):
+    """What a transform is to the kernels: rows of eight numbers, how it is read, what is beyond the edge."""
+
+    rows: npt.NDArray[np.float32]
+    mode: int
+    bilinear: bool
+    fill: Any
+
+
+def check_transform(
+    op: str,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    transforms: npt.NDArray[Any],
+    interpolation: str,
+    fill_mode: str,
+    size: Sequence[int] | None,
+    fill_value: float,
+) -> Transform:
+    """A transform of images of this shape and dtype to `size`.
+
+    >>> row = np.array([1, 0, 0, 0, 1, 0, 0, 0])
+    >>> check_transform("transform", (2, 2, 1), np.dtype(np.uint8), row, "nearest", "Reflect", None, 0)[1:]
+    (1, False, np.uint8(0))
+
+    Raises:
+        InvalidArgumentError: sides or choices that are not supported, or numbers that are not finite.
+    """
     interpolation, fill_mode = (name.lower() if isinstance(name, str) else name for name in (interpolation, fill_mode))
     check_choice(op, "interpolation", interpolation, INTERPOLATIONS)
     check_choice(op, "fill_mode", fill_mode, FILL_MODES)
-    fill = check_fill(op, "fill_value", fill_value, array.dtype)
-    height, width = array.shape[-3:-1] if size is None else size
-    if 0 in array.shape[-3:-1] or max(*array.shape[-3:-1], height, width) >= LONGEST:
-        message = f"{op}: sides must have 1 to 2**24 - 1 pixels, got shape {array.shape}, to be {height} x {width}."
+    fill = check_fill(op, "fill_value", fill_value, dtype)
+    height, width = shape[-3:-1] if size is None else size
+    if 0 in shape[-3:-1] or max(*shape[-3:-1], height, width) >= LONGEST:
+        message = f"{op}: sides must have 1 to 2**24 - 1 pixels, got shape {tuple(shape)}, to be {height} x {width}."
         raise InvalidArgumentError(message)
     with np.errstate(over="ignore"):
         rows = transforms.astype(np.float32).reshape(-1, 8)
     if not np.isfinite(rows).all():
         message = f"{op}: the numbers of a transform must be finite in float32, got {transforms.tolist()!r:.200}."
         raise InvalidArgumentError(message)
-    batch = array if array.ndim == 4 else array[None]
-    mode, bilinear = FILL_MODES.index(fill_mode), interpolation == "bilinear"
-    result = transform_batch(batch, rows, mode, bilinear, fill, height, width)
-    return result if array.ndim == 4 else result[0]
+    return Transform(rows, FILL_MODES.index(fill_mode), interpolation == "bilinear", fill)

@@ -76,6 +76,66 @@ def _storing() -> Any:
 _load, _store = _loading(), _storing()
 
 
+def _lanes(kind: int) -> Any:
+    return ir.VectorType(ir.IntType(kind), 4)
+
+
+def _widening() -> Any:
+    @intrinsic
+    def widen(typing: Any, array: Any, index: Any) -> Any:
+        """Four bytes at `index` as four lanes of 16 bits; the caller has checked that they are there."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            place = builder.bitcast(_pointer(context, builder, signature, args), _lanes(8).as_pointer())
+            value = builder.load(place)
+            value.align = 1
+            return builder.bitcast(builder.zext(value, _lanes(16)), ir.IntType(64))
+
+        return types.uint64(array, types.int64), generate
+
+    return widen
+
+
+def _narrowing() -> Any:
+    @intrinsic
+    def narrow(typing: Any, array: Any, index: Any, value: Any) -> Any:
+        """The lanes of `value` as four bytes at `index`; the caller has checked that they are there."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            lanes = builder.trunc(builder.bitcast(args[2], _lanes(16)), _lanes(8))
+            place = builder.bitcast(_pointer(context, builder, signature, args), _lanes(8).as_pointer())
+            builder.store(lanes, place).align = 1
+            return context.get_dummy_value()
+
+        return types.none(array, types.int64, types.uint64), generate
+
+    return narrow
+
+
+def _guessing() -> Any:
+    @intrinsic
+    def add_paeth(typing: Any, value: Any, left: Any, up: Any, corner: Any) -> Any:
+        """`_undo` of filter 4 for four lanes of 16 bits at once."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value, left, up, corner = (builder.bitcast(lanes, _lanes(16)) for lanes in args)
+            thrice = builder.add(corner, builder.add(corner, corner))
+            bound = builder.sub(thrice, builder.add(left, up))
+            less = builder.icmp_signed("<", left, up)
+            low, high = builder.select(less, left, up), builder.select(less, up, left)
+            inner = builder.select(builder.icmp_signed("<=", high, bound), low, corner)
+            guess = builder.select(builder.icmp_signed("<=", bound, low), high, inner)
+            found = builder.and_(builder.add(value, guess), ir.Constant(_lanes(16), [255] * 4))
+            return builder.bitcast(found, ir.IntType(64))
+
+        return types.uint64(*(types.uint64,) * 4), generate
+
+    return add_paeth
+
+
+_widen, _narrow, _add_paeth = _widening(), _narrowing(), _guessing()
+
+
 @njit(nogil=True, cache=True)
 def _crc32(data: Any, start: int, stop: int) -> Any:
     crc = W(0xFFFFFFFF)
@@ -420,19 +480,69 @@ def _undo_row(kind: int, raw: Any, source: int, out: Any, row: int, above: int, 
 
 
 @njit(nogil=True, cache=True)
+def _last_pixel(data: Any, at: int, step: int) -> Any:
+    """The pixel of three or four bytes at `at` as lanes of 16 bits, nothing behind it being read."""
+    value = U(data[U(at)]) | U(data[U(at + 1)]) << U(16) | U(data[U(at + 2)]) << U(32)
+    return value | U(data[U(at + 3)]) << U(48) if step == 4 else value
+
+
+@njit(nogil=True, cache=True)
+def _put_last(out: Any, at: int, value: Any, step: int) -> None:
+    """The first `step` lanes of `value` as bytes, nothing behind them being written."""
+    for c in range(step):
+        out[U(at + c)] = B(value >> U(16 * c))
+
+
+@njit(nogil=True, cache=True)
+def _undo_two_paeth_rows(raw: Any, source: int, out: Any, row: int, stride: int, step: int) -> None:
+    """Two rows under filter 4, of pixels of three or four bytes, three at least: the second is one pixel behind.
+
+    A pixel waits for the one to its left, so that a row by itself leaves most of the processor idle. The bytes that a
+    store writes too many, where pixels have three, are written over by the next pixel.
+    """
+    above, below, second = row - stride, row + stride, source + stride + 1
+    corner = _widen(out, above)
+    left = _add_paeth(_widen(raw, source), U(0), corner, U(0))
+    _narrow(out, row, left)
+    left_below, corner_below = U(0), U(0)
+    last = stride - step
+    for x in range(step, last, step):
+        up = _widen(out, above + x)
+        value = _add_paeth(_widen(raw, source + x), left, up, corner)
+        left_below = _add_paeth(_widen(raw, second + x - step), left_below, left, corner_below)
+        _narrow(out, row + x, value)
+        _narrow(out, below + x - step, left_below)
+        corner, corner_below, left = up, left, value
+    value = _add_paeth(_last_pixel(raw, source + last, step), left, _last_pixel(out, above + last, step), corner)
+    _put_last(out, row + last, value, step)
+    left_below = _add_paeth(_widen(raw, second + last - step), left_below, left, corner_below)
+    _narrow(out, below + last - step, left_below)
+    value = _add_paeth(_last_pixel(raw, second + last, step), left_below, value, left)
+    _put_last(out, below + last, value, step)
+
+
+@njit(nogil=True, cache=True)
 def unfilter(raw: Any, height: int, stride: int, step: int, out: Any, to: int) -> bool:
     """Undo the filters of `height` rows of `raw`, each a filter's number and `stride` bytes, into `out[to:]`.
 
     `step` is how many bytes before a byte its neighbour to the left is, and divides `stride`. False if a filter's
     number is none. The caller has checked that both arrays are long enough.
     """
+    paired = (step == 3 or step == 4) and stride >= 3 * step
+    done = 0  # rows that are finished already
     for y in range(height):
+        if y < done:
+            continue
         source = y * (stride + 1) + 1
         row = to + y * stride
         above = row - stride
         kind = S(raw[source - 1])
         if kind > 4:
             return False
+        if paired and kind == 4 and 0 < y < height - 1 and raw[source + stride] == 4:
+            _undo_two_paeth_rows(raw, source, out, row, stride, step)
+            done = y + 2
+            continue
         if y == 0:  # above the first row everything is 0
             above = row
             kind = 0 if kind == 2 else HALF if kind == 3 else 1 if kind == 4 else kind

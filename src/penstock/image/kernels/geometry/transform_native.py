@@ -17,12 +17,14 @@ from numba.np import arrayobj
 BAD_ARGUMENT = 1  # status: sizes that do not fit; nothing was written
 
 CONSTANT, REFLECT, WRAP, NEAREST = range(4)
+MULTIPLY, DIVIDE, ADD, SUBTRACT = range(4)
 NOWHERE = np.float32(-5)
 FARTHEST = np.float32(2**60)
 BEYOND = np.float32(2**25)  # as good as any coordinate outside: a side has less than 2**24 pixels
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
 PIXELS = 512  # whose points are found at once: vectors run long and the arrays stay in the nearest cache
+SLACK = 64  # values behind an image in memory of its own, so that its last pixels are blended like all others
 LANES = 4  # values blended at once per pixel; a pixel of three channels has one too many
 
 
@@ -102,6 +104,16 @@ def _wrapped(at: Any, size: int) -> Any:
     return at - np.float32(size * np.int64(at / turn))
 
 
+@njit(nogil=True, cache=True)
+def _near(row: Any, size: int) -> bool:
+    """Whether all coordinates are on the image or its first mirror image to either side."""
+    low, high = np.float32(-size), np.float32(2 * size)
+    near = 0
+    for j in range(row.size):
+        near += (row[j] >= low) & (row[j] < high)
+    return bool(near == row.size)
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _map(row: Any, size: int, mode: int) -> None:
     """Bring the coordinates of a row inside, each of `mode`."""
@@ -110,7 +122,11 @@ def _map(row: Any, size: int, mode: int) -> None:
         for j in range(row.size):
             row[j] = row[j] if abs(row[j]) < np.float32(np.inf) else NOWHERE
         return
-    if mode != NEAREST:
+    if mode == REFLECT and size > 1 and _near(row, size):
+        for j in range(row.size):
+            at = row[j]
+            row[j] = -at - ONE if at < ZERO else np.float32(2 * size) - at - ONE if at >= np.float32(size) else at
+    elif mode != NEAREST:
         for j in range(row.size):
             at = row[j]
             if not (at >= ZERO and at <= last):
@@ -293,6 +309,53 @@ def _fits(size: int, count: int, height: int, width: int, channels: int) -> bool
 
 
 @njit(nogil=True, cache=True)
+def _points_memory(out_height: int, out_width: int) -> Any:
+    """What finding the points of some rows at a time needs: numbers of rows and columns, coordinates, weights."""
+    step = min(max(PIXELS // out_width, 1), out_height)  # so many rows at a time
+    floats, corners = np.empty((8, step * out_width), np.float32), np.empty(step * out_width, np.int64)
+    for j in range(step * out_width):
+        floats[0, j] = np.float32(j // out_width)
+        floats[1, j] = np.float32(j % out_width)
+    return floats, np.empty((2, step * out_width), np.int32), corners, step
+
+
+@njit(nogil=True, cache=True)
+def _transform_one(
+    src: Any,
+    image: int,
+    height: int,
+    width: int,
+    channels: int,
+    a: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    points: Any,
+    dst: Any,
+    start: int,
+) -> None:
+    """Transform the image that begins at `image` by the eight numbers `a` into `dst` from `start` on."""
+    floats, whole, corners, step = points
+    weights = floats[4:]
+    for i in range(0, out_height, step):
+        size = min(step, out_height - i) * out_width
+        at = start + i * out_width * channels
+        ys, xs = floats[2, :size], floats[3, :size]
+        y, x = whole[0, :size], whole[1, :size]
+        _points(a, i, floats[0, :size], floats[1, :size], height, width, mode, ys, xs)
+        if bilinear:
+            _split(xs, x, weights[0], weights[1])
+            _split(ys, y, weights[2], weights[3])
+            _blend_points(src, image, height, width, channels, y, x, corners, weights, fill, dst, at)
+        else:
+            _round(xs, width, x)
+            _round(ys, height, y)
+            _copy_points(src, image, width, channels, y, x, fill, dst, at)
+
+
+@njit(nogil=True, cache=True)
 def transform(
     src: Any,
     count: int,
@@ -321,38 +384,177 @@ def transform(
         or fill.size != 1
     ):
         return BAD_ARGUMENT
-    step = min(max(PIXELS // out_width, 1), out_height)  # so many rows at a time
-    floats = np.empty((8, step * out_width), np.float32)
-    rows, columns = floats[0], floats[1]
-    whole = np.empty((2, step * out_width), np.int32)
-    corners, weights = np.empty(step * out_width, np.int64), floats[4:]
-    for j in range(columns.size):
-        rows[j] = np.float32(j // out_width)
-        columns[j] = np.float32(j % out_width)
+    points = _points_memory(out_height, out_width)
     for n in range(count):
         a = transforms[n if transforms.shape[0] > 1 else 0]
-        image = n * height * width * channels
-        for i in range(0, out_height, step):
-            size = min(step, out_height - i) * out_width
-            at = (n * out_height + i) * out_width * channels
-            ys, xs = floats[2, :size], floats[3, :size]
-            y, x = whole[0, :size], whole[1, :size]
-            _points(a, i, rows[:size], columns[:size], height, width, mode, ys, xs)
-            if bilinear:
-                _split(xs, x, weights[0], weights[1])
-                _split(ys, y, weights[2], weights[3])
-                _blend_points(src, image, height, width, channels, y, x, corners, weights, fill[0], dst, at)
-            else:
-                _round(xs, width, x)
-                _round(ys, height, y)
-                _copy_points(src, image, width, channels, y, x, fill[0], dst, at)
+        image, at = n * height * width * channels, n * out_height * out_width * channels
+        _transform_one(
+            src, image, height, width, channels, a, mode, bilinear, fill[0], out_height, out_width, points, dst, at
+        )
+    return 0
+
+
+@njit(nogil=True, cache=True)
+def _picked(
+    src: Any, row: int, channels: int, columns: Any, first: int, last: int, fill: Any, dst: Any, at: int
+) -> None:
+    """Write the pixels of one row that stand at `columns[first:last]`, where -1 is `fill`."""
+    for j in range(first, last):
+        to = at + j * channels
+        if columns[j] < 0:
+            for c in range(channels):
+                dst[np.uint64(to + c)] = fill
+            continue
+        of = row + columns[j] * channels
+        if channels == 3:
+            dst[np.uint64(to)] = src[np.uint64(of)]
+            dst[np.uint64(to + 1)] = src[np.uint64(of + 1)]
+            dst[np.uint64(to + 2)] = src[np.uint64(of + 2)]
+        else:
+            for c in range(channels):
+                dst[np.uint64(to + c)] = src[np.uint64(of + c)]
+
+
+@njit(nogil=True, cache=True)
+def _window(src: Any, image: int, width: int, channels: int, rows: Any, columns: Any, fill: Any, dst: Any) -> None:
+    """Write the pixels at `rows` and `columns` of an image, where -1 is `fill`."""
+    first, last, start = 0, 0, 0  # the longest run of columns that follow one another
+    for j in range(columns.size):
+        if columns[j] < 0 or (j > start and columns[j] != columns[j - 1] + 1):
+            start = j + 1 if columns[j] < 0 else j
+        if j + 1 - start > last - first:
+            first, last = start, j + 1
+    for i in range(rows.size):
+        at = i * columns.size * channels
+        if rows[i] < 0:
+            for k in range(at, at + columns.size * channels):
+                dst[np.uint64(k)] = fill
+            continue
+        row = image + rows[i] * width * channels
+        _picked(src, row, channels, columns, 0, first, fill, dst, at)
+        if last > first:
+            of, to = row + columns[first] * channels, at + first * channels
+            for k in range((last - first) * channels):
+                dst[np.uint64(to + k)] = src[np.uint64(of + k)]
+        _picked(src, row, channels, columns, last, columns.size, fill, dst, at)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _finished(src: Any, of: int, codes: Any, numbers: Any, dst: Any, at: int, count: int) -> None:
+    """Write `count` values of `src`, after the arithmetic `codes` with the first `count` of `numbers`."""
+    for k in range(count):
+        dst[np.uint64(at + k)] = src[np.uint64(of + k)]
+    for step in range(codes.size):
+        code, row = codes[step], numbers[step]
+        if code == MULTIPLY:
+            for k in range(count):
+                dst[np.uint64(at + k)] = dst[np.uint64(at + k)] * row[np.uint64(k)]
+        elif code == DIVIDE:
+            for k in range(count):
+                dst[np.uint64(at + k)] = dst[np.uint64(at + k)] / row[np.uint64(k)]
+        elif code == ADD:
+            for k in range(count):
+                dst[np.uint64(at + k)] = dst[np.uint64(at + k)] + row[np.uint64(k)]
+        else:
+            for k in range(count):
+                dst[np.uint64(at + k)] = dst[np.uint64(at + k)] - row[np.uint64(k)]
+
+
+@njit(nogil=True, cache=True)
+def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any, values: Any) -> None:
+    """Write `values`, one per channel, into the part of the box (top, left, height, width) that is in the image."""
+    for i in range(max(box[0], 0), min(box[0] + box[2], height)):
+        for j in range(max(box[1], 0), min(box[1] + box[3], width)):
+            to = at + (i * width + j) * channels
+            for c in range(channels):
+                dst[np.uint64(to + c)] = values[c]
+
+
+@njit(nogil=True, cache=True)
+def _within(places: Any, size: int) -> bool:
+    """Whether these are rows or columns of an image of that size, or -1."""
+    near = True
+    for n in range(places.shape[0]):
+        for i in range(places.shape[1]):
+            near = near & (places[n, i] >= -1) & (places[n, i] < size)
+    return near
+
+
+@njit(nogil=True, cache=True)
+def moves(
+    src: Any,
+    count: int,
+    height: int,
+    width: int,
+    channels: int,
+    rows: Any,
+    columns: Any,
+    outside: Any,
+    transforms: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    codes: Any,
+    numbers: Any,
+    boxes: Any,
+    covers: Any,
+    dst: Any,
+) -> int:
+    """Move, change and cover each image of the flat `src` on its way into the flat `dst`; 0 or BAD_ARGUMENT.
+
+    First the pixels at `rows` (count, out height) and `columns` (count, out width) are taken, -1 being `outside`. Then
+    comes a transform, if `transforms` has rows, (count, 8) or (1, 8). Then comes arithmetic: `codes` in float32, with
+    `numbers` for the values of some pixels, which repeat, (codes, pixels * channels). Last are covered `boxes` (count,
+    covers, 4) with `covers` (covers, channels). `outside` and `fill` are arrays of one value.
+    """
+    out_height, out_width = rows.shape[1], columns.shape[1]
+    if (
+        min(count, height, width, channels, out_height, out_width) < 1
+        or max(height, width, out_height, out_width) >= 1 << 24
+        or not _fits(src.size, count, height, width, channels)
+        or not _fits(dst.size, count, out_height, out_width, channels)
+        or min(rows.shape[0], columns.shape[0], boxes.shape[0]) < count
+        or not (_within(rows, height) and _within(columns, width))
+        or not (transforms.shape[0] <= 1 or transforms.shape[0] == count)
+        or transforms.shape[1] != 8
+        or min(outside.size, fill.size) < 1
+        or numbers.shape[0] != codes.size
+        or numbers.shape[1] < channels
+        or numbers.shape[1] % channels != 0
+        or boxes.shape[1] != covers.shape[0]
+        or boxes.shape[2] != 4
+        or covers.shape[1] != channels
+    ):
+        return BAD_ARGUMENT
+    size, run = out_height * out_width * channels, numbers.shape[1]
+    window = np.empty(size + SLACK, src.dtype)
+    turned = np.empty(size + SLACK if transforms.shape[0] else 0, src.dtype)
+    points = _points_memory(out_height, out_width)
+    for n in range(count):
+        _window(src, n * height * width * channels, width, channels, rows[n], columns[n], outside[0], window)
+        now = window
+        if transforms.shape[0]:
+            a, side = transforms[n if transforms.shape[0] > 1 else 0], (out_height, out_width)
+            _transform_one(window, 0, *side, channels, a, mode, bilinear, fill[0], *side, points, turned, 0)
+            now = turned
+        at = n * size
+        for i in range(0, size, run):
+            _finished(now, i, codes, numbers, dst, at + i, min(run, size - i))
+        for k in range(covers.shape[0]):
+            _covered(dst, at, out_height, out_width, channels, boxes[n, k], covers[k])
     return 0
 
 
 def warm_up() -> None:
-    """Compile for what most pipelines do: uint8 and float32 images."""
-    transforms = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32)
+    """Compile for what most pipelines do: uint8 and float32 images, the first also on their way to float32."""
+    transforms, numbers = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32), np.ones((1, 6), np.float32)
+    places, codes, boxes = np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((1, 1, 4), np.int64)
     for array in (np.zeros(12, np.uint8), np.zeros(12, np.float32)):
         fill, out = np.zeros(1, array.dtype), np.zeros_like(array)
-        array.flags.writeable = transforms.flags.writeable = fill.flags.writeable = False
+        for each in (array, transforms, fill):
+            each.flags.writeable = False
         transform(array, 1, 2, 2, 3, transforms, CONSTANT, False, fill, 2, 2, out)
+        sizes, turn = (1, 2, 2, 3), (transforms, CONSTANT, True, fill)
+        for finished in {array.dtype, np.dtype(np.float32)}:
+            covers, result = np.zeros((1, 3), finished), np.zeros(12, finished)
+            moves(array, *sizes, places, places, fill, *turn, codes, numbers, boxes, covers, result)

@@ -105,14 +105,14 @@ def _resized(
                         along(rgbx, x[0], x[1], x[2], j, floats, half * 4 * x[0].size + 4 * j)
             above = 0 if y_low[i] == between[0] else 4 * x[0].size
             below = 0 if y_high[i] == between[0] else 4 * x[0].size
-            _between_rows(floats, above, below, y_weight[i], width, factor, divide, target, at)
+            between_rows(floats, above, below, y_weight[i], width, factor, divide, target, at)
         if floats_out.size == 0:
             for j in range(in_row):
                 bytes_out[np.uint64(start + i * in_row + j)] = np.uint8(np.int32(line[j]))
 
 
 @njit(nogil=True, error_model="numpy")
-def _between_rows(
+def between_rows(
     floats: Any, above: int, below: int, weight: Any, width: int, factor: Any, divide: bool, out: Any, at: int
 ) -> None:
     vectors = width // STEP * STEP

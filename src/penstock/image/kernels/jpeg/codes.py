@@ -20,7 +20,8 @@ LOOKS = FILLED // LOOK  # that one filling of bits is enough for
 ZEROS, STEP, ALONE, FIRST, LAST = 8, 16, 24, 32, 48
 BEYOND = 128
 
-_KEPT = 272  # the counts of codes of 1 to 16 bits, and up to 256 symbols; behind them, whether the tables are made
+SYMBOLS = 16
+KEPT = 272  # the counts of codes of 1 to 16 bits, and up to 256 symbols; behind them, whether the tables are made
 
 
 @njit(nogil=True, error_model="numpy")
@@ -30,7 +31,7 @@ def new_tables() -> Any:
     What they were made of; entries; and by the length of a code, where the codes of the next length begin, as 16 bits,
     and the distance from code to symbol.
     """
-    made_of = np.zeros((6, _KEPT + 1), np.int64)
+    made_of = np.zeros((6, KEPT + 1), np.int64)
     return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
 
 
@@ -42,13 +43,13 @@ def prepare(table: int, number: int, tables: Any) -> bool:
     total = 0
     for i in range(16):
         total += byte(table + i)
-    same = kept[_KEPT] == 1
+    same = kept[KEPT] == 1
     for i in range(16 + total):
         same = same and kept[i] == byte(table + i)
         kept[i] = byte(table + i)
     if same:
         return True
-    kept[_KEPT] = 0
+    kept[KEPT] = 0
     base = number << LOOK
     for i in range(1 << LOOK):
         entries[base + i] = 0
@@ -57,17 +58,17 @@ def prepare(table: int, number: int, tables: Any) -> bool:
     for length in range(1, 17):
         shifts[number, length] = symbol - code
         for _ in range(kept[length - 1]):
-            if code >> length or (number < 3 and kept[16 + symbol] > 11):  # a DC symbol is a size alone
+            if code >> length or (number < 3 and kept[SYMBOLS + symbol] > 11):  # a DC symbol is a size alone
                 return False
             if length <= LOOK:
-                _enter(entries, base, code, length, kept[16 + symbol])
+                _enter(entries, base, code, length, kept[SYMBOLS + symbol])
             code += 1
             symbol += 1
         limits[number, length] = code << (16 - length)
         code <<= 1
     if number >= 3:
         _join(entries, base)
-    kept[_KEPT] = 1
+    kept[KEPT] = 1
     return True
 
 
@@ -120,6 +121,6 @@ def long_code(bits: Any, number: int, tables: Any) -> Any:
             place = (ahead >> (16 - length)) + shifts[number, length]
             if place < 0 or place > 255:
                 return 0
-            symbol = made_of[number, 16 + place]
+            symbol = made_of[number, SYMBOLS + place]
             return (symbol & 15) << FIRST | length << ALONE | (symbol >> 4) << ZEROS
     return 0

@@ -48,7 +48,7 @@ def _along_diagonals(cell: tuple[int, int]) -> tuple[int, int]:
 
 
 _ZIGZAG = np.array(sorted(((r, c) for r in range(8) for c in range(8)), key=_along_diagonals))
-_NATURAL = _ZIGZAG[:, 0] * 8 + _ZIGZAG[:, 1]
+NATURAL = _ZIGZAG[:, 0] * 8 + _ZIGZAG[:, 1]
 # Where coefficient k lies in its half of a vector's rows; what a damaged run puts past the end falls on the last.
 _PLACES = np.append(_ZIGZAG[:, 0] * SAMPLES + _ZIGZAG[:, 1], np.full(192, 7 * SAMPLES + 7)).astype(np.int64)
 
@@ -88,12 +88,12 @@ def new_work(in_row: int) -> Any:
 
 
 @njit(nogil=True, error_model="numpy")
-def _make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
+def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
     """The factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
     for i in range(header[COMPONENTS]):
         for k in range(64):
-            scaled = byte(start + header[QUANT + i] + k) * _SCALES[_NATURAL[k]]
-            factors[i * 64 + _NATURAL[k]] = (scaled + (1 << 11)) >> 12
+            scaled = byte(start + header[QUANT + i] + k) * _SCALES[NATURAL[k]]
+            factors[i * 64 + NATURAL[k]] = (scaled + (1 << 11)) >> 12
         for kind in range(2):
             column = AC if kind else DC
             number = 3 * kind + i
@@ -151,11 +151,7 @@ def decode_planes(
     # `used` and `bases`: each component's tables of DC, then of AC, and where their entries begin. `components` and
     # `begins`: of each block of a unit, and its place in a row of units. `before`: each component's last DC.
     used, bases, components, begins, before = numbers
-    if (
-        in_row > coefficients.size
-        or in_picture > samples.size
-        or not _make_tables(start, header, tables, factors, used)
-    ):
+    if in_row > coefficients.size or in_picture > samples.size or not make_tables(start, header, tables, factors, used):
         return False
     entries = tables[1]
     luma = across * down

@@ -1,0 +1,47 @@
+"""How fast do small pictures become augmented batches?
+
+    PNGs of 32×32 pixels in TFRecords → parse, decode, pad 4 (reflect), flip, random crop, rotate ±5°, cutout 8,
+    normalise → batch 512
+
+The same plan on both sides, everything AUTOTUNE; both draw at random, for each picture by itself. penstock is written
+per element and makes one chain of the operations. tf.data comes twice: with what can be batched behind the batch, and
+with all of it there. Goal: ≥ 4 times the faster, hoped for 8. On a noisy machine compare the CPU columns first.
+
+    python benchmarks/cifar.py [--pairs N]
+"""
+
+from __future__ import annotations
+
+from _common import thumbnail_pipelines
+from _common.duel import Pass, Side, duel
+from _common.thumbnails import COUNT, thumbnails
+
+
+def penstock() -> Pass:
+    ds = thumbnail_pipelines.penstock()
+    return lambda: _checked(sum(len(images) for images, _ in ds))
+
+
+def tf_data() -> Pass:
+    ds = thumbnail_pipelines.tf_data(whole_batches=False)
+    return lambda: _checked(sum(len(images) for images, _ in ds))
+
+
+def tf_data_by_batch() -> Pass:
+    ds = thumbnail_pipelines.tf_data(whole_batches=True)
+    return lambda: _checked(sum(len(images) for images, _ in ds))
+
+
+def _checked(count: int) -> int:
+    assert count == COUNT, f"{count} of {COUNT} pictures"
+    return count
+
+
+if __name__ == "__main__":
+    duel(
+        "augmented PNG to batches of 512",
+        Side("penstock", penstock),
+        Side("tf.data", tf_data, needs="tensorflow", goal=4, hoped=8),
+        Side("tf.data, batched first", tf_data_by_batch, needs="tensorflow", goal=4, hoped=8),
+        prepare=thumbnails,
+    )

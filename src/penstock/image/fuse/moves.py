@@ -1,0 +1,90 @@
+"""Moves: a chain of operations that say where pixels come from, and of what is then done to each by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.image.fuse.program import ARITHMETIC, RETYPED
+from penstock.trace.graph import Const, Equation
+
+VIEWS = {"image.flip_left_right", "image.flip_up_down", "image.crop_to_bounding_box"}  # cost nothing by themselves
+WINDOWS = {
+    *VIEWS,
+    "image.pad",
+    "image.resize_with_crop_or_pad",
+    "image.random_flip_left_right",
+    "image.random_flip_up_down",
+    "image.random_crop",
+}
+TURNS = {"image.rotate", "image.random_rotate"}
+COVERS = {"image.cutout", "image.random_cutout"}
+KINDS = (np.dtype(np.uint8), np.dtype(np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Of an image of uint8 or float32: windows, then a rotation, then arithmetic and covered rectangles, in any number.
+
+    `steps` are the equations; `phase` is how far the chain has come: 0 windows, 1 the rotation, 2 what follows.
+    """
+
+    steps: tuple[Equation, ...] = ()
+    phase: int = 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the operations are called."""
+        return tuple(step.primitive.name.removeprefix("image.") for step in self.steps)
+
+    @property
+    def gains(self) -> bool:
+        """Whether one pass is fewer than the operations make, which is one for all but views; arithmetic is no move."""
+        names = [step.primitive.name for step in self.steps]
+        moving = any(name in WINDOWS | TURNS | COVERS for name in names)
+        return moving and sum(name not in VIEWS for name in names) > 1
+
+    def then(self, equation: Equation, spec: LeafSpec | None) -> Moves | None:
+        """The chain with one more operation, on what has this spec; None where that cannot be part of it."""
+        if not all(isinstance(one, TensorSpec) and len(one.shape) == 3 for one in (spec, *equation.specs)):
+            return None
+        if spec is None or spec.dtype not in KINDS:
+            return None
+        name = equation.primitive.name
+        if name in WINDOWS:
+            phase = 0
+        elif name in TURNS:
+            phase = 1
+        elif name in COVERS or is_arithmetic(equation):
+            phase = 2
+        else:
+            return None
+        if phase < self.phase or self.phase == phase == 1:
+            return None
+        return Moves((*self.steps, equation), phase)
+
+
+def is_arithmetic(equation: Equation) -> bool:
+    """Whether it changes each value by itself, to float32, with numbers that are the same for all pixels."""
+    name = equation.primitive.name
+    if equation.specs[0].dtype != np.float32:
+        return False
+    return name in RETYPED or name == "image.normalize" or (name in ARITHMETIC and constant(equation) is not None)
+
+
+def constant(equation: Equation) -> npt.NDArray[np.float32] | None:
+    """The number, or the number for each channel, that arithmetic is done with; None where it is another kind."""
+    left, right = equation.operands
+    value: Any = right
+    if isinstance(left, Const):
+        value = left if equation.primitive.name in ("multiply", "add") else None
+    if not isinstance(value, Const):
+        return None
+    array = np.asarray(value.value)
+    if array.dtype.kind not in "biuf" or array.ndim > 3 or (array.ndim and array.size != array.shape[-1]):
+        return None
+    return array.reshape(-1).astype(np.float32)

@@ -1,0 +1,228 @@
+"""From a file to samples at a half, a quarter or an eighth of its size: what is not needed of a block is skipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from penstock.image.kernels.jpeg.bits import ZERO, at_marker, byte, fill, signed
+from penstock.image.kernels.jpeg.codes import (
+    ALONE,
+    BEYOND,
+    FIRST,
+    LAST,
+    LOOK,
+    LOOKS,
+    STEP,
+    ZEROS,
+    long_code,
+    new_tables,
+)
+from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, EOI, HEIGHT, QUANT, RESTART, SCAN, WIDTH
+from penstock.image.kernels.jpeg.lowered import APART, LANES, lowered_1, lowered_2, lowered_4
+from penstock.image.kernels.jpeg.planes import MARGIN, NATURAL, RST0, make_tables
+from penstock.image.kernels.jpeg.skips import FAR, OVER, SKIP_LOOK, SKIP_LOOKS, new_skips, prepare_skips
+
+_SHORT, _SKIP = np.uint64(64 - LOOK), np.uint64(64 - SKIP_LOOK)
+_UNUSED = 16  # the coefficient of a block's memory that takes what is not needed
+
+
+def _places(side: int) -> list[int]:
+    """Where coefficient k lies of a block of `side` × `side`, also of a damaged run that goes past the end."""
+    cells = [divmod(int(natural), 8) for natural in NATURAL]
+    places = [4 * row + column if max(row, column) < side else _UNUSED for row, column in cells]
+    return places + [_UNUSED] * 192
+
+
+_ROW = 256  # of _PLACES, for one side
+_PLACES = np.array([_places(side) for side in range(5)], np.int64).reshape(-1)
+_LAST = np.array([max((k for k in range(64) if _places(side)[k] != _UNUSED), default=0) for side in range(5)], np.int64)
+
+
+@njit(nogil=True, error_model="numpy")
+def small_layout(header: Any, sides: Any) -> Any:
+    """`layout` of a picture whose blocks of luma and of colour become `sides` samples wide."""
+    across, down = header[ACROSS], header[DOWN]
+    units_x = (header[WIDTH] + 8 * across - 1) // (8 * across)
+    units_y = (header[HEIGHT] + 8 * down - 1) // (8 * down)
+    wide, colour_wide = LANES // sides[0], LANES // sides[1]
+    blocks = (units_x * across + wide - 1) // wide * wide
+    colour_blocks = (units_x + colour_wide - 1) // colour_wide * colour_wide
+    stride, colour_stride = blocks * sides[0] + 2 * MARGIN, colour_blocks * sides[1] + 2 * MARGIN
+    plane, colour_plane = units_y * down * sides[0] * stride, units_y * sides[1] * colour_stride
+    return blocks, colour_blocks, stride, colour_stride, plane, colour_plane
+
+
+@njit(nogil=True, error_model="numpy")
+def small_room(header: Any, sides: Any) -> Any:
+    """How many coefficients a row of units holds, and how many samples the picture."""
+    blocks, colour_blocks, _, _, plane, colour_plane = small_layout(header, sides)
+    others = header[COMPONENTS] - 1
+    return (header[DOWN] * blocks + others * colour_blocks) * APART, plane + others * colour_plane
+
+
+@njit(nogil=True, error_model="numpy")
+def new_small_work(in_row: int) -> Any:
+    """Memory that `decode_small` works with, for pictures of up to `in_row` coefficients in a row of units."""
+    numbers = np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64)
+    return new_tables(), new_skips(), np.zeros(3 * 64, np.int16), np.empty(in_row, np.int16), numbers
+
+
+@njit(nogil=True, error_model="numpy")
+def _lower(
+    side: int, coefficients: Any, begin: int, blocks: int, factors: Any, which: int, out: Any, to: int, stride: int
+) -> None:
+    """The samples of a row of blocks."""
+    step = LANES // side
+    for i in range(0, blocks, step):
+        if side == 4:
+            lowered_4(coefficients, begin + i * APART, factors, which, out, to + i * 4, stride)
+        elif side == 2:
+            lowered_2(coefficients, begin + i * APART, factors, which, out, to + i * 2, stride)
+        else:
+            lowered_1(coefficients, begin + i * APART, factors, which, out, to + i, stride)
+
+
+@njit(nogil=True, error_model="numpy")
+def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samples: Any) -> Any:
+    """Decode a file of `size` bytes at `start` into `samples`; whether all of it was as it should be.
+
+    `work` is that of `new_small_work`, and `samples` has the `small_room`.
+    """
+    across, down = header[ACROSS], header[DOWN]
+    blocks, colour_blocks, stride, colour_stride, plane, colour_plane = small_layout(header, sides)
+    in_row, in_picture = small_room(header, sides)
+    tables, all_skips, factors, coefficients, numbers = work
+    skips = all_skips[1]
+    used, components, begins, before = numbers
+    if in_row > coefficients.size or in_picture > samples.size or not make_tables(start, header, tables, factors, used):
+        return False
+    for i in range(header[COMPONENTS]):
+        if used[3 + i] == 3 + i:
+            prepare_skips(i, tables[0][3 + i], all_skips)
+        for k in range(25):
+            place = _PLACES[4 * _ROW + k]
+            if place != _UNUSED:
+                factors[i * 64 + place] = byte(start + header[QUANT + i] + k)
+    luma = across * down
+    in_unit = luma + header[COMPONENTS] - 1
+    for b in range(in_unit):
+        components[b] = max(b - luma + 1, 0)
+        begins[b] = down * blocks + (b - luma) * colour_blocks
+        if b < luma:
+            begins[b] = (b // across) * blocks + b % across
+    before[0] = before[1] = before[2] = 0
+    entries = tables[1]
+    at, end = start + header[SCAN], start + size
+    bits = count = missing = ZERO
+    until_restart = header[RESTART]
+    restarts = 0
+    for unit_y in range((header[HEIGHT] + 8 * down - 1) // (8 * down)):
+        for i in range(in_row):
+            coefficients[i] = 0
+        for unit_x in range((header[WIDTH] + 8 * across - 1) // (8 * across)):
+            if header[RESTART]:
+                if until_restart == 0:
+                    if not at_marker(at, end, count, missing, RST0 + restarts % 8):
+                        return False
+                    at += 2
+                    bits = count = missing = ZERO
+                    before[0] = before[1] = before[2] = 0
+                    until_restart = header[RESTART]
+                    restarts += 1
+                until_restart -= 1
+            for b in range(in_unit):
+                component = components[b]
+                place = (begins[b] + unit_x * (across if component == 0 else 1)) * APART
+                number = used[component]
+                at, bits, count, missing = fill(at, end, bits, count, missing)
+                entry = entries[np.uint64(number << LOOK) + (bits >> _SHORT)]
+                n = np.uint64(entry & 63)
+                value = (entry << 16) >> 48
+                if n == ZERO:
+                    if entry == 0:
+                        entry = long_code(bits, number, tables)
+                        if entry == 0:
+                            return False
+                    n = np.uint64((entry >> ALONE) & 63)
+                    bits <<= n
+                    count -= n
+                    n = np.uint64(entry >> FIRST)
+                    value = signed(bits, n) if n != ZERO else 0
+                bits <<= n
+                count -= n
+                before[component] += value
+                coefficients[np.uint64(place)] = before[component]
+                side = sides[0] if component == 0 else sides[1]
+                needed, row = _LAST[side], side * _ROW
+                number = used[3 + component]
+                base, skip_base = np.uint64(number << LOOK), np.uint64((number - 3) << SKIP_LOOK)
+                k = 1
+                while k < 64:
+                    at, bits, count, missing = fill(at, end, bits, count, missing)
+                    rare: Any = False
+                    if k > needed:
+                        for _ in range(SKIP_LOOKS):
+                            skip: Any = np.int64(skips[skip_base + (bits >> _SKIP)])
+                            n = np.uint64(skip & 15)
+                            after = k + ((skip >> FAR) & 255)
+                            rare = n == ZERO or after > 63
+                            if rare:
+                                break
+                            bits <<= n
+                            count -= n
+                            k = after + ((skip >> OVER) << 6)
+                            if k > 63:
+                                break
+                    else:
+                        for _ in range(LOOKS):
+                            entry = entries[base + (bits >> _SHORT)]
+                            n = np.uint64(entry & 63)
+                            after = k + ((entry >> STEP) & 255)
+                            rare = n == ZERO or after & 64 != 0
+                            if rare:
+                                break
+                            bits <<= n
+                            count -= n
+                            first = k + ((entry >> ZEROS) & 15)
+                            coefficients[np.uint64(place + _PLACES[np.uint64(row + first)])] = entry >> FIRST
+                            coefficients[np.uint64(place + _PLACES[np.uint64(row + after - 1)])] = entry >> LAST
+                            k = after
+                            if k > needed:
+                                break
+                    if not rare:
+                        continue
+                    # One code by itself: it is long, or what follows it is of the next block.
+                    at, bits, count, missing = fill(at, end, bits, count, missing)
+                    entry = entries[base + (bits >> _SHORT)]
+                    whole = entry & 63 != 0
+                    if entry == 0:
+                        entry = long_code(bits, number, tables)
+                        if entry == 0:
+                            return False
+                    n = np.uint64((entry >> ALONE) & 63)
+                    bits <<= n
+                    count -= n
+                    run = (entry >> ZEROS) & 15
+                    value = (entry << 16) >> 48
+                    n = ZERO if whole else np.uint64(entry >> FIRST)
+                    if (whole and (entry >> STEP) & 255 == BEYOND) or (not whole and n == ZERO and run != 15):
+                        break
+                    if n != ZERO:
+                        value = signed(bits, n)
+                        bits <<= n
+                        count -= n
+                    coefficients[np.uint64(place + _PLACES[np.uint64(row + k + run)])] = value
+                    k += run + 1
+        if count < missing:
+            return False
+        for v in range(down):
+            to = (unit_y * down + v) * sides[0] * stride + MARGIN
+            _lower(sides[0], coefficients, v * blocks * APART, blocks, factors, 0, samples, to, stride)
+        for c in range(header[COMPONENTS] - 1):
+            to = plane + c * colour_plane + unit_y * sides[1] * colour_stride + MARGIN
+            begin = (down * blocks + c * colour_blocks) * APART
+            _lower(sides[1], coefficients, begin, colour_blocks, factors, (c + 1) * 64, samples, to, colour_stride)
+    return at_marker(at, end, count, missing, EOI)

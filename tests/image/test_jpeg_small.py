@@ -1,0 +1,140 @@
+"""JPEGs decoded no larger than needed: close to libjpeg at the same ratio, and careful with damaged files."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.image.jpegs import KERNEL_KINDS, jpeg
+from tests.image.test_jpeg_block import EDITS, MUTABLE
+
+from penstock.image import decode_jpeg, jpeg_block, resize
+from penstock.image.jpeg_block import JpegBlock
+
+NO_FLIP = (0, 0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled():
+    jpeg_block._KERNELS.get()
+    jpeg_block._SMALL.get()
+
+
+def small(contents, ratio, size, flip=NO_FLIP, **settings):
+    """The result of the kernel; None if it leaves the file."""
+    out = np.full((1, *size, 3), 77, settings.pop("dtype", np.float32))
+    mirrored = np.array([flip], np.int8)
+    left = JpegBlock([contents]).decode_approximately(out, np.array([ratio]), mirrored, **settings)
+    if left:
+        assert (out == 77).all()
+        return None
+    return out[0]
+
+
+@given(
+    st.sampled_from(KERNEL_KINDS),
+    st.sampled_from([2, 4, 8]),
+    st.integers(4, 12),
+    st.integers(4, 12),
+    st.integers(60, 100),
+    st.integers(0, 50),
+)
+def test_it_is_close_to_libjpeg_at_the_same_ratio(kind, ratio, height, width, quality, seed):
+    """Pictures of whole units; libjpeg keeps less of the colour of some kinds, and these pictures are full of it."""
+    contents = jpeg(kind, 16 * height, 16 * width, quality, seed)
+    smaller = decode_jpeg(contents, 3, ratio=ratio)
+    found = small(contents, ratio, smaller.shape[:2])
+    assert np.abs(found - smaller).mean() < (2.5 if kind in ("444", "grey") else 8)
+    assert abs((found - smaller).mean()) < 1
+
+
+@pytest.mark.parametrize("kind", KERNEL_KINDS)
+@pytest.mark.parametrize("size", [(224, 224), (100, 300), (400, 9), (1, 1)])
+def test_at_full_size_it_is_close_to_the_exact_result(kind, size):
+    """The bound that is documented: 1 level on average, 99.9 % within 6."""
+    contents = jpeg(kind, 375, 500)
+    difference = np.abs(small(contents, 1, size) - resize(decode_jpeg(contents, 3), size))
+    assert difference.mean() < 1
+    assert np.quantile(difference, 0.999) < 6
+
+
+@pytest.mark.parametrize("shade", [0, 7, 128, 255])
+@pytest.mark.parametrize("ratio", [1, 2, 4, 8])
+def test_one_colour_stays_what_it_is(shade, ratio):
+    import simplejpeg
+
+    image = np.full((67, 93, 3), shade, np.uint8)
+    for sampling in ("444", "422", "420"):
+        found = small(simplejpeg.encode_jpeg(image, 95, "RGB", sampling), ratio, (12, 10))
+        np.testing.assert_allclose(found, shade, atol=1)
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 4, 8])
+def test_flips_and_numbers(ratio):
+    contents = jpeg("420", 161, 203)
+    plain = small(contents, ratio, (20, 24))
+    for flip in ((1, 0), (0, 1), (1, 1)):
+        turned = plain[:: -1 if flip[1] else 1, :: -1 if flip[0] else 1]
+        np.testing.assert_array_equal(small(contents, ratio, (20, 24), flip), turned)
+    np.testing.assert_array_equal(small(contents, ratio, (20, 24), divide=255.0), plain / np.float32(255))
+    np.testing.assert_array_equal(small(contents, ratio, (20, 24), multiply=0.3), plain * np.float32(0.3))
+    np.testing.assert_array_equal(small(contents, ratio, (20, 24), dtype=np.uint8), plain.astype(np.uint8))
+
+
+def test_a_block_gives_what_its_files_give_one_by_one():
+    ratios = [1, 2, 4, 8, 0, 2]
+    contents = [jpeg(kind, 90 + 7 * i, 110 + i, seed=i) for i, kind in enumerate(KERNEL_KINDS)]
+    out = np.zeros((6, 9, 8, 3), np.float32)
+    block = JpegBlock(contents)
+    assert block.decode_approximately(out, np.array(ratios), np.zeros((6, 2), np.int8)) == [4]
+    for row, (each, ratio) in enumerate(zip(contents, ratios, strict=True)):
+        np.testing.assert_array_equal(out[row], small(each, ratio, (9, 8)) if ratio else np.zeros((9, 8, 3)))
+
+
+@given(st.sampled_from(MUTABLE), st.lists(EDITS, min_size=1, max_size=5), st.sampled_from([1, 2, 4, 8]))
+def test_damage_is_seen_as_it_is_when_all_is_decoded(contents, edits, ratio):
+    mutated = bytearray(contents)
+    for kind, where, value in edits:
+        at = int(where * (len(mutated) - 1))
+        mutated[at : at + (kind != "insert")] = b"" if kind == "drop" else bytes([value])
+    same_decision(bytes(mutated), ratio)
+
+
+@pytest.mark.parametrize("contents", MUTABLE)
+def test_a_cut_at_any_place(contents):
+    for size in {*range(0, 650, 13), *range(650, len(contents), 197), *range(len(contents) - 9, len(contents))}:
+        same_decision(contents[:size], 4)
+
+
+def same_decision(contents, ratio):
+    block = JpegBlock([contents])
+    taken = bool(block.taken().all())
+    height, width, _ = block.shapes()[0].tolist() if taken else (1, 1, 3)
+    settings = {"fancy_upscaling": True, "dct_method": ""}
+    exact = block._copy(np.zeros((1, height, width, 3), np.uint8), 3, np.zeros(1, np.int64), None, settings)
+    assert (small(contents, ratio, (6, 5)) is None) == bool(exact)
+
+
+def test_absurd_sizes_are_left():
+    contents = jpeg("420", 48, 64)
+    at = contents.index(b"\xff\xc0") + 5
+    for height, width in [(65500, 65500), (9000, 8000), (0, 64)]:
+        assert small(contents[:at] + struct.pack(">HH", height, width) + contents[at + 4 :], 8, (4, 4)) is None
+
+
+def test_a_row_that_does_not_fit_is_not_written():
+    kernel = jpeg_block._SMALL.get().decode_small_block
+    block = JpegBlock([jpeg("420", 48, 64)] * 2)
+    few, out, done = np.zeros(0, np.uint8), np.zeros(4 * 4 * 3, np.float32), np.zeros(2, np.int8)
+    ratios, flips = np.array([2, 2]), np.zeros((2, 2), np.int8)
+    kernel(
+        block._addresses, block._lengths, block._table, ratios, flips, few, np.float32(1), False, 4, 4, out, few, done
+    )
+    assert done.tolist() == [1, 0]
+
+
+def test_nothing_asks_for_a_second_compilation():
+    for dtype in (np.uint8, np.float32):
+        assert small(jpeg("420", 48, 64), 2, (4, 4), dtype=dtype) is not None
+    assert len(jpeg_block._SMALL.get().decode_small_block.signatures) == 1
