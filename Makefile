@@ -14,7 +14,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 PEERS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["bench"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz bench parity format lock clean need-python
+.PHONY: help demo test check fuzz crash bench parity format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -34,6 +34,9 @@ fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property 
 	@HYPOTHESIS_PROFILE=search $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
 		tests/io/test_damaged_records.py tests/image/test_bad_mutated.py
+
+crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
+	@PENSTOCK_CRASHES=200 $(VENV)/bin/python -m pytest -q tests/system/test_entry_crashes.py
 
 bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own
 	@status=0; for question in $(filter-out benchmarks/parity.py,$(sort $(wildcard benchmarks/[a-z]*.py))); do \

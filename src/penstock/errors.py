@@ -127,6 +127,10 @@ class BudgetWarning(UserWarning):
     """A buffer is larger than the budget that follows from the machine: there may be memory for it, or not."""
 
 
+class RandomnessWarning(UserWarning):
+    """A cache or snapshot keeps what was drawn, or the order of a shuffle: every epoch gets that of the first."""
+
+
 def annotate(error: BaseException, context: Context) -> None:
     """Add what `context` knows to an error in flight: into a `PenstockError`, as a note on any other exception."""
     if isinstance(error, PenstockError):

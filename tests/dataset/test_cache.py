@@ -147,3 +147,115 @@ def test_passes_that_fill_at_the_same_time_agree():
         thread.join(60)
     assert found == [[2 * x for x in range(200)]] * 4
     assert [int(x) for x in ds] == found[0]
+
+
+# -- what is kept lies side by side
+
+
+def pictures(count=40):
+    """Elements of 96 KB, the number of which is not known beforehand."""
+    return ps.Dataset.range(count).filter(lambda x: x >= 0).map(lambda x: np.full((64, 128, 3), x, np.float32))
+
+
+def kept(ds):
+    """The arrays in the store of the data set's cache."""
+    (store,) = [node.store for node in ds._plan.walk() if node.name == "cache"]
+    return [block.columns[0].array for block in store.blocks()]
+
+
+@pytest.mark.parametrize("build", [lambda: ps.Dataset.range(100), pictures], ids=["count known", "count unknown"])
+@pytest.mark.parametrize("size", [4, 7])
+def test_batches_of_a_full_cache_are_views_of_it(build, size):
+    ds = build().cache()
+    wanted = [np.asarray(element) for element in ds]
+    arrays = kept(ds)
+    batches = list(ds.batch(size))
+    views = [any(np.shares_memory(batch, array) for array in arrays) for batch in batches]
+    assert views.count(False) <= len(arrays) - 1  # those over a border
+    np.testing.assert_array_equal(np.concatenate(batches), np.stack(wanted))
+    for batch, view in zip(batches, views, strict=True):
+        assert batch.flags.writeable is not view
+
+
+def test_a_shuffle_of_large_elements_copies_none(monkeypatch):
+    ds = pictures().cache()
+    list(ds)
+    arrays = kept(ds)
+    for element in ds.shuffle(16).iterator(executor="inline"):
+        assert any(np.shares_memory(element, array) for array in arrays)
+    batches = list(ds.shuffle(16, seed=1).batch(8))
+    assert sorted(int(row[0, 0, 0]) for batch in batches for row in batch) == list(range(40))
+    assert all(batch.flags.writeable for batch in batches)
+
+
+def test_a_shuffle_of_what_is_kept_holds_nothing_of_its_own():
+    ds = pictures(200).cache()
+    list(ds)
+    shuffled = ds.shuffle(100)
+    with shuffled.iterator(executor="inline") as elements:
+        next(elements)
+        held = {row.kind: row.nbytes for row in shuffled.memory().rows}
+    assert held["cache"] == 200 * 64 * 128 * 3 * 4
+    assert held.get("shuffle", 0) == 0
+
+
+# -- a pass that leaves nothing says so
+
+
+@pytest.fixture
+def told(caplog):
+    caplog.set_level("WARNING", "penstock")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def test_a_pass_that_stops_early_says_so_once(told):
+    ds = ps.Dataset.range(10).cache()
+    for _ in range(2):
+        with ds.iterator(executor="inline") as elements:
+            next(elements), next(elements), next(elements)
+    (message,) = told()
+    assert message.startswith("cache (")
+    assert __file__ in message
+    assert "kept nothing: the pass stopped after " in message
+
+
+def test_an_iterator_that_is_still_open_says_nothing(told):
+    elements = ps.Dataset.range(10).cache().iterator(executor="inline")
+    next(elements)
+    assert told() == []
+    assert len(list(elements)) == 9
+    assert told() == []
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+def test_a_whole_pass_says_nothing(told, executor):
+    ds = ps.Dataset.range(10).map(lambda x: x + 1, 2).cache().batch(3)
+    assert [len(list(ds.iterator(executor=executor))) for _ in range(2)] == [4, 4]
+    assert told() == []
+
+
+def test_a_failure_that_keeps_a_cache_empty_is_told(told):
+    def function(x):
+        if x == 5:
+            raise ValueError("spoiled")
+        return x
+
+    ds = ps.Dataset.range(10).map(function).cache().ignore_errors()
+    assert len(list(ds)) == len(list(ds)) == 9
+    (message,) = [text for text in told() if "kept nothing" in text]
+    assert "an element failed" in message
+
+
+def test_looking_at_a_data_set_says_nothing(told):
+    ds = ps.Dataset.range(10).map(lambda x: np.zeros(int(x) % 1)).cache().batch(2).map(len)
+    assert ds.element_spec is not None
+    ds.explain(analyze=True, seconds=0.01)
+    assert told() == []
+
+
+def test_a_cache_that_cannot_fit_says_so_at_its_first_element():
+    options = ps.Options(autotune={"ram_budget": 1 << 20})
+    ds = ps.Dataset.range(1000).map(lambda x: np.zeros(1000)).cache().with_options(options)
+    elements = ds.iterator(executor="inline")
+    with pytest.raises(ps.errors.ResourceExhaustedError, match=r"cache holds 8 MB when it is full, and .* is 1.05 MB"):
+        next(elements)

@@ -50,7 +50,13 @@ def _snapshot(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
     return at.then(f"snapshot({compression})", at.dataset.snapshot(_folder().name, compression))
 
 
-STEPS: list[Any] = [_snapshot]
+def _disk_cache(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
+    if at.infinite or deterministic is False:
+        return at
+    return at.then("cache(folder)", at.dataset.cache(_folder().name))
+
+
+STEPS: list[Any] = [_snapshot, _disk_cache]
 
 
 # -- sources

@@ -1,12 +1,22 @@
-"""content_key: what tells two snapshots apart, and what does not."""
+"""Keys: what tells two snapshots apart, and what does not."""
 
+import collections
+import dataclasses
+import enum
+import functools
+import importlib
+import itertools
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.plan.content_key import content_key
+from penstock.plan.content_key import made_of
 
 RANGE = ps.Dataset.range
 
@@ -24,13 +34,29 @@ def helper(x):
 class Adder:
     def __init__(self, by):
         self.by = by
+        self.lock = threading.Lock()
 
     def __call__(self, x):
         return x + self.by
 
 
+class Heir(Adder):
+    """What it does stands in its base."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaler:
+    by: int
+
+    def __call__(self, x):
+        return self.scaled(x)
+
+    def scaled(self, x):
+        return x * self.by
+
+
 def key(dataset):
-    return content_key(dataset._plan)
+    return made_of(dataset._plan).key
 
 
 def slices(values, dtype=np.int64):
@@ -61,6 +87,11 @@ DIFFERENT = {
     "paths": (named(Path("a")), named(Path("b"))),
     "data sets": (nested(RANGE(1)), nested(RANGE(2))),
     "the fields of objects": (RANGE(3).map(Adder(1)), RANGE(3).map(Adder(2))),
+    "partial arguments": (RANGE(3).map(functools.partial(max, 1)), RANGE(3).map(functools.partial(max, 2))),
+    "bound methods' objects": (RANGE(3).map(Scaler(1).scaled), RANGE(3).map(Scaler(2).scaled)),
+    "sets": (named(frozenset([1, 2])), named(frozenset([1, 3]))),
+    "parameters": (RANGE(3).batch(2), RANGE(3).batch(2, drop_remainder=True)),
+    "the order of steps": (RANGE(4).map(scaled).skip(2), RANGE(4).skip(2).map(scaled)),
     "late items of lists": (looked_up([*range(3000), 1]), looked_up([*range(3000), 2])),
 }
 
@@ -70,6 +101,119 @@ def test_another_content_is_another_snapshot(name):
     one, other = DIFFERENT[name]
     assert key(one) != key(other)
     assert key(one) == key(one)
+
+
+ALIKE = {
+    "who works": (RANGE(3).map(scaled), RANGE(3).map(scaled, num_parallel_calls=4, executor="thread")),
+    "what is made ahead": (RANGE(3).map(scaled).batch(2), RANGE(3).map(scaled).prefetch(2).batch(2)),
+    "equal objects": (RANGE(3).map(Adder(1)), RANGE(3).map(Adder(1))),
+    "the order in which sets are made": (named({"a", "b", "c"}), named({"c", "b", "a"})),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_gives_the_same_elements_is_the_same(name):
+    one, other = ALIKE[name]
+    assert key(one) == key(other)
+
+
+@pytest.mark.parametrize(("owner", "made"), [(Adder, Heir(1)), (Scaler, Scaler(1))])
+def test_the_methods_of_an_object_count(owner, made, monkeypatch):
+    before = key(RANGE(3).map(made))
+    monkeypatch.setattr(owner, "scaled" if owner is Scaler else "__call__", lambda self, x: x)
+    assert key(RANGE(3).map(made)) != before
+
+
+def compiled(text):
+    """A function of the user's, from its source."""
+    names = {"__name__": "__main__"}
+    exec(compile(text, "train.py", "exec"), names)
+    return names["function"]
+
+
+def of_text(text):
+    return key(RANGE(3).map(compiled(text)))
+
+
+def test_where_a_function_stands_and_what_is_said_of_it_do_not_count():
+    plain = of_text("def function(x):\n    return x + 1")
+    assert plain == of_text("\n\n# moved\ndef function(x):\n    # said\n    return x + 1")
+    documented = of_text("def function(x):\n    'one'\n    return x + 1")
+    assert documented == of_text("def function(x):\n    'another'\n    return x + 1")
+    used = of_text("def function(x):\n    'one'\n    return 'one'")
+    assert used != of_text("def function(x):\n    'two'\n    return 'two'")
+
+
+@pytest.fixture
+def a_module(tmp_path, monkeypatch):
+    """Writes, and imports, a module of the user's."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(text):
+        sys.modules.pop("steps_of_mine", None)
+        path = tmp_path / "steps_of_mine.py"
+        path.write_text(text)
+        Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)  # it may be of the same second
+        importlib.invalidate_caches()
+        return importlib.import_module("steps_of_mine")
+
+    yield write
+    sys.modules.pop("steps_of_mine", None)
+
+
+def test_what_a_function_uses_of_the_users_modules_counts(a_module):
+    def with_module(text):
+        return key(RANGE(3).map(a_user_of(a_module(text))))
+
+    first = with_module("def used(x): return x + 1\ndef other(x): return x")
+    assert first == with_module("def used(x): return x + 1\ndef other(x): return 2 * x")
+    assert first != with_module("def used(x): return x + 2\ndef other(x): return x")
+
+
+def a_user_of(module):
+    names = {"__name__": "__main__", "steps": module}
+    exec("def function(x): return steps.used(x)", names)
+    return names["function"]
+
+
+def test_a_module_that_is_imported_by_the_function_counts_before_and_after_it_is_loaded(a_module):
+    text = "def function(x):\n    from steps_of_mine import used\n    return used(x)"
+    a_module("def used(x): return x + 1")
+    loaded = of_text(text)
+    del sys.modules["steps_of_mine"]
+    assert of_text(text) == loaded
+    assert "steps_of_mine" not in sys.modules
+    a_module("def used(x): return x + 2")
+    assert of_text(text) != loaded
+
+
+@pytest.mark.parametrize(
+    "line", ["from mine_of_steps.inner import used", "import mine_of_steps.inner", "from mine_of_steps import inner"]
+)
+def test_modules_inside_packages_count(line, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = tmp_path / "mine_of_steps"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise AssertionError('imported')")
+    (package / "inner.py").write_text("used = 1")
+    text = f"def function(x):\n    {line}\n    return x"
+    before = of_text(text)
+    (package / "inner.py").write_text("used = 2")
+    assert of_text(text) != before
+
+
+def test_a_key_is_the_same_in_every_process():
+    program = (
+        "import penstock as ps, re\n"
+        "from penstock.plan.content_key import made_of\n"
+        "WORDS = {'a', 'b', 'c', 'd'}\n"
+        "class Kept:\n    names = {'x', 'y', 'z'}\n    def __call__(self, x): return x in {'u', 'v', 'w'}\n"
+        "def kept(x): return x in WORDS and re.match('a', str(x))\n"
+        "print(made_of(ps.Dataset.range(3).filter(kept).map(Kept())._plan).key)"
+    )
+    run = [sys.executable, "-c", program]
+    keys = {subprocess.run(run, capture_output=True, text=True, check=True).stdout for _ in range(2)}
+    assert len(keys) == 1
 
 
 def test_the_values_and_functions_that_a_function_uses_count(monkeypatch):
@@ -91,6 +235,38 @@ def test_a_file_that_changes_is_another_content(tmp_path):
     assert write(b"a") != write(b"a", b"b")
 
 
+@pytest.mark.parametrize("named_by", ["list_files", "the user"])
+def test_files_count_whose_names_are_elements(named_by, tmp_path):
+    path = tmp_path / "a.txt"
+
+    def reading():
+        if named_by == "list_files":
+            names = ps.Dataset.list_files(str(tmp_path / "*.txt"))
+        else:
+            names = ps.Dataset.from_tensor_slices([str(path)])
+        return key(names.interleave(ps.TextLineDataset))
+
+    path.write_text("one")
+    before = reading()
+    assert reading() == before
+    path.write_text("another")
+    assert reading() != before
+
+
+def test_files_on_servers_are_known_by_what_the_server_says():
+    file_system = fsspec.filesystem("memory")
+    names = [f"memory://keys/{number}.txt" for number in range(3)]
+    for name in names:
+        file_system.pipe(name, b"one")
+    made = made_of(ps.TextLineDataset(names)._plan)
+    assert [(name, size) for name, size, _ in made.sources] == [(name, 3) for name in names]
+    assert all(version for _, _, version in made.sources)
+    file_system.pipe(names[1], b"another")
+    assert made_of(ps.TextLineDataset(names)._plan).key != made.key
+    file_system.rm(names[1])
+    assert made_of(ps.TextLineDataset(names)._plan).sources[1] == (names[1], -1, "")
+
+
 def test_a_mapped_array_is_known_by_its_file(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(10))
     keys = [key(ps.Dataset.from_tensor_slices(np.load(tmp_path / "a.npy", mmap_mode="r")[i:5])) for i in (0, 1, 0)]
@@ -98,6 +274,34 @@ def test_a_mapped_array_is_known_by_its_file(tmp_path):
     keys.append(key(ps.Dataset.from_tensor_slices(np.load(tmp_path / "a.npy", mmap_mode="r")[:5])))
     assert keys[0] == keys[2]
     assert len(set(keys)) == 3
+
+
+class Unruly:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    def __reduce_ex__(self, protocol):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        itertools.count(),
+        (x for x in range(3)),
+        threading.Lock(),
+        Unruly(),
+        sys,
+        enum.Enum("Colour", "RED BLUE").RED,
+        np.ma.array([1, 2]),
+        collections.deque([1]),
+        functools.lru_cache(helper),
+        np.array([None, [1]], object),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_of_all_kinds_have_a_key(strange):
+    assert key(named(strange)) == key(named(strange)) != key(named(None))
 
 
 def test_a_container_that_holds_itself_has_a_key():

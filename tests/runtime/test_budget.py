@@ -438,7 +438,7 @@ def test_a_pass_that_fills_no_cache_gives_its_bytes_back():
     budget = Budget(10 * MiB, given=True)
     stage = Cached(rows(100), MemoryStore(), "cache", WHERE, memory=budget)
     stage.next(10)
-    assert sum(member.nbytes for member in budget.members()) == 800_000
+    assert sum(member.nbytes for member in budget.members()) == 80_000
     stage.close()
     assert sum(member.nbytes for member in budget.members()) == 0
 

@@ -12,6 +12,7 @@ import pytest
 from penstock.runtime.autotune import remembered
 from penstock.runtime.autotune.figures import Knobs
 from penstock.runtime.autotune.remembered import Remembered, machine_key, recall, remember
+from penstock.runtime.machine.cache_folder import cache_folder
 
 PLAN = "0123456789abcdef" * 2
 MAP = Remembered(Knobs(3, "process", 1 << 20, 0.0025), "processes gave 1.9 × threads", 812.5, 2400.0)
@@ -276,7 +277,7 @@ def test_each_system_has_its_own_place(monkeypatch, tmp_path, platform, variable
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert str(remembered._folder()) == f"{wanted.replace('HOME', str(tmp_path))}/penstock/tuning"
+    assert str(cache_folder("tuning")) == f"{wanted.replace('HOME', str(tmp_path))}/penstock/tuning"
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes are those of POSIX")

@@ -10,6 +10,7 @@ import numpy as np
 from penstock.block.arrow_values import (
     Array,
     fixed_array,
+    items_of,
     numbers_array,
     numbers_of,
     restored,
@@ -71,11 +72,11 @@ def decode_fixed(array: Array, spec: TensorSpec) -> Column:
         return _without_values(count, shape, spec.dtype)
     flat: Any = getattr(array, "storage", array)
     if spec.dtype is bytes:
-        strings = strings_of(flat.flatten() if shape else flat)
+        strings = strings_of(items_of(flat) if shape else flat)
         starts, lengths = strings.starts.reshape(count, *shape), strings.lengths.reshape(count, *shape)
         return BytesColumn(strings.buffers, starts, lengths)
     extra = stored_type(spec.dtype)[1]
-    values = numbers_of(flat.flatten() if shape or extra else flat)
+    values = numbers_of(items_of(flat) if shape or extra else flat)
     return DenseColumn(restored(values.reshape(count, *shape, *extra), spec.dtype))
 
 

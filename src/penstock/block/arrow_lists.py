@@ -11,6 +11,7 @@ from penstock.block.arrow_fixed import decode_fixed, encode_fixed, fixed_type
 from penstock.block.arrow_values import (
     Array,
     fixed_array,
+    items_of,
     list_array,
     lists_of,
     numbers_array,
@@ -83,7 +84,7 @@ def decode_ragged(array: Array, rank: int, dtype: Any) -> list[Any]:
     if rank == 1:
         return list(split(array, dtype))
     values, shapes = array.flatten()
-    extents = numbers_of(shapes.flatten()).reshape(-1, rank).tolist()
+    extents = numbers_of(items_of(shapes)).reshape(-1, rank).tolist()
     return [row.reshape(shape) for row, shape in zip(split(values, dtype), extents, strict=True)]
 
 

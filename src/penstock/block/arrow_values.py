@@ -58,6 +58,12 @@ def strings_of(array: Array) -> BytesColumn:
     return BytesColumn((data,), places[:-1].astype(np.int64), np.diff(places).astype(np.int64))
 
 
+def items_of(array: Array) -> Array:
+    """The values of fixed-size lists without nulls; `flatten` would do, and loads pyarrow.compute for it."""
+    size = array.type.list_size
+    return array.values.slice(array.offset * size, len(array) * size)
+
+
 def lists_of(array: Array) -> tuple[np.ndarray, Array]:
     """(offsets, values) of an array of lists: list i is `values[offsets[i] : offsets[i + 1]]`; offsets start at 0."""
     import pyarrow as pa

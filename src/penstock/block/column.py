@@ -312,7 +312,7 @@ def concat(columns: Sequence[Column]) -> Column:
             if any(a.dtype != arrays[0].dtype for a in arrays):
                 other = next(a for a in arrays if a.dtype != arrays[0].dtype)
                 raise _mixed(columns[0].spec(), DenseColumn(other).spec(), None)
-            return DenseColumn(np.concatenate(arrays))
+            return DenseColumn(_side_by_side(arrays))
     if all(isinstance(column, BytesColumn) for column in columns):
         strings = [column for column in columns if isinstance(column, BytesColumn)]
         if all(c.starts.shape[1:] == strings[0].starts.shape[1:] for c in strings):
@@ -323,6 +323,25 @@ def concat(columns: Sequence[Column]) -> Column:
         if kinds[0].relax(kind) is None:
             raise _mixed(kinds[0], kind, None)
     return ListColumn([value for values in items for value in values])
+
+
+def _side_by_side(arrays: list[np.ndarray]) -> np.ndarray:
+    """One array after the other: a view where they lie so in read-only memory, as what a cache keeps does."""
+    first = arrays[0]
+    owner = first.base
+    address = first.ctypes.data
+    if not isinstance(owner, np.ndarray) or not owner.flags.c_contiguous or first.dtype.hasobject:
+        return np.concatenate(arrays)
+    for array in arrays:
+        if array.base is not owner or array.flags.writeable or not array.flags.c_contiguous:
+            return np.concatenate(arrays)
+        if array.ctypes.data != address:
+            return np.concatenate(arrays)
+        address += array.nbytes
+    shape = (sum(map(len, arrays)), *first.shape[1:])
+    found: np.ndarray = np.ndarray(shape, first.dtype, owner, first.ctypes.data - owner.ctypes.data)
+    found.flags.writeable = False
+    return found
 
 
 def _concat_bytes(columns: Sequence[BytesColumn]) -> BytesColumn:

@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn
+from penstock.block.counted_memory import CountedMemory
 from penstock.block.lease import Lease
 
 _OBJECT = 64  # bytes of what does not tell, as columns count it
@@ -18,7 +19,7 @@ def footprint(block: Block | None) -> int:
     """Bytes kept alive: whole arrays, once each, of which the Block may show a part; 0 for none.
 
     Pages of mapped files count nothing: the system takes them back when it needs them. What is mapped and lent counts,
-    for that is memory shared with another process.
+    for that is memory shared with another process. What a memory cache counts does not count again.
 
     >>> whole = Block.single(DenseColumn(np.zeros((100, 8))))
     >>> footprint(whole), footprint(whole.slice(0, 1)), whole.slice(0, 1).nbytes
@@ -46,15 +47,22 @@ class Footprints:
     800
     """
 
-    __slots__ = ("_owners", "nbytes")
+    __slots__ = ("_owners", "_weightless", "nbytes")
 
     def __init__(self) -> None:
+        self._weightless: Any = self  # what the latest value without weight is a part of
         self._owners: dict[int, tuple[int, int]] = {}  # how many values each is kept alive by, and its bytes
         self.nbytes = 0
 
     def add(self, value: Any) -> None:
         """Count a value, which has to stay alive until it is removed."""
+        if getattr(value, "base", None) is self._weightless:
+            return
         key, nbytes = _owner(value)
+        if not nbytes and isinstance(value, np.ndarray):
+            if value.base is not None:
+                self._weightless = value.base
+            return
         count, known = self._owners.get(key, (0, nbytes))
         self._owners[key] = count + 1, known
         if not count:
@@ -62,7 +70,11 @@ class Footprints:
 
     def remove(self, value: Any) -> None:
         """A value that was added is let go of."""
-        key, _ = _owner(value)
+        if getattr(value, "base", None) is self._weightless:
+            return
+        key, nbytes = _owner(value)
+        if not nbytes and isinstance(value, np.ndarray):
+            return
         count, nbytes = self._owners[key]
         if count > 1:
             self._owners[key] = count - 1, nbytes
@@ -92,6 +104,8 @@ def _owner(value: Any) -> tuple[int, int]:
     while isinstance(base.base, np.ndarray):
         base = base.base
         lent = lent or isinstance(base, Lease)
+        if isinstance(base, CountedMemory):
+            return id(base), 0
     below = base.base
     if isinstance(below, memoryview):
         below = below.obj

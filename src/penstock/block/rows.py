@@ -41,7 +41,7 @@ class Rows:
             self._origin = None if block.origin is None else _OriginRows()
         self._used = max(self._used, int(slots.max()) + 1)
         self._reserve(self._used)
-        chosen = block if rows is None else block.take(rows)
+        chosen = block if rows is None else _viewed(block).take(rows)
         for i, column in enumerate(chosen.columns):
             if not self._columns[i].accepts(column):
                 self._columns[i] = self._columns[i].as_list()
@@ -78,6 +78,7 @@ class Rows:
         if block is None or inside.all():
             return self._read(source)
         outside = source[~inside] - self.capacity
+        block = _viewed(block)
         if not inside.any():
             return block.take(outside)
         kept, fresh = self._read(source[inside]), block.take(outside)
@@ -95,6 +96,22 @@ class Rows:
         assert self._structure is not None
         origin = None if self._origin is None else self._origin.get(slots)
         return Block(self._structure, [rows.get(slots) for rows in self._columns], len(slots), origin)
+
+
+def _viewed(block: Block) -> Block:
+    """The Block with large elements that are kept anyway as views of it, so that taking some of them copies none."""
+    if not any(_is_kept(column) for column in block.columns):
+        return block
+    columns = [ListColumn(column.values()) if _is_kept(column) else column for column in block.columns]
+    return block.with_columns(block.structure, columns)
+
+
+def _is_kept(column: Column) -> bool:
+    return isinstance(column, DenseColumn) and _is_large(column) and not column.array.flags.writeable
+
+
+def _is_large(column: DenseColumn) -> bool:
+    return column.nbytes >= _BY_REFERENCE * len(column)
 
 
 class _ColumnRows(ABC):
@@ -123,7 +140,7 @@ class _ColumnRows(ABC):
 
 
 def _rows_for(column: Column) -> _ColumnRows:
-    if isinstance(column, DenseColumn) and column.nbytes < _BY_REFERENCE * len(column):
+    if isinstance(column, DenseColumn) and not _is_large(column):
         return _DenseRows(column)
     if isinstance(column, BytesColumn):
         return _BytesRows(column)

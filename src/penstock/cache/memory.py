@@ -6,20 +6,23 @@ import threading
 from typing import Any
 
 from penstock.block.block import Block
-from penstock.block.footprint import Footprints
 
 
 class MemoryStore:
     """Filled by the first pass that reaches the end, then read by all; passes that stop early leave nothing.
 
-    Thread-safe. Of several passes that fill at the same time the first to end is kept.
+    Thread-safe. Of several passes that fill at the same time the first to end is kept. One that is `silent` is not
+    worth a word when a pass leaves it empty. What comes to more than `most` bytes is not kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, silent: bool = False, most: int | None = None) -> None:
         self._lock = threading.Lock()
         self._blocks: tuple[Block, ...] | None = None
         self._nbytes = 0
         self._account: Any = None
+        self._told = silent
+        self.most = most
+        self.overflowed = False  # a pass had more
 
     @property
     def nbytes(self) -> int:
@@ -36,15 +39,18 @@ class MemoryStore:
         """What is kept, or None before a pass was complete."""
         return self._blocks
 
-    def commit(self, blocks: list[Block]) -> None:
-        """Keep a complete pass of frozen Blocks: every epoch serves the same memory."""
-        alive = Footprints()
-        for block in blocks:
-            alive.add_block(block)
+    def commit(self, blocks: tuple[Block, ...], nbytes: int) -> None:
+        """Keep a complete pass of frozen Blocks, which have so many bytes: every epoch serves the same memory."""
         with self._lock:
             if self._blocks is None:
-                self._blocks = tuple(blocks)
-                self._nbytes = alive.nbytes
+                self._blocks = blocks
+                self._nbytes = nbytes
+
+    def tell(self) -> bool:
+        """Whether it is to be said that a pass has left nothing: true once."""
+        with self._lock:
+            told, self._told = self._told, True
+            return not told and self._blocks is None
 
     def clear(self) -> None:
         """Forget everything; the next pass fills again."""

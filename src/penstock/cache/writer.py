@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
-from penstock.block.structure import Structure, flatten
-from penstock.errors import InvalidTypeError, PenstockError
-from penstock.io.saved.chunks import encode_chunk
+from penstock.cache.alike import Alike, Kept, joined
+from penstock.errors import PenstockError
+from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.durable import write_whole
-from penstock.io.saved.manifest import Chunk, Manifest, read_manifest, spec_as_json, write_manifest
+from penstock.io.saved.encode import encode_chunk
+from penstock.io.saved.manifest import Manifest, read_manifest, spec_as_json, write_manifest
 
 _CHUNK = 1 << 25  # bytes of a shard that wait to become a file
 _WAITING = 1 << 26  # bytes of all shards that wait
@@ -36,19 +36,13 @@ class SavedWriter:
         self._codec = codec
         self._known = spec
         self._run = f"data-{token_hex(6)}"
-        self._structure: Structure | None = None
-        self._specs: list[LeafSpec] = []
-        self._waiting: dict[int, list[tuple[Block, list[LeafSpec]]]] = {}
+        self._alike = Alike()
+        self._waiting: dict[int, list[Kept]] = {}
         self._bytes: dict[int, int] = {}
         self._total = 0  # of them
         self._numbers: dict[int, int] = {}  # of files written, per shard
         self._chunks: list[Chunk] = []
         self._over = False
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements that wait."""
-        return self._total
 
     def add(self, block: Block, shards: np.ndarray | None = None) -> None:
         """Keep the elements of a Block, in the shards with these numbers (shard 0).
@@ -57,27 +51,8 @@ class SavedWriter:
         OSError where the disk does not take them.
         """
         block, specs = self._alike(block)
-        if shards is None:
-            self._put(0, block, specs)
-            return
-        for shard in np.unique(shards).tolist():
-            rows = np.flatnonzero(shards == shard)
-            self._put(shard, block if len(rows) == block.size else block.take(rows), specs)
-
-    def _alike(self, block: Block) -> tuple[Block, list[LeafSpec]]:
-        """The Block with dict keys in the order of the first, and its specs."""
-        columns = list(block.columns)
-        specs = [column.spec() for column in columns]
-        if self._structure is None:
-            from penstock.block.arrow import schema_of
-
-            schema_of(block.structure, specs)  # what cannot be stored says so before the first file is written
-            self._structure, self._specs = block.structure, specs
-        elif block.structure != self._structure:
-            order = self._structure.flatten(block.structure.build(list(range(len(block.columns)))))
-            columns, specs = [columns[i] for i in order], [specs[i] for i in order]
-        self._specs = _relaxed(self._specs, specs)
-        return Block(self._structure, columns, block.size), specs  # no file holds their origin
+        for shard, part in by_shard(block, shards):
+            self._put(shard, part, specs)
 
     def _put(self, shard: int, block: Block, specs: list[LeafSpec]) -> None:
         self._waiting.setdefault(shard, []).append((block, specs))
@@ -92,17 +67,10 @@ class SavedWriter:
     def _write(self, shard: int) -> None:
         waiting = self._waiting.pop(shard)
         self._total -= self._bytes.pop(shard)
-        alike = next((i for i, (_, specs) in enumerate(waiting) if specs != waiting[0][1]), len(waiting))
-        # a last batch that is smaller shall not make lists of all the others
-        parts = [waiting[:alike], waiting[alike:]] if 2 * alike >= len(waiting) else [waiting]
-        for part in parts:
-            if part:
-                specs = functools.reduce(_relaxed, [specs for _, specs in part])
-                self._write_chunk(shard, concat_blocks([block for block, _ in part]), specs)
+        for block, specs in joined(waiting):
+            self._write_chunk(shard, block, specs)
 
     def _write_chunk(self, shard: int, block: Block, specs: list[LeafSpec]) -> None:
-        import crc32c
-
         content, rows, self._codec = encode_chunk(block, specs, self._codec)
         folder = self._folder / self._run
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,27 +78,24 @@ class SavedWriter:
         self._numbers[shard] = number + 1
         name = f"shard_{shard:05d}_{number:05d}.arrow"
         write_whole(folder / name, content)
-        check = crc32c.crc32c(content)
-        self._chunks.append(Chunk(f"{self._run}/{name}", shard, block.size, rows, len(content), check))
+        self._chunks.append(Chunk.of(f"{self._run}/{name}", shard, block.size, rows, content))
 
-    def commit(self, *, replace: bool) -> bool:
-        """Write what waits, then the manifest. With `replace` a data set that was there goes, else it stays."""
+    def commit(self) -> None:
+        """Write what waits, then the manifest, in the place of a data set that was there."""
         for shard in sorted(self._waiting):
             self._write(shard)
         self._over = True
         self._folder.mkdir(parents=True, exist_ok=True)
-        before = self._run_before() if replace else None
-        spec = self._known
-        if spec is None and self._structure is not None:
-            spec = self._structure.build(self._specs)
+        before = self._run_before()
+        spec = self._alike.spec if self._known is None else self._known
         codec = self._codec if self._chunks else None
-        manifest = Manifest(self._plan, self._run, codec, spec_as_json(spec), tuple(self._chunks))
-        if not write_manifest(str(self._folder), manifest, replace=replace):
-            self._remove(self._run)
-            return False
+        write_manifest(
+            str(self._folder),
+            Manifest(self._plan, self._run, codec, spec_as_json(spec), tuple(self._chunks)),
+            replace=True,
+        )
         if before is not None:
             self._remove(before)
-        return True
 
     def _run_before(self) -> str | None:
         try:
@@ -150,22 +115,12 @@ class SavedWriter:
         shutil.rmtree(self._folder / run, ignore_errors=True)
 
 
-def _relaxed(before: list[LeafSpec], now: list[LeafSpec]) -> list[LeafSpec]:
-    """The specs that both satisfy."""
+def by_shard(block: Block, shards: np.ndarray | None) -> list[tuple[int, Block]]:
+    """The elements of each shard, whose numbers are given (0)."""
+    if shards is None:
+        return [(0, block)]
     found = []
-    for one, other in zip(before, now, strict=True):
-        both = one.relax(other)
-        if both is None:
-            message = f"All elements of a saved data set have one spec: before it was {one}, now it is {other}."
-            raise InvalidTypeError(message, hint="np.float32(value) converts.")
-        found.append(both)
+    for shard in np.unique(shards).tolist():
+        rows = np.flatnonzero(shards == shard)
+        found.append((shard, block if len(rows) == block.size else block.take(rows)))
     return found
-
-
-def stored_as(spec: Any) -> Any:
-    """A nest of specs, if its elements can be stored; raises InvalidTypeError otherwise."""
-    from penstock.block.arrow import schema_of
-
-    leaves, structure = flatten(spec)
-    schema_of(structure, leaves)
-    return spec

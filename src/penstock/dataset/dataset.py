@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.block.spec import spec_of
@@ -20,6 +21,7 @@ from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
 from penstock.options import Options
 from penstock.plan.explain import cardinality_text
+from penstock.plan.in_files import known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
@@ -27,6 +29,7 @@ from penstock.runtime.run import Iterator, Settings
 if TYPE_CHECKING:
     from penstock.profiler.lint.report import Report
     from penstock.profiler.memory import MemoryReport
+    from penstock.profiler.placement.placing import Placing
 
 
 class Dataset(
@@ -57,10 +60,12 @@ class Dataset(
         found._options = options
         found._next_epoch = 0
         found._found_spec = None
+        found._placing = None
         return found
 
     _next_epoch: int
     _found_spec: Any
+    _placing: Placing | None
 
     @property
     def __penstock_dataset__(self) -> Node:
@@ -88,10 +93,23 @@ class Dataset(
         return self._pass(epoch, settings)
 
     def _pass(self, epoch: int | None, settings: Settings) -> Iterator:
+        from penstock.profiler.lint.warn_of_kept import warn_of_kept
+
+        warn_of_kept(self._plan)
         if epoch is None:
             epoch = self._next_epoch
             self._next_epoch += 1
+        if self._options.autocache is not None:
+            settings = replace(settings, placing=self._placed())
         return Iterator(self._plan, self._options, epoch, settings, self._continued)
+
+    def _placed(self) -> Placing:
+        """Where `Options.autocache` has put a cache, by what the passes of this object showed."""
+        if self._placing is None:
+            from penstock.profiler.placement.placing import Placing
+
+            self._placing = Placing(self._plan, self._options)
+        return self._placing
 
     def _continued(self, epoch: int) -> None:
         """A pass goes on in `epoch`: the pass after it is the next epoch, as in the run that saved it."""
@@ -125,7 +143,10 @@ class Dataset(
         return self._found_spec
 
     def _seen_spec(self) -> Any:
-        with self.iterator(epoch=0, executor="inline") as elements:
+        from penstock.profiler.analysis.apart import apart
+
+        settings = Settings("inline", dataset=_inner)
+        with apart(self._plan, self._options) as plan, Iterator(plan, self._options, 0, settings) as elements:
             for element in elements:
                 return map_leaves(spec_of, element)
         message = "The spec of a data set without elements is not known."
@@ -137,8 +158,10 @@ class Dataset(
         >>> import penstock as ps
         >>> ps.Dataset.range(10).batch(3).cardinality(), ps.Dataset.range(3).repeat().cardinality()
         (4, -1)
+
+        A snapshot that is complete tells, whatever it was made of.
         """
-        return self._plan.cardinality
+        return known_cardinality(self._plan, self._options.seed, self._options.deterministic)
 
     def __len__(self) -> int:
         count = self.cardinality()
@@ -209,7 +232,7 @@ class Dataset(
         known = "decided by its functions" if spec is None else repr(spec)
         name = self._options.dataset_name
         label = self._plan.label if name is None else f"{name}: {self._plan.label}"
-        return f"<Dataset {label}: {known}, {cardinality_text(self.cardinality())} elements>"
+        return f"<Dataset {label}: {known}, {cardinality_text(self._plan.cardinality)} elements>"
 
 
 _NO_OPTIONS = Options()

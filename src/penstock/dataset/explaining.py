@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
     from penstock.profiler.analysis.figures import Analysis
     from penstock.profiler.analysis.prediction import Prediction
+    from penstock.profiler.placement.placing import Placing
 
 _FORMATS = ("text", "json")
 _NO_OPTIONS = Options()
@@ -23,12 +24,15 @@ class Explaining:
 
     _plan: Node
     _options: Options
+    _placing: Placing | None
     _analysis: Analysis | None = None  # the latest
 
     if TYPE_CHECKING:  # of the classes beside this one
 
         @classmethod
         def _of(cls, plan: Node, options: Options) -> Dataset: ...
+
+        def _placed(self) -> Placing: ...
 
     def explain(
         self,
@@ -62,7 +66,7 @@ class Explaining:
 
         - `dataset` (its name), `cardinality`, `plan` (`step`, `kind`, `where`, `inputs`), `rewritten` (`rule`,
           `before`, `after`, `because`), `runs_as`, `advice` (`code`, `concern`, `step`, `where`, `message`, `mended`,
-          `why`);
+          `why`), and `autocache`, lines of text, if `Options.autocache` is set;
         - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `cpus`,
           `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`, `parallelism`,
           `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …), `lanes`
@@ -74,19 +78,23 @@ class Explaining:
         >>> sorted(json.loads(ds.explain(format="json")))
         ['advice', 'cardinality', 'dataset', 'plan', 'rewritten', 'runs_as']
 
+        With `Options.autocache` it also says where a cache was put, or why none was, what that saves by estimate, and
+        whether the cache is full.
+
         Raises InvalidArgumentError for another format, and for seconds that are not above 0.
         """
         if format not in _FORMATS:
             message = f"format must be one of {', '.join(map(repr, _FORMATS))}, got format={format!r}."
             raise InvalidArgumentError(message)
         analysis = self._analysed(seconds, consumer_seconds) if analyze else None
+        placed = () if self._options.autocache is None else self._placed().told()
         if format == "json":
             from penstock.profiler.plan_json import explanation_json
 
-            return explanation_json(self._plan, self._options, analysis)
+            return explanation_json(self._plan, self._options, analysis, placed)
         from penstock.profiler.explanation import explanation
 
-        text = explanation(self._plan, self._options)
+        text = explanation(self._plan, self._options, placed)
         if analysis is None:
             return text
         from penstock.profiler.analysis.report import report

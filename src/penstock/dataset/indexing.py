@@ -9,6 +9,7 @@ import numpy as np
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.physical.access import Access, by_number, obstacle, require_access
+from penstock.plan.in_files import in_files
 from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled, is_endless
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_int
 
@@ -53,8 +54,9 @@ class Indexing:
         (array([16, 25, 36, 49]), array([64, 81]))
 
         It works where the source has an index and every step says by numbers which elements it takes: map, batch,
-        padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, shuffle(ALL). `epoch` is
-        the pass that shuffles see. Functions are called for the one element that is asked for, in the calling thread.
+        padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, shuffle(ALL); behind a
+        snapshot that is complete, whatever made it. `epoch` is the pass that shuffles see. Functions are called for the
+        one element that is asked for, in the calling thread.
 
         Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to
         the element), and whatever the element raises.
@@ -103,9 +105,16 @@ class Indexing:
     def _access(self, epoch: int) -> Access:
         epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
         if self._last_access is None or self._last_access[0] != epoch:
-            require_access(self._plan, "at(index)", hint="batch_at(step) runs the data set up to the element instead.")
+            hint = "batch_at(step) runs the data set up to the element instead."
+            require_access(self._in_files(), "at(index)", hint=hint)
             self._last_access = epoch, by_number(self._plan, self._options, epoch)
         return self._last_access[1]
+
+    def _in_files(self) -> Node:
+        """The plan, with the files of complete snapshots in the place of steps that are in the way of numbers."""
+        if obstacle(self._plan) is None:
+            return self._plan
+        return in_files(self._plan, self._options.seed, self._options.deterministic)
 
     def batch_at(self, step: int, epoch: int = 0) -> Any:
         """What number `step` of pass `epoch` gives, exactly, without a running iterator: to look at a batch again.
@@ -121,7 +130,7 @@ class Indexing:
         Raises OutOfRangeError behind the last batch, and whatever the batch raises.
         """
         number = check_int("step", step, least=0, hint="Batches are counted from 0.")
-        if obstacle(self._plan) is None:
+        if obstacle(self._in_files()) is None:
             return self.at(number, epoch)
         epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
         with self.skip(number).take(1).iterator(epoch=epoch) as elements:
@@ -133,7 +142,7 @@ class Indexing:
         """What `shuffle(ALL)` returns."""
         try:
             hint = "Shuffle in front of that step, or with a buffer: shuffle(10_000)."
-            require_access(self._plan, "shuffle(ALL)", hint=hint)
+            require_access(self._in_files(), "shuffle(ALL)", hint=hint)
             if is_endless(self._plan):
                 message = "shuffle(ALL) draws one order for all elements, and there are infinitely many."
                 raise InvalidArgumentError(message, hint="Shuffle before repeat(): every turn then has its own order.")

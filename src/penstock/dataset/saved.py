@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
 from penstock.block.arrow_nest import column_names, spec_from_json
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import flatten
+from penstock.cache.entry.entry import Entry
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
 from penstock.io.saved.compression import AUTO, codec_of
-from penstock.io.saved.manifest import NAME, Manifest, file_in
+from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
 
+_LOG = logging.getLogger("penstock")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between looks at a folder
 
 
-def wait_for(folder: str) -> None:
-    """Return when there is a manifest in the folder."""
+def wait_for(folder: str, *, complete: bool) -> None:
+    """Return when there is a manifest in the folder, or one that is complete."""
     pause = _FIRST_PAUSE
-    while not storage.exists(file_in(folder, NAME)):
+    while not storage.exists(file_in(folder, NAME)) or (complete and not read_manifest(folder).complete):
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def so_far(folder: str) -> Manifest:
+    """What an entry holds that is not complete, and a warning that it is not."""
+    entry = Entry(folder)
+    entry.refresh()
+    _LOG.warning(
+        "load(%r): it is not complete, and these are the first %d elements. The data set that it belongs to completes "
+        "it; load(..., wait=True) follows that.",
+        folder,
+        entry.elements,
+    )
+    return entry.part(0)
 
 
 def check_compression(compression: str | None, manifest: Manifest) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from penstock.cache.writer import SavedWriter, stored_as
-from penstock.dataset.saved import check_compression, checked_spec, wait_for
+from penstock.cache.alike import stored_as
+from penstock.cache.writer import SavedWriter
+from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
 from penstock.errors import Context, InvalidArgumentError, PenstockError, UnimplementedError, annotate, user_location
 from penstock.io import storage
 from penstock.io.saved.compression import codec_of
@@ -20,7 +21,7 @@ from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.scan import Scan
 from penstock.plan.shards import read_by
-from penstock.plan.storing import Snapshot, local_folder
+from penstock.plan.storing import Followed, Snapshot, local_folder
 from penstock.runtime.run import Settings
 from penstock.runtime.whole_pass import whole_pass
 from penstock.sources.saved import SavedSource
@@ -113,7 +114,7 @@ class Storing:
                         raise errors[min(errors)]
                     writer.add(block, shards)
                     count += block.size
-            writer.commit(replace=True)
+            writer.commit()
         finally:
             writer.discard()
 
@@ -125,7 +126,7 @@ class Storing:
         reader_func: Callable[[Any], Any] | None = None,
         wait: bool = False,
     ) -> Dataset:
-        """The elements that `save` wrote to `path`, a folder or a URL of one.
+        """The elements that `save` wrote to `path`, a folder or a URL of one; or those of a snapshot's own folder.
 
         They have numbers: `len`, `at` and `shuffle(ALL)` read nothing but what is asked for. Elements of one shard come
         in the order in which they were saved; of several, one of each comes in turn, the shards by ascending number.
@@ -142,8 +143,10 @@ class Storing:
         [0, 1, 2, 3, 4, 5]
 
         `element_spec` and `compression` are known from the manifest; where they are given they are compared with it.
-        With `wait` the call waits until there is one. Arrays cannot be written to. The checksum of a file is looked at
-        when the first of its elements is read.
+        With `wait` the call waits until there is something. What a snapshot or cache holds that another program still
+        writes comes as it is written, and ends when it is complete (from a URL, or for a `reader_func`, the call waits
+        for that). Without `wait` it is what is there so far, with a warning. Arrays cannot be written to. The checksum
+        of a file is looked at when the first of its elements is read.
 
         Raises NotFoundError where nothing was saved, DataLossError for a damaged manifest, and in the place of its
         elements for a damaged file; InvalidTypeError and InvalidArgumentError for another spec or compression.
@@ -157,8 +160,13 @@ class Storing:
                 check_function("reader_func", reader_func, "load")
             codec_of(compression)
             if wait:
-                wait_for(folder)
+                wait_for(folder, complete=reader_func is not None or storage.is_url(folder))
             manifest = read_manifest(folder)
+            if not manifest.complete and wait:
+                spec = checked_spec(element_spec, manifest) or manifest.element_spec()
+                return Dataset._of(Followed(folder=folder, element_spec=spec), Options())
+            if not manifest.complete:
+                manifest = so_far(folder)
             check_compression(compression, manifest)
             source = SavedSource.whole(folder, manifest, checked_spec(element_spec, manifest))
             if reader_func is None:
@@ -177,7 +185,7 @@ class Storing:
         reader_func: Callable[[Any], Any] | None = None,
         shard_func: Callable[..., Any] | None = None,
     ) -> Dataset:
-        """The first complete pass is written below the folder `path` and serves all later ones, in every process.
+        """What a pass gives is written below the folder `path` and serves all later ones, in every process.
 
         A snapshot belongs to what it was made of: the steps, their functions and what these use, the arrays, the sizes
         and times of the files, the seed. Another data set may use the same `path`, and has a snapshot of its own there.
@@ -188,12 +196,18 @@ class Storing:
         >>> [[int(x) for x in ds] for epoch in range(3)], len(calls)
         ([[0, 2, 4], [0, 2, 4], [0, 2, 4]], 3)
 
-        Every pass is that of epoch 0: shuffle behind it. A pass that stops early, or in which an element fails, leaves
-        no snapshot. Arrays cannot be written to. `compression` and `shard_func` are those of `save`; `reader_func` is
-        that of `load`, and orders later passes, while the first comes in the order of the data set. What a function
-        reads from elsewhere is not seen: delete the folder when that changes.
+        Every pass is that of epoch 0: shuffle behind it. A pass that stops early, is killed, or meets an element that
+        fails, leaves what it has given so far: the next pass begins with that, goes on behind it and writes the rest.
+        While a process writes, others follow it, as `Options.second_writer` says; passes beside each other in one
+        process, or in free order, make for themselves what is not written yet. Without room or permission a pass goes
+        on without writing, and warns.
+
+        Arrays cannot be written to. `compression` and `shard_func` are those of `save`; `reader_func` is that of
+        `load`, and orders the passes over a complete snapshot. Before that they come in the order of the data set; with
+        a `shard_func`, what an earlier pass has left comes in the order of its files. What a function reads from
+        elsewhere is not seen: delete the folder when that changes.
 
         Raises InvalidArgumentError for a data set without end, InvalidTypeError, in the place of the first element,
-        for elements that cannot be stored.
+        for elements that cannot be stored; DataLossError, in the place of its elements, for a damaged file.
         """
         return self._then(Snapshot, path=path, compression=compression, reader_func=reader_func, shard_func=shard_func)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from penstock.plan import ops
 from penstock.plan.combine import Concatenate
 from penstock.plan.indexing import All, autotuned_buffer, unwieldy
 from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, Node, UnaryNode
-from penstock.plan.storing import Cache
+from penstock.plan.storing import Cache, DiskCache
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -303,18 +304,29 @@ class Transform:
         """
         return self._then(ops.Prefetch, buffer_size=buffer_size)
 
-    def cache(self) -> Dataset:
-        """The first complete pass is kept in memory and serves all later ones, also of data sets built on this one.
+    def cache(self, filename: str | os.PathLike[str] = "") -> Dataset:
+        """A pass is kept, in memory or in files, and serves all later ones, also of data sets built on this one.
 
-        A pass that stops early keeps nothing. Cached arrays are read-only.
+        In memory that is the first complete pass; one that stops early keeps nothing. In files, below the folder
+        `filename`, it serves other processes too, and a part of a pass is used: the next one goes on behind it. Files
+        belong to what they were made of, as those of `snapshot`, whose rules hold for them. A file that is damaged is
+        made once more, with a warning. Cached arrays are read-only.
 
-        >>> import penstock as ps
+        >>> import tempfile, penstock as ps
         >>> calls = []
         >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
         >>> [len(list(ds)) for epoch in range(3)], len(calls)
         ([3, 3, 3], 3)
+        >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x).cache(tempfile.mkdtemp())
+        >>> [len(list(ds)) for epoch in range(3)], len(calls)
+        ([3, 3, 3], 6)
+
+        Every pass is that of epoch 0: shuffle behind it. Raises, with a `filename`, InvalidArgumentError for a data set
+        without end, and InvalidTypeError, in the place of the first element, for elements that no file holds.
         """
-        return self._then(Cache)
+        if filename == "":
+            return self._then(Cache)
+        return self._then(DiskCache, path=filename)
 
     def with_options(self, options: Options) -> Dataset:
         """The same data set with settings changed; where both set one, the later call wins.

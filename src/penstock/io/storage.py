@@ -18,6 +18,7 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDepen
 Path = str | os.PathLike[str]
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+_VERSIONS = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "updated", "created")  # of fsspec
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 
 
@@ -87,6 +88,24 @@ def size(path: Path) -> int:
             system, inner = _file_system(name)
             return int(system.size(inner))
         return os.stat(name).st_size
+    except FileNotFoundError as error:
+        raise _missing(name) from error
+
+
+def version(path: Path) -> tuple[int, int | str]:
+    """The length of a file, and its modification time in nanoseconds or what a server tells versions apart by.
+
+    That is the server's etag or time; "" where it has neither. Raises NotFoundError.
+    """
+    name = as_path(path)
+    try:
+        if is_url(name):
+            system, inner = _file_system(name)
+            found = system.info(inner)
+            told = next((found[key] for key in _VERSIONS if found.get(key) is not None), "")
+            return int(found.get("size") or 0), str(told)
+        state = os.stat(name)
+        return state.st_size, state.st_mtime_ns
     except FileNotFoundError as error:
         raise _missing(name) from error
 

@@ -74,5 +74,5 @@ class OptimizationOptions(Group):
         bool,
         False,
         "Whether image operations may give other values, close to the exact ones, for speed: colours are changed after "
-        "a resize in place of before it, and progressive JPEGs decoded no larger than needed.",
+        "a resize in place of before it, and JPEGs decoded no larger than needed.",
     )

@@ -41,6 +41,23 @@ class Options(Group):
         above=0,
         hint="Give seconds, as 30 or 0.5, or leave it out to wait as long as a call takes.",
     )
+    second_writer = Setting(
+        str,
+        "share",
+        "What a pass does when it comes to the end of what another process is still writing to the same cache or "
+        'snapshot: "share" reads what that process commits, as it comes; "wait" waits until it has come to its end. '
+        "Both go on in its place when it is gone.",
+        one_of=("share", "wait"),
+    )
+    autocache = Setting[str | None](
+        str,
+        None,
+        "Where a cache may be put without being asked for, if the first whole pass shows that it pays in later ones: "
+        '"memory", "disk" (in the user\'s cache directory), or "auto" for the better of both. Elements and their order '
+        "stay what they are: nothing random is kept, and no step left out of which more than its result can be seen. "
+        "explain() says what it has come to. By default no cache is put anywhere.",
+        one_of=("memory", "disk", "auto"),
+    )
     autotune = Subgroup(AutotuneOptions)
     threading = Subgroup(ThreadingOptions)
     experimental_optimization = Subgroup(OptimizationOptions)

@@ -18,7 +18,8 @@ class Setting(Generic[T]):
     """A setting. None stands for "not set": reading it then gives the default.
 
     `kind` is bool, int, float or str; numpy's bools and numbers are welcome, integers are floats too, and bools are no
-    numbers. A number may have a bound: `least`, which it may reach, or `above`, which it may not.
+    numbers. A number may have a bound: `least`, which it may reach, or `above`, which it may not. A text may have to be
+    `one_of` some.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Setting(Generic[T]):
         *,
         least: int | None = None,
         above: int | None = None,
+        one_of: tuple[str, ...] = (),
         hint: str | None = None,
     ) -> None:
         self.kind = kind
@@ -38,6 +40,7 @@ class Setting(Generic[T]):
         self.__doc__ = text
         self._least = least
         self._above = above
+        self._one_of = one_of
         self._hint = hint
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -72,7 +75,7 @@ class Setting(Generic[T]):
         found = self._converted(value)
         wanted = self._unmet(found)
         if wanted is not None:
-            message = f"{spelled} must be {wanted}, got {self.name}={found}."
+            message = f"{spelled} must be {wanted}, got {self.name}={found!r}."
             raise InvalidArgumentError(message, hint=self._hint)
         return found
 
@@ -101,6 +104,8 @@ class Setting(Generic[T]):
             return f"at least {self._least}"
         if self._above is not None and value <= self._above:
             return f"above {self._above}"
+        if self._one_of and value not in self._one_of:
+            return f"one of {', '.join(map(repr, self._one_of))}"
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ class Lowering:
     pass to pass. `depth` counts segments between here and the consumer. `optimise` rewrites the plan of an inner data
     set; `dataset` makes one of a plan, for stages whose elements are data sets. With `provenance` sources number their
     elements. `meter` is shown every stage that is made, before it runs. `memory` counts what
-    stages hold.
+    stages hold. `pause` waits some seconds for what happens outside, and raises if the run is closed meanwhile.
     """
 
     options: Options
@@ -34,6 +35,7 @@ class Lowering:
     provenance: bool = False
     meter: Callable[[Node, Stage], None] | None = None
     memory: Memory = UNCOUNTED
+    pause: Callable[[float], None] = time.sleep
 
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)

@@ -1,18 +1,26 @@
-"""SnapshotStore: where the snapshots of a plan are, and what is there."""
+"""SnapshotStore: where the entries of a plan are, and what is there."""
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections.abc import Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
-from penstock.cache.writer import SavedWriter
-from penstock.errors import NotFoundError
+from penstock.cache.alike import Alike, Kept, stored_as
+from penstock.cache.entry.committer import Committer
+from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.lock import Lock, take
+from penstock.errors import InvalidTypeError, NotFoundError
 from penstock.io.saved.compression import codec_of
-from penstock.io.saved.manifest import NAME, file_in, read_manifest
-from penstock.plan.content_key import content_key
+from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest, spec_as_json
+from penstock.plan.content_key import MadeOf, made_of, why_not
 from penstock.plan.node import Node
 from penstock.sources.saved import SavedSource
+
+_LOG = logging.getLogger("penstock")
 
 
 class SnapshotStore:
@@ -23,21 +31,35 @@ class SnapshotStore:
 
     def __init__(self, path: str, plan: Node, shard_func: Any, compression: Any) -> None:
         self._path = path
-        self._parts = (plan, shard_func)
+        self._plan = plan
+        self._shard_func = shard_func
         self._codec = codec_of(compression)
         self._lock = threading.Lock()
-        self._key: str | None = None
+        self._made: MadeOf | None = None
+        self._made_under: dict[str, MadeOf] = {}  # by folder
         self._opened: dict[str, tuple[Any, SavedSource]] = {}  # by folder: which manifest it was
 
-    def folder(self, *settings: Any) -> str:
-        """The folder of the snapshot under these settings, seed and determinism."""
+    def folder(self, seed: int, deterministic: bool) -> str:  # noqa: FBT001 - an option's value
+        """The folder of the entry under these options."""
         with self._lock:
-            if self._key is None:
-                self._key = content_key(*self._parts)
-        return file_in(self._path, content_key(self._key, *settings))
+            if self._made is None:
+                self._made = made_of(self._plan, shard_func=self._shard_func)
+            made = self._made.under(seed=seed, deterministic=deterministic)
+            folder = file_in(self._path, made.key)
+            known = folder in self._made_under
+            self._made_under[folder] = made
+        if not known:
+            self._say_why(made, folder)
+        return folder
+
+    def _say_why(self, made: MadeOf, folder: str) -> None:
+        """A line where the path has entries, and none of them is that of the plan."""
+        why = None if Path(folder, NAME).exists() else why_not(made, self._path)
+        if why is not None:
+            _LOG.info("%s: a new entry, %s; %s", self._path, made.key[:8], why)
 
     def saved(self, folder: str) -> SavedSource | None:
-        """What a complete pass has left there, opened once."""
+        """A complete entry, opened once."""
         try:
             found = Path(folder, NAME).stat()
         except FileNotFoundError:
@@ -48,12 +70,59 @@ class SnapshotStore:
             if known is not None and known[0] == now:
                 return known[1]
         try:
-            source = SavedSource.whole(folder, read_manifest(folder))
+            manifest = read_manifest(folder)
         except NotFoundError:  # removed meanwhile
             return None
+        if not manifest.complete:
+            return None
+        source = SavedSource.whole(folder, manifest)
         with self._lock:
             self._opened[folder] = now, source
         return source
 
-    def writer(self, folder: str, spec: Any) -> SavedWriter:
-        return SavedWriter(folder, plan=Path(folder).name, codec=self._codec, spec=spec)
+    def source(self, entry: Entry, element: int) -> tuple[SavedSource, int]:
+        """What is committed, in the order of the entry, and where in it an element is."""
+        if entry.complete and entry.manifest is not None and len(entry.manifest.shards) < 2:
+            whole = self.saved(entry.folder)
+            if whole is not None and whole.manifest.run == entry.run:
+                return whole, element
+        return committed(entry, element)
+
+    def prepare(self, folder: str) -> None:
+        """Make the folder of an entry that is to be written. Raises OSError."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+
+    def committer(self, entry: Entry, lock: Lock, made_by: str) -> tuple[Committer, Alike]:
+        """What writes behind an entry, and the spec of its elements so far. Raises OSError."""
+        alike = Alike(entry.element_spec() if entry.elements else None)
+        made = self._made_under[entry.folder]
+        spec = spec_as_json(_storable(self._plan.spec))
+        parts = tuple((*part,) for part in made.parts)
+        manifest = Manifest(made.key, token_hex(6), self._codec, spec, (), made.sources, parts, complete=False)
+        return Committer(entry, lock, manifest, alike, made_by), alike
+
+    def write_again(self, entry: Entry, made_by: str, number: int, kept: Sequence[Kept]) -> None:
+        """Write a chunk anew that was damaged, if that can be now. Raises OSError."""
+        lock = take(entry.folder)
+        if lock is not None:
+            committer, _ = self.committer(entry, lock, made_by)
+            try:
+                committer.write_again(number, kept)
+            finally:
+                committer.close()
+        with self._lock:
+            self._opened.pop(entry.folder, None)  # it remembers what failed
+
+
+def committed(entry: Entry, element: int) -> tuple[SavedSource, int]:
+    """What an entry holds from the chunk of an element on, in the order it was committed, and its number there."""
+    number, begin = entry.chunk_at(element)
+    return SavedSource.whole(entry.folder, entry.part(number)), element - begin
+
+
+def _storable(spec: Any) -> Any:
+    """A nest of specs, None if nobody knows it or no file holds its elements: the first of them will say so."""
+    try:
+        return None if spec is None else stored_as(spec)
+    except InvalidTypeError:
+        return None

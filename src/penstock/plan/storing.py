@@ -10,7 +10,7 @@ from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.io import storage
 from penstock.io.saved.compression import codec_of
-from penstock.plan.node import INFINITE_CARDINALITY, UnaryNode, check_function
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.snapshot_store import SnapshotStore
 
 
@@ -28,7 +28,7 @@ class Cache(UnaryNode):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(UnaryNode):
-    """The first complete pass is written to files, which serve every later one, in any process.
+    """Passes are written to files, behind what earlier ones have written, and read from them, in any process.
 
     `store` finds the files by the plan as it was written, so that rewrites make no other snapshot of it.
     """
@@ -40,16 +40,18 @@ class Snapshot(UnaryNode):
     store: SnapshotStore | None = field(default=None, compare=False, repr=False)
 
     name: ClassVar[str] = "snapshot"
+    repairs: ClassVar[bool] = False  # elements whose file is damaged are made once more
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", local_folder(self.path, "snapshot"))
+        object.__setattr__(self, "path", local_folder(self.path, self.name))
         codec_of(self.compression)
         for name in ("reader_func", "shard_func"):
             if getattr(self, name) is not None:
                 check_function(name, getattr(self, name), self.name)
         if self.input.cardinality == INFINITE_CARDINALITY:
-            message = "A snapshot keeps complete passes, and this data set is infinite."
-            raise InvalidArgumentError(message, hint="Put snapshot() in front of repeat(), or bound it with take().")
+            message = f"A {self.name} keeps complete passes, and this data set is infinite."
+            hint = f"Put {self.name}() in front of repeat(), or bound it with take()."
+            raise InvalidArgumentError(message, hint=hint)
         if self.store is None:
             store = SnapshotStore(self.path, self.input, self.shard_func, self.compression)
             object.__setattr__(self, "store", store)
@@ -58,6 +60,38 @@ class Snapshot(UnaryNode):
     def faithful(self) -> bool:
         """Whether the files are read in the order in which they were written."""
         return self.reader_func is None and self.shard_func is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskCache(Snapshot):
+    """A cache in files: what it holds can be made again, and is where it is damaged."""
+
+    compression: str | None = None
+
+    name: ClassVar[str] = "cache"
+    repairs: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed(Node):
+    """The elements of an entry that is being written; how many there will be nobody knows yet."""
+
+    folder: str
+    element_spec: Any
+
+    name: ClassVar[str] = "load"
+
+    @property
+    def label(self) -> str:
+        return f"load({self.folder.rstrip('/').rpartition('/')[2]}, wait=True)"
+
+    @property
+    def spec(self) -> Any:
+        return self.element_spec
+
+    @property
+    def cardinality(self) -> int:
+        return UNKNOWN_CARDINALITY
 
 
 def local_folder(path: Any, step: str) -> str:

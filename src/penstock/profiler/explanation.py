@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.block.structure import flatten
@@ -21,8 +22,11 @@ from penstock.trace.shippable import why_not_shippable
 from penstock.trace.traced import traced, traced_spec
 
 
-def explanation(plan: Node, options: Options) -> str:
-    """Paragraphs: the plan as written, each rewrite with its sentence, how every step runs, advice if there is any."""
+def explanation(plan: Node, options: Options, placed: Sequence[str] = ()) -> str:
+    """Paragraphs: the plan as written, each rewrite with its sentence, how every step runs, advice if there is any.
+
+    `placed` are the lines on what `Options.autocache` has come to.
+    """
     from penstock.profiler.lint.driver import lint
 
     rewritten, record = rewrite(plan, options)
@@ -40,6 +44,8 @@ def explanation(plan: Node, options: Options) -> str:
     learnt = _learnt(rewritten, options)
     if learnt:
         parts += ["learnt by earlier passes on this machine", _indented("\n".join(learnt))]
+    if placed:
+        parts += ["autocache", _indented("\n".join(placed))]
     advice = lint(plan, options)
     if advice:
         parts += ["advice", _indented(str(advice))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.options import Options
@@ -15,7 +16,7 @@ from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import PHASES
 
 
-def explanation_json(plan: Node, options: Options, analysis: Analysis | None) -> str:
+def explanation_json(plan: Node, options: Options, analysis: Analysis | None, placed: Sequence[str] = ()) -> str:
     """A JSON text; `json.loads` gives a dict with the keys that `Dataset.explain` lists."""
     from penstock.profiler.lint.driver import lint
 
@@ -43,6 +44,8 @@ def explanation_json(plan: Node, options: Options, analysis: Analysis | None) ->
             for advice in lint(plan, options)
         ],
     }
+    if placed:
+        values["autocache"] = list(placed)
     if analysis is not None:
         values["analysis"] = analysis_values(analysis)
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)

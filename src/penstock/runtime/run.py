@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Generator
 from collections.abc import Iterator as AbstractIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,8 @@ from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.memory.budget import budget_for
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.runtime.pace import Pace
+from penstock.runtime.pausing import pausing
+from penstock.runtime.placing import Placing, Watching
 from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
 from penstock.runtime.segment import Aborted
@@ -84,6 +86,7 @@ class Run:
             dataset=settings.dataset,
             meter=settings.meter,
             memory=self._memory,
+            pause=pausing(pool, self.scope),
         )
         self.root = lower(plan, lowering)
         self._pulls = _pulls(self.root)
@@ -122,7 +125,7 @@ class Settings:
     """How a pass runs, beside its plan and options.
 
     `dataset` makes a data set of a plan, for elements that are data sets. `read_only` arrays cannot be written to.
-    `meter` is shown every stage before it runs.
+    `meter` is shown every stage before it runs. `placing` puts a cache into the plan where it finds that it pays.
     """
 
     executor: str = "auto"
@@ -130,9 +133,19 @@ class Settings:
     read_only: bool = False
     dataset: Callable[[Node], Any] = lambda plan: plan
     meter: Callable[[Node, Stage], None] | None = None
+    placing: Placing | None = None
 
     def __post_init__(self) -> None:
         check_executor(self.executor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A plan as it runs, and its fingerprint; with a cache at `place`, where one was put."""
+
+    place: str | None
+    plan: Node
+    fingerprint: str
 
 
 _NOTHING: AbstractIterator[Any] = iter(())
@@ -168,24 +181,35 @@ class Iterator:
         continued: Callable[[int], None] = lambda epoch: None,
     ) -> None:
         self._written = plan
-        self._plan = plan = optimise(plan, options)  # states are of what runs
         self._options = options
         self._settings = settings or Settings()
         self._continued = continued  # is told the epoch that a loaded state goes on in
-        # now: functions may change what they close over
-        self._fingerprint = fingerprint(plan, options.seed, options.deterministic)
+        placing = self._settings.placing
+        self._variant = self._with_cache(None if placing is None else placing.place)
         self._pace = Pace()
         self._start(epoch, None, 0)
 
+    def _with_cache(self, place: str | None) -> _Variant:
+        """The plan with a cache of `Options.autocache` at a place, or as it was written."""
+        placing, options = self._settings.placing, self._options
+        plan = optimise(self._written if placing is None else placing.placed(place), options)  # states are of what runs
+        # now: functions may change what they close over
+        return _Variant(place, plan, fingerprint(plan, options.seed, options.deterministic))
+
     def _start(self, epoch: int, state: State, skip: int) -> None:
         self._epoch = epoch
+        settings, variant = self._settings, self._variant
+        self._watching: Watching | None = None
+        if settings.placing is not None and state is None and not skip:
+            self._watching = settings.placing.watch(variant.plan, variant.place)
+            settings = replace(settings, meter=self._watching.meter)
         self._run: Run | None = Run(
-            self._plan,
+            variant.plan,
             self._options,
             epoch,
-            self._settings,
+            settings,
             written=self._written,
-            digest=tuning_digest(self._fingerprint, self._options),
+            digest=tuning_digest(variant.fingerprint, self._options),
         )
         self._finalizer = weakref.finalize(self, self._run.close)
         self._finalizer.atexit = False  # the scheduler ends all runs then
@@ -224,6 +248,8 @@ class Iterator:
             self.close()
             raise
         if block is None:
+            if self._watching is not None:
+                self._watching.ended()
             self.close()
             raise StopIteration
         self._elements = iter((block.freeze() if self._settings.read_only else block).elements())
@@ -268,12 +294,14 @@ class Iterator:
         below, skip = self._closed_at or self._place()
         state = {
             "version": _STATE_VERSION,
-            "plan": self._fingerprint,
+            "plan": self._variant.fingerprint,
             "steps": steps(self._written),
             "epoch": self._epoch,
             "stages": resolved(below),
             "skip": skip,
         }
+        if self._variant.place is not None:
+            state["autocache"] = self._variant.place
         if side_file is not None:
             state["stages"], state["side_file"] = set_aside(state["stages"], side_file)
         return state
@@ -285,7 +313,7 @@ class Iterator:
 
         Raises FailedPreconditionError for the state of another data set, with the first step that differs.
         """
-        epoch, below, skip = self._checked(state)
+        (epoch, below, skip), self._variant = self._checked(state)
         self._finalizer()
         self._start(epoch, below, skip)
         self._continued(epoch)
@@ -336,8 +364,8 @@ class Iterator:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _checked(self, state: Any) -> tuple[int, State, int]:
-        """The parts of a state, if it is one of this plan."""
+    def _checked(self, state: Any) -> tuple[tuple[int, State, int], _Variant]:
+        """The parts of a state, if it is one of this plan, and what runs from there."""
         try:
             version, digest = state["version"], state["plan"]
             found = int(state["epoch"]), state["stages"], int(state["skip"])
@@ -347,13 +375,19 @@ class Iterator:
         if version != _STATE_VERSION:
             message = f"This state has format {version}; this version of penstock reads format {_STATE_VERSION}."
             raise FailedPreconditionError(message)
-        if digest != self._fingerprint:
+        place = state.get("autocache")
+        variant = self._variant if place == self._variant.place else self._with_cache(place)
+        if digest != variant.fingerprint:
+            if place is not None and self._settings.placing is None:
+                message = "This state is of a pass in which Options.autocache had put a cache, and here it is not set."
+                raise FailedPreconditionError(message, hint="Set the same options as in the run that saved the state.")
             difference = _difference(state.get("steps", []), steps(self._written))
             message = f"This state belongs to another data set: {difference}."
             hint = "Build the data set by the same calls as in the run that saved the state."
             raise FailedPreconditionError(message, hint=hint)
         epoch, stages, skip = found
-        return epoch, brought_back(stages, state["side_file"]) if "side_file" in state else stages, skip
+        stages = brought_back(stages, state["side_file"]) if "side_file" in state else stages
+        return (epoch, stages, skip), variant
 
 
 def _difference(saved: list[list[str]], now: list[list[str]]) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks
 from penstock.block.structure import flatten
 from penstock.errors import NotFoundError
-from penstock.io.saved.chunks import ChunkFile
-from penstock.io.saved.manifest import Chunk, Manifest, file_in
+from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.chunk_file import ChunkFile, read_soon
+from penstock.io.saved.manifest import Manifest, file_in
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.indexed import IndexedSource
 from penstock.sources.round_robin import RoundRobin
@@ -89,8 +90,12 @@ class _Table:
     def __init__(self, folder: str, manifest: Manifest, shards: tuple[int, ...], spec: Any) -> None:
         self._folder = folder
         self._structure = flatten(spec)[1] if manifest.chunks else None
-        self._chunks: list[Chunk] = [chunk for shard in shards for chunk in manifest.chunks if chunk.shard == shard]
-        sizes = [sum(chunk.elements for chunk in self._chunks if chunk.shard == shard) for shard in shards]
+        of_shard: dict[int, list[Chunk]] = {shard: [] for shard in shards}
+        for chunk in manifest.chunks:
+            if chunk.shard in of_shard:
+                of_shard[chunk.shard].append(chunk)
+        self._chunks = [chunk for shard in shards for chunk in of_shard[shard]]
+        sizes = [sum(chunk.elements for chunk in of_shard[shard]) for shard in shards]
         self.size = sum(sizes)
         self._turns = RoundRobin(sizes) if len(shards) > 1 else None
         self._shard_begins = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
@@ -98,6 +103,7 @@ class _Table:
         self._begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
         self._lock = threading.RLock()
         self._open: OrderedDict[int, ChunkFile] = OrderedDict()
+        self._verified: set[int] = set()
         self._failed: dict[int, Exception] = {}
         self._last: tuple[int, Piece] | None = None
 
@@ -117,6 +123,8 @@ class _Table:
         if last is not None and last[1].first <= place < last[1].stop:
             return last[1]
         number = int(np.searchsorted(self._begins, place, side="right")) - 1
+        if (last is None or last[0] != number) and number + 1 < len(self._chunks) and number + 1 not in self._verified:
+            read_soon(self._name(number + 1))  # while this one is looked at
         piece = self._batch(number, (place - int(self._begins[number])) // self._chunks[number].rows)
         self._last = number, piece
         return piece
@@ -150,7 +158,7 @@ class _Table:
             file = self._open.get(number)
             if file is None:
                 try:
-                    file = self._open[number] = self._opened(self._chunks[number])
+                    file = self._open[number] = self._opened(number)
                 except Exception as error:
                     self._failed[number] = error.with_traceback(None)
                     raise copy.copy(error) from None
@@ -159,11 +167,16 @@ class _Table:
             self._open.move_to_end(number)
             return file
 
-    def _opened(self, chunk: Chunk) -> ChunkFile:
-        name = file_in(self._folder, chunk.file)
+    def _opened(self, number: int) -> ChunkFile:
+        name = self._name(number)
         try:
-            return ChunkFile(name, chunk)
+            file = ChunkFile(name, self._chunks[number], verified=number in self._verified)
         except NotFoundError:
             message = "A file of the saved data set is missing."
             hint = "It was removed, or save() has put another data set there since this one was loaded: load it again."
             raise NotFoundError(message, hint=hint, file=name) from None
+        self._verified.add(number)
+        return file
+
+    def _name(self, number: int) -> str:
+        return file_in(self._folder, self._chunks[number].file)

@@ -1,9 +1,9 @@
-"""Manifest: what a saved data set holds, in one JSON file that is written last."""
+"""Manifest: what a saved data set holds, in one JSON file."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -12,48 +12,48 @@ from typing import Any
 
 from penstock.block.arrow_nest import spec_from_json, spec_to_json, structure_from_json, structure_to_json
 from penstock.block.structure import flatten
-from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError
+from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError, PenstockError
 from penstock.io import storage
+from penstock.io.saved.chunk import REMEDY, Chunk
 from penstock.io.saved.durable import write_whole
 
 NAME = "manifest.json"
-_FORMAT = 1
+_FORMAT = 2
+_CHECKSUM = b',\n "crc32c": '  # of all that stands in front of it
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """An Arrow IPC file: neighbouring elements of a shard. All its record batches but the last have `rows` elements."""
-
-    file: str  # relative to the manifest
-    shard: int
-    elements: int
-    rows: int
-    bytes: int
-    crc32c: int
-
-
-def _library() -> str:
+def library() -> str:
+    """The version of penstock."""
     try:
         return version("penstock")
     except PackageNotFoundError:  # run from its source
         return "unknown"
 
 
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The chunks of a saved data set in the order they were written, and what its elements are.
 
-    `plan` is the fingerprint of the data set that was saved, `run` the folder its chunks are in. `spec` is the nest of
-    specs as JSON, or None for a data set without elements whose spec nobody knew.
+    `key` tells apart what may have other elements, `run` is the folder the chunks are in. `spec` is the nest of specs
+    as JSON, or None where nobody knew it. `sources` are the files that were read, as (name, size, modification time in
+    nanoseconds or etag); `made_of` is what the key is the digest of, as (path in the plan, what it is, digest).
+    Chunks are missing unless it is `complete`.
     """
 
-    plan: str
+    key: str
     run: str
     compression: str | None
     spec: Any
     chunks: tuple[Chunk, ...]
-    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"), compare=False)
-    penstock: str = field(default_factory=_library, compare=False)
+    sources: tuple[tuple[str, int, int | str], ...] = ()
+    made_of: tuple[tuple[str, str, str], ...] = ()
+    complete: bool = True
+    created: str = field(default_factory=_now, compare=False)
+    penstock: str = field(default_factory=library, compare=False)
 
     @cached_property
     def elements(self) -> int:
@@ -70,9 +70,6 @@ class Manifest:
             return None
         return structure_from_json(self.spec["nest"]).build([spec_from_json(leaf) for leaf in self.spec["leaves"]])
 
-    def to_json(self) -> dict[str, Any]:
-        return {"format": _FORMAT, "elements": self.elements, **asdict(self)}
-
 
 def spec_as_json(spec: Any) -> Any:
     """A nest of specs for a Manifest."""
@@ -82,10 +79,37 @@ def spec_as_json(spec: Any) -> Any:
     return {"nest": structure_to_json(structure), "leaves": [spec_to_json(leaf) for leaf in leaves]}
 
 
+def _text_of(manifest: Manifest) -> bytes:
+    """JSON for people, too: a line for a field, a chunk, a file."""
+    import crc32c
+
+    lists = {
+        "made_of": manifest.made_of,
+        "sources": manifest.sources,
+        "chunks": [chunk.to_json() for chunk in manifest.chunks],
+    }
+    plain = {
+        "format": _FORMAT,
+        "penstock": manifest.penstock,
+        "created": manifest.created,
+        "key": manifest.key,
+        "run": manifest.run,
+        "complete": manifest.complete,
+        "elements": manifest.elements,
+        "compression": manifest.compression,
+        "spec": manifest.spec,
+    }
+    fields = [f' "{name}": {json.dumps(value)}' for name, value in plain.items()]
+    for name, items in lists.items():
+        lines = ",".join(f"\n  {json.dumps(item)}" for item in items)
+        fields.append(f' "{name}": [{lines}\n ]' if lines else f' "{name}": []')
+    text = ("{\n" + ",\n".join(fields)).encode()
+    return text + _CHECKSUM + f"{crc32c.crc32c(text)}\n}}\n".encode()
+
+
 def write_manifest(folder: str, manifest: Manifest, *, replace: bool) -> bool:
     """Make the chunks a saved data set; False if there is one already and it is not to be replaced."""
-    text = json.dumps(manifest.to_json(), indent=1)
-    return write_whole(Path(folder, NAME), text.encode(), replace=replace)
+    return write_whole(Path(folder, NAME), _text_of(manifest), replace=replace)
 
 
 def file_in(folder: str, name: str) -> str:
@@ -96,8 +120,8 @@ def file_in(folder: str, name: str) -> str:
 def read_manifest(folder: str) -> Manifest:
     """The manifest of a saved data set.
 
-    Raises NotFoundError where there is none, DataLossError for a damaged one, FailedPreconditionError for one of a
-    later version.
+    Raises NotFoundError where there is none, DataLossError for a damaged one, FailedPreconditionError for one of
+    another format.
     """
     name = file_in(folder, NAME)
     if not storage.exists(name):
@@ -106,21 +130,38 @@ def read_manifest(folder: str) -> Manifest:
     with storage.open_read(name) as file:
         content = file.read()
     try:
-        found = json.loads(content)
-        if found["format"] != _FORMAT:
-            message = f"The data set was saved in format {found['format']}; this version reads format {_FORMAT}."
-            raise FailedPreconditionError(message, hint="Read it with the penstock that saved it.", file=name)
-        return Manifest(
-            plan=found["plan"],
-            run=found["run"],
-            compression=found["compression"],
-            spec=found["spec"],
-            chunks=tuple(Chunk(**chunk) for chunk in found["chunks"]),
-            created=found["created"],
-            penstock=found["penstock"],
-        )
+        return _manifest_of(content, name)
+    except PenstockError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, FailedPreconditionError):
-            raise
         message = f"The manifest of the saved data set cannot be read: {error!r:.80}"
         raise DataLossError(message, file=name) from error
+
+
+def _manifest_of(content: bytes, name: str) -> Manifest:
+    import crc32c
+
+    text, mark, rest = content.rpartition(_CHECKSUM)
+    if mark and rest.rstrip(b"}\n") != str(crc32c.crc32c(text)).encode():
+        message = "The manifest of the saved data set is damaged: its checksum is not that of what was written."
+        raise DataLossError(message, hint=REMEDY, file=name)
+    found = json.loads(content)
+    if found["format"] != _FORMAT:
+        message = f"The data set was saved in format {found['format']}; this version reads format {_FORMAT}."
+        hint = f"Read it with the penstock that saved it, {found.get('penstock', 'unknown')}, or save it again."
+        raise FailedPreconditionError(message, hint=hint, file=name)
+    if not mark:
+        message = "The manifest of the saved data set is damaged: its checksum is missing."
+        raise DataLossError(message, hint=REMEDY, file=name)
+    return Manifest(
+        key=found["key"],
+        run=found["run"],
+        compression=found["compression"],
+        spec=found["spec"],
+        chunks=tuple(Chunk.from_json(chunk) for chunk in found["chunks"]),
+        sources=tuple((source, size, stamp) for source, size, stamp in found["sources"]),
+        made_of=tuple((path, what, digest) for path, what, digest in found["made_of"]),
+        complete=found["complete"],
+        created=found["created"],
+        penstock=found["penstock"],
+    )

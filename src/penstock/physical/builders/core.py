@@ -189,7 +189,7 @@ def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
 def _cache(node: Cache, lowering: Lowering) -> Stage:
     # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to fill it
     upstream = lower(node.input, replace(lowering, epoch=0))
-    return Cached(upstream, node.store, node.label, node.where, memory=lowering.memory)
+    return Cached(upstream, node.store, node.label, node.where, memory=lowering.memory, cardinality=node.cardinality)
 
 
 @register(ops.FlatMap)

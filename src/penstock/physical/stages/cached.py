@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import logging
+
 from penstock.block.block import Block
-from penstock.block.footprint import Footprints
+from penstock.block.size_text import size_text
 from penstock.cache.memory import MemoryStore
+from penstock.cache.recorder import Recorder
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
+from penstock.plan.node import UNKNOWN_CARDINALITY
+
+_LOG = logging.getLogger("penstock")
 
 
 class Cached(Stage):
-    """The memory cache. A pass fills it if it began at the first element and came to the end."""
+    """The memory cache. A pass fills it if it began at the first element and came to the end.
+
+    `cardinality` is the number of its elements, where that is known: all of them then lie side by side.
+    """
 
     def __init__(
-        self, upstream: Stage, store: MemoryStore, label: str, where: str | None, *, memory: Memory = UNCOUNTED
+        self,
+        upstream: Stage,
+        store: MemoryStore,
+        label: str,
+        where: str | None,
+        *,
+        memory: Memory = UNCOUNTED,
+        cardinality: int = UNKNOWN_CARDINALITY,
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._stored = memory.account("cache", label, where, of=store)  # by whichever pass
         self._account = memory.account("cache", label, where)  # by this one, until it is complete
-        self._alive = Footprints()
         self._upstream = upstream
         self._store = store
         self._kept: tuple[Block, ...] | None = store.blocks()
-        self._recording: list[Block] | None = [] if self._kept is None else None
+        self._recording = Recorder(cardinality) if self._kept is None else None
         self._count = 0  # positions handed on, or passed over
         self._at = 0  # Block of the store, and element in it, that comes next
         self._offset = 0
@@ -51,18 +66,26 @@ class Cached(Stage):
         try:
             block = self._upstream.next(want)
         except Exception:
-            self._stop_recording()  # a pass with a failure is not whole; the next one tries again
+            self._stop_recording("an element failed, and only a pass without a failure is kept")
             raise
-        if self._recording is not None:
-            if block is None:
-                self._store.commit(self._recording)
-                self._recording = None
-                self._account.close()
-                self._count_stored()
-            else:
-                self._recording.append(block.freeze())
-                self._alive.add_block(block)
-                self._account.hold(self._alive.nbytes)
+        recording = self._recording
+        if recording is None:
+            return block
+        if block is None:
+            self._store.commit(recording.finish(), recording.nbytes)
+            self._recording = None
+            self._account.close()
+            self._count_stored()
+            return None
+        block = recording.add(block)
+        most = self._store.most
+        if most is None:
+            self._account.hold(recording.nbytes, recording.full)
+        elif recording.nbytes <= most:
+            self._account.hold(recording.nbytes)
+        else:
+            self._store.overflowed = True
+            self._stop_recording(f"its elements have more than {size_text(most)}")
         return block
 
     def _count_stored(self) -> None:
@@ -83,13 +106,17 @@ class Cached(Stage):
             self._at, self._offset = self._at + 1, 0
         return block
 
-    def _stop_recording(self) -> None:
-        self._recording = None
-        self._alive = Footprints()
+    def _stop_recording(self, why: str = "") -> None:
+        """Let go of what was kept so far; `why` is worth a word to whoever waits for the cache to fill."""
+        recording, self._recording = self._recording, None
         self._account.close()
+        if why and recording is not None and self._store.tell():
+            where = "" if self.where is None else f" ({self.where})"
+            _LOG.warning("%s%s kept nothing: %s; the next pass makes all elements again.", self.label, where, why)
 
     def close(self) -> None:
-        self._stop_recording()
+        made = 0 if self._recording is None else self._recording.elements
+        self._stop_recording(f"the pass stopped after {made} elements, before its end" if made else "")
         super().close()
 
     def state(self) -> State:

@@ -1,152 +1,216 @@
-"""Snapshot: passes elements on and writes them to files, or serves what an earlier pass has written."""
+"""Snapshot: serves what passes have written to an entry, goes on behind it, and writes that."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.cache.writer import SavedWriter
-from penstock.errors import Context, FailedPreconditionError, InvalidTypeError, annotate
+from penstock.cache.entry.entry import Point
+from penstock.cache.entry.writer import EntryWriter
+from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, annotate
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.storage import Storage
 from penstock.physical.stretch import Stretch, failure
-from penstock.sources.saved import SavedSource
+from penstock.physical.turn import Turn
 
 _LOG = logging.getLogger("penstock")
+_SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
 
 
 class Snapshot(StretchStage):
-    """A pass fills the snapshot if it began at the first element, came to the end, and had no failure.
+    """A pass gives what is committed, and then what its input gives from there on, which it writes if it may.
 
-    A place says which of the two it is of: ["through", count, state of the input], or ["stored", count, state of what
-    reads the files, run that wrote them]. Where both give the same order (`faithful`), one may go on for the other.
+    A place says where its positions come from: ["shards", count, state of what reads them, run] of a complete entry
+    whose files are read in an order of their own; ["files", count, run] in the order in which they were written;
+    ["input", count, state, skip] from the input, in that state, behind `skip` positions of it. Where all of these give
+    the same, one may go on for another.
     """
 
     def __init__(
         self,
-        upstream: Callable[[], Stage],
-        saved: SavedSource | None,
-        serve: Callable[[SavedSource], Stage],
-        writer: Callable[[], SavedWriter],
+        storage: Storage,
         shard_func: KeyFunction | None,
         label: str,
         where: str | None,
         *,
-        faithful: bool,
         memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (), where)
         self._account = memory.account("at hand", label, where)
-        self._open_upstream = upstream
-        self._serve = serve
+        self._storage = storage
         self._shard_func = shard_func
-        self._faithful = faithful
-        self._open_writer = writer
-        self._writer: SavedWriter | None = None
+        self._turn = Turn(storage, label)
+        self._writer: EntryWriter | None = None
+        self._stage: Stage | None = None
+        self._from = _END
         self._count = 0  # positions made, or passed over
-        self._skip = 0  # positions that are still to be passed over
-        self._ended = False
-        self._start(saved)
+        self._skip = 0  # positions of the input that come again
+        storage.refresh()
+        if storage.entry.complete and storage.reordered:
+            self._use(_SHARDS, storage.whole())
+        elif storage.readable():
+            self._decide()
+        else:
+            self._use(_INPUT, storage.upstream())
+            self._turn.give_up()
 
-    def _start(self, saved: SavedSource | None) -> None:
-        """Begin to serve what is saved, or to write."""
-        self._saved = saved
-        self._stage = self._open_upstream() if saved is None else self._serve(saved)
-        self._recording = saved is None
-        self.inputs = (self._stage,)
+    def _use(self, kind: str, stage: Stage | None, skip: int = 0) -> None:
+        if self._stage is not None:
+            self._stage.close()
+        self._from, self._stage, self._skip = kind, stage, skip
+        self.inputs = () if stage is None else (stage,)
+
+    def _decide(self) -> None:
+        """Find what gives the position that comes next, as of now."""
+        storage = self._storage
+        storage.refresh()
+        if storage.entry.elements > self._count:
+            self._use(_FILES, storage.files(self._count))
+        elif storage.entry.complete:
+            self._use(_END, None)
+        else:
+            point = storage.point(self._count)
+            self._use(_INPUT, storage.input_at(point), self._count - point.elements)
+            self._turn.begin()
 
     def make(self, want: int) -> Stretch | None:
-        if self._ended:
+        if self._from == _INPUT and self._writer is None:
+            self._take_turn()
+        if self._stage is None:
             return None
         try:
             block = self._stage.next(want + self._skip)
         except Exception as error:
-            self._stop_recording()  # a pass with a failure is not whole; the next one tries again
-            made = failure(error)
-        else:
-            if block is None:
-                self._ended = True
-                self._commit()
-                return None
-            made = Stretch(block) if self._saved is not None else self._written(block)
+            return self._failed(error)
+        if block is None:
+            return self._ended()
+        if self._from != _INPUT:
+            self._count += block.size
+            return Stretch(block.freeze())
+        return self._dropped(self._written(block))
+
+    def _take_turn(self) -> None:
+        """Write, wait for others, or do neither."""
+        while self._from == _INPUT:
+            if self._turn.moved(self._count):
+                self._decide()
+                continue
+            self._writer = self._turn.writer(self._count - self._skip)
+            if self._writer is not None or not self._turn.waited():
+                return
+
+    def _ended(self) -> Stretch | None:
+        """What comes behind the end of files, or of the input."""
+        if self._from == _FILES:
+            self._use(_END, None)  # where it stays, should the entry be unreadable by now
+            self._decide()
+            return Stretch(None)
+        if self._writer is not None:
+            self._writer.complete()
+            self._stop_writing()
+        if self._from == _INPUT:
+            self._use(_END, None)
+        return None
+
+    def _failed(self, error: Exception) -> Stretch:
+        if self._from == _INPUT:
+            self._stop_writing()  # what failed is in no file; the next pass tries again
+            self._turn.give_up()
+            return self._dropped(failure(error))
+        made = self._repaired(error) if self._from == _FILES and self._storage.repairs else None
+        if made is None:
+            self._count += 1
+            return failure(error)
         self._count += made.size
-        dropped = min(self._skip, made.size)
-        self._skip -= dropped
-        return made.slice(dropped, made.size) if dropped else made
+        self._use(_END, None)
+        self._decide()
+        return made
+
+    def _repaired(self, error: Exception) -> Stretch | None:
+        """The elements of the damaged chunk that come next, made once more."""
+        if not isinstance(error, (DataLossError, NotFoundError)):
+            return None
+        _LOG.warning("%s: elements are made and written once more, as their file cannot be read: %s", self.label, error)
+        try:
+            return Stretch(self._storage.again(self._count))
+        except Exception as again:
+            error.add_note(f"Making its elements once more failed, too: {again}")
+            return None
 
     def _written(self, block: Block) -> Stretch:
         block.freeze()  # a later pass gives arrays that cannot be written to, and so does this one
-        shards, errors = (None, {}) if self._shard_func is None else self._shard_func(block, self._count)
+        at = self._count - self._skip
+        shards, errors = (None, {}) if self._shard_func is None else self._shard_func(block, at)
         if errors:
-            self._stop_recording()
+            self._stop_writing()
+            self._turn.give_up()
             left = np.delete(np.arange(block.size), list(errors))
             return Stretch(block.take(left) if len(left) else None, tuple(sorted(errors.items(), key=lambda e: e[0])))
-        if self._recording:
+        if self._writer is not None:
+            assert self._stage is not None
             try:
-                writer = self._made_writer()
-                writer.add(block, shards)
-                self._account.hold(writer.nbytes)
+                self._writer.add(block, shards, self._storage.state_of(self._stage))
+                self._account.hold(self._writer.nbytes)
             except InvalidTypeError as error:  # elements that no file holds: the first says so
-                self._stop_recording()
-                annotate(error, Context(self.label, self.where, self._count))
+                self._stop_writing()
+                self._turn.give_up()
+                annotate(error, Context(self.label, self.where, at))
                 return Stretch(block.slice(1, block.size) if block.size > 1 else None, ((0, error),))
-            except OSError as error:
-                self._give_up(error)
         return Stretch(block)
 
-    def _made_writer(self) -> SavedWriter:
-        if self._writer is None:
-            self._writer = self._open_writer()
-        return self._writer
+    def _dropped(self, made: Stretch) -> Stretch:
+        """Without the positions that come again."""
+        dropped = min(self._skip, made.size)
+        self._skip -= dropped
+        self._count += made.size - dropped
+        return made.slice(dropped, made.size) if dropped else made
 
-    def _commit(self) -> None:
-        if self._recording:
-            self._recording = False
-            self._account.close()
-            try:
-                self._made_writer().commit(replace=False)
-            except OSError as error:
-                self._give_up(error)
-
-    def _give_up(self, error: OSError) -> None:
-        """Without room for a snapshot the data set is as good as before."""
-        _LOG.warning("%s: no snapshot is written in this pass: %s", self.label, error)
-        self._stop_recording()
-
-    def _stop_recording(self) -> None:
-        self._recording = False
-        self._account.close()
+    def _stop_writing(self) -> None:
+        self._account.hold(0)
         if self._writer is not None:
-            self._writer.discard()
+            self._writer.finish()
+            self._writer = None
 
     def place(self) -> State:
-        count = self._count + self._skip
-        below = None if self._skip else self._stage.state()
-        return ["through", count, below] if self._saved is None else ["stored", count, below, self._saved.manifest.run]
+        run = self._storage.entry.run
+        if self._from == _SHARDS:
+            assert self._stage is not None
+            return [_SHARDS, self._count, self._stage.state(), run]
+        if self._stage is None or self._from == _FILES:
+            return [_FILES, self._count, run]
+        return [_INPUT, self._count, self._stage.state(), self._skip]
 
     def go_to(self, place: State) -> None:
-        kind, count, below, *run = place
-        if kind == "through":
-            if self._saved is not None and not self._faithful:  # the order of this pass is not that of the files
-                self._start(None)
-                self._recording = False
-        elif self._saved is None or self._saved.manifest.run != run[0]:
-            if not self._faithful:
-                message = "The state is of a pass over a snapshot that is not there."
-                hint = f"{self.label} wrote {run[0]!r} then; copy its folder here, or begin the pass anew."
-                raise FailedPreconditionError(message, hint=hint, context=Context(self.label, self.where))
-            kind = "replaced"
-        if (kind == "stored") == (self._saved is not None) and kind != "replaced" and below is not None:
-            self._stage.restore(below)
-            self._count = count
-            self._recording = self._recording and not count
+        kind, self._count, *more = place
+        storage = self._storage
+        storage.refresh()
+        entry = storage.entry
+        there = entry.run == more[-1] and entry.elements >= self._count
+        if kind == _INPUT:
+            state, skip = more
+            if storage.fixed and entry.elements >= self._count:
+                self._decide()
+                return
+            self._use(_INPUT, storage.input_at(Point(0, state)), skip)
+            self._turn.begin()
+            if not storage.settled:
+                self._turn.give_up()
+        elif kind == _SHARDS and there and entry.complete:
+            whole = storage.whole()
+            whole.restore(more[0])
+            self._use(_SHARDS, whole)
+        elif kind == _FILES and (there or storage.fixed or not self._count):
+            self._decide()
         else:
-            self._skip = count  # from the files, or from the start, writing them on the way
+            message = "The state is of a pass over a snapshot that is not there."
+            hint = f"{self.label} read {more[-1]!r} then; copy its folder here, or begin the pass anew."
+            raise FailedPreconditionError(message, hint=hint, context=Context(self.label, self.where))
 
     def close(self) -> None:
-        self._stop_recording()
-        self._stage.close()
+        self._stop_writing()
+        self._account.close()
+        super().close()

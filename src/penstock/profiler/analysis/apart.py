@@ -27,7 +27,7 @@ def _apart(plan: Node, options: Options, scratch: ExitStack) -> Node:
     if any(new is not old for new, old in zip(inputs, plan.inputs, strict=True)):
         plan = plan.with_inputs(inputs)
     if isinstance(plan, Cache):
-        return plan if plan.store.blocks() is not None else replace(plan, store=MemoryStore())
+        return plan if plan.store.blocks() is not None else replace(plan, store=MemoryStore(silent=True))
     if isinstance(plan, Snapshot) and plan.store is not None:
         if plan.store.saved(plan.store.folder(options.seed, options.deterministic)) is not None:
             return plan

@@ -21,6 +21,7 @@ from penstock.plan.ops import (
     Skip,
     Take,
 )
+from penstock.plan.storing import Snapshot
 
 
 def calls(nodes: Iterable[Node]) -> str:
@@ -56,6 +57,8 @@ def call(node: Node) -> str:
             return f".enumerate({node.start or ''})"
         case Prefetch():
             return f".prefetch({_number(node.buffer_size)})"
+        case Snapshot():
+            return f".{node.name}({node.path!r})"
     label = node.label
     return f".{label}" if label.endswith(")") else f".{label}()"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ _SETTERS = ("seed", "getstate", "setstate", "get_state", "set_state")
 
 
 def randomness(function: Callable[..., Any]) -> str | None:
-    """The source of random numbers that a function draws from, as it is spelled; None if it draws none.
+    """What a function draws from that is another each time (random numbers, the clock), as it is spelled, or None.
 
     A generator that the function seeds itself gives the same in every epoch, and does not count.
     """
@@ -38,7 +38,9 @@ def randomness(function: Callable[..., Any]) -> str | None:
 def _is_random(use: Use) -> bool:
     import os
     import random
+    import time
     import uuid
+    from datetime import datetime
 
     generators = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
     value = use.value
@@ -53,8 +55,12 @@ def _is_random(use: Use) -> bool:
     name = _name(value)
     if isinstance(_owner(value), generators):
         return name not in _SETTERS
+    if isinstance(value, BuiltinFunctionType) and value in (time.time, time.time_ns, datetime.now, datetime.today):
+        return True
     module = _module(value)
-    return module == "secrets" or (module.startswith("penstock.image") and name.startswith("random_"))
+    if module.startswith("penstock."):
+        return name == "element_key" or (module.startswith("penstock.image") and name.startswith("random_"))
+    return module == "secrets"
 
 
 def _owner(value: Any) -> Any:

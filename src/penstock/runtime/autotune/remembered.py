@@ -23,6 +23,7 @@ from typing import Any
 
 from penstock.options import Options, environment
 from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.machine.cache_folder import cache_folder
 from penstock.runtime.machine.cgroup import read
 from penstock.runtime.machine.granted import granted_cores
 
@@ -79,7 +80,7 @@ def remember(plan_digest: str, segments: Mapping[str, Remembered]) -> None:
     if all(name in before and _alike(before[name], found) for name, found in new.items()):
         return
     _keep(path, {**before, **new})
-    _write(path, _text(plan_digest, {**before, **new}))
+    write_small(path, _text(plan_digest, {**before, **new}))
 
 
 def machine_key() -> str:
@@ -106,28 +107,11 @@ def _path(plan_digest: str) -> Path | None:
     """The file of a plan on this machine, or None where nothing is to be remembered."""
     if environment("REMEMBER") == "0":
         return None
-    folder = _folder()
+    folder = cache_folder("tuning")
     if folder is None:
         return None
     name = hashlib.blake2b(f"{plan_digest}\n{machine_key()}".encode(), digest_size=16).hexdigest()
     return folder / f"{name}.json"
-
-
-def _folder() -> Path | None:
-    """`penstock/tuning` in the user's cache directory; None without a home."""
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not given.is_absolute():  # the XDG specification: then it is as if it were not set
-        try:
-            given = Path.home() / _beside_home()
-        except RuntimeError:
-            return None
-    return given / "penstock" / "tuning"
-
-
-def _beside_home() -> str:
-    if sys.platform == "win32":
-        return os.environ.get("LOCALAPPDATA") or "AppData/Local"  # an absolute path stands for itself
-    return "Library/Caches" if sys.platform == "darwin" else ".cache"
 
 
 def _keep(path: Path, found: dict[str, Remembered]) -> None:
@@ -193,8 +177,11 @@ def _fits(kind: Any, value: Any) -> bool:
     return type(value) in wanted and math.isfinite(value) and 0 <= value < 1 << 63
 
 
-def _write(path: Path, text: str) -> None:
-    """Put a file in its place as a whole: under another name first, so that nobody ever reads half of it."""
+def write_small(path: Path, text: str) -> None:
+    """Put a file in its place as a whole: under another name first, so that nobody ever reads half of it.
+
+    What is too large is not written, and where there are too many beside it, the oldest go. Never raises OSError.
+    """
     import tempfile
 
     if len(text) > _MOST_OF_ONE:

@@ -159,7 +159,9 @@ def _executors(executor: str, transforms: Sequence[Transform]) -> tuple[str, ...
     """The executors that may be chosen for these transforms, the first of which a run begins with."""
     if executor != "auto" or not transforms:
         return (executor if executor == "process" else "thread",)
-    movable = holds_gil() and all(
+    if not holds_gil() or all(transform.computes for transform in transforms):
+        return ("thread",)  # what runs a Block at a time is in kernels, which threads share the cores for
+    movable = all(
         isinstance(transform, FunctionTransform) and why_not_shippable(transform.function) is None
         for transform in transforms
     )

@@ -11,7 +11,7 @@ from penstock.errors import BudgetWarning, Context, ResourceExhaustedError
 # the buffers whose size is the user's choice, and what he can do
 _HINTS = {
     "shuffle": "Shuffle what is smaller (file names, encoded records), give a smaller buffer_size",
-    "cache": "Cache what is smaller (before decoding), write it to files with snapshot()",
+    "cache": "Cache what is smaller (before decoding), or in files, with cache(filename)",
     "batch": "Make smaller batches",
     "window": "Make smaller windows",
     "group": "Make smaller groups",

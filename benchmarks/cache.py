@@ -1,0 +1,68 @@
+"""How fast does a memory cache serve the epochs behind the first?
+
+500×375 JPEGs in TFRecords → parse, decode, resize 224×224 float, / 255 → cache → shuffle 1000 → batch 32
+
+The first pass, which fills the caches, is not timed. From the second on what is left is to take 32 pictures from where
+they lie, anywhere among 963 MB, and to put them side by side. The least that this can cost is a copy of the bytes: the
+third row does that with `np.copyto`, neighbours and not picked ones, from an array into a batch that it uses again.
+Goals: ≥ 1.2 times tf.data, ≥ 0.8 of the copy. Without the shuffle batches are views, which is the last row.
+
+    python benchmarks/cache.py [--pairs N]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from _common import jpeg_pipelines
+from _common.duel import Pass, Side, duel
+from _common.jpeg_pipelines import BATCH, SIZE
+from _common.photographs import COUNT, photographs
+
+BUFFER = 1000
+
+
+def penstock() -> Pass:
+    return _pass(jpeg_pipelines.penstock_pictures().cache().shuffle(BUFFER).batch(BATCH))
+
+
+def penstock_unshuffled() -> Pass:
+    return _pass(jpeg_pipelines.penstock_pictures().cache().batch(BATCH))
+
+
+def tf_data() -> Pass:
+    return _pass(jpeg_pipelines.tf_data_pictures().cache().shuffle(BUFFER).batch(BATCH))
+
+
+def memcpy() -> Pass:
+    import numpy as np
+
+    pictures = np.random.default_rng(0).random((COUNT, *SIZE, 3), np.float32)
+    batch = np.empty((BATCH, *SIZE, 3), np.float32)
+
+    def one_pass() -> int:
+        for at in range(0, COUNT, BATCH):
+            np.copyto(batch, pictures[at : at + BATCH])
+        return COUNT
+
+    return one_pass
+
+
+def _pass(ds: Any) -> Pass:
+    return lambda: _checked(sum(len(images) for images, _ in ds))
+
+
+def _checked(count: int) -> int:
+    assert count == COUNT, f"{count} of {COUNT} pictures"
+    return count
+
+
+if __name__ == "__main__":
+    duel(
+        "cached pictures, shuffled",
+        Side("penstock", penstock),
+        Side("tf.data", tf_data, needs="tensorflow", goal=1.2),
+        Side("np.copyto", memcpy, goal=0.8),
+        Side("penstock, not shuffled", penstock_unshuffled),
+        prepare=photographs,
+    )

@@ -1,0 +1,136 @@
+"""Committer: the files of an entry, written by who holds its lock; each step leaves a whole prefix of the elements."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from penstock.block.block import Block
+from penstock.block.spec import LeafSpec
+from penstock.cache.alike import Alike, Kept, joined, whole
+from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.lock import Lock
+from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.durable import write_whole
+from penstock.io.saved.encode import encode_chunk
+from penstock.io.saved.journal import NAME as JOURNAL
+from penstock.io.saved.journal import Commit, text_of
+from penstock.io.saved.manifest import Manifest, spec_as_json, write_manifest
+
+_CHUNKS = "chunks"
+
+
+class Committer:
+    """Writes behind what an entry holds. Removes what an earlier one left that nobody knows of.
+
+    `manifest` says what the entry is made of, if it is new. `alike` knows the spec of the elements so far, `made_by`
+    what goes on from the states. All methods raise OSError where the disk, or its owner, does not let them.
+    """
+
+    def __init__(self, entry: Entry, lock: Lock, manifest: Manifest, alike: Alike, made_by: str) -> None:
+        self._lock = lock
+        self._made_by = made_by
+        self._alike = alike
+        self._codec = manifest.compression
+        self.folder = entry.folder
+        self._folder = Path(entry.folder)
+        self._commits: list[Commit] = []
+        self._journal = -1
+        try:
+            self._begin(entry, manifest)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, entry: Entry, manifest: Manifest) -> None:
+        (self._folder / _CHUNKS).mkdir(parents=True, exist_ok=True)
+        if entry.manifest is None:
+            (self._folder / JOURNAL).unlink(missing_ok=True)  # of one whose manifest is gone
+            write_manifest(self.folder, manifest, replace=True)
+        self._manifest = entry.manifest or manifest
+        self._commits = entry.commits()
+        self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._end = entry.journal_end if self._commits else 0
+        os.ftruncate(self._journal, self._end)  # a torn line
+        self._remove_strays()
+
+    @property
+    def elements(self) -> int:
+        """How many are committed."""
+        return self._commits[-1].elements if self._commits else 0
+
+    def _remove_strays(self) -> None:
+        known = {chunk.file for commit in self._commits for chunk in commit.chunks}
+        known.update(chunk.file for chunk in self._manifest.chunks)
+        for path in (self._folder / _CHUNKS).iterdir():
+            if f"{_CHUNKS}/{path.name}" not in known:
+                path.unlink(missing_ok=True)
+        for path in self._folder.glob("*.part"):
+            path.unlink(missing_ok=True)
+
+    def commit(self, shards: dict[int, list[Kept]], state: Any) -> None:
+        """Write elements, by their shards, and the state of the input behind them: all of them, or none."""
+        chunks = [
+            self._written(shard, number, block, specs)
+            for shard in sorted(shards)
+            for number, (block, specs) in enumerate(joined(shards[shard]))
+        ]
+        elements = self.elements + sum(chunk.elements for chunk in chunks)
+        commit = Commit(tuple(chunks), elements, state, self._made_by, spec_as_json(self._alike.spec))
+        self._append(commit.line(len(self._commits)))
+        self._commits.append(commit)
+
+    def _written(self, shard: int, part: int, block: Block, specs: Sequence[LeafSpec]) -> Chunk:
+        content, rows, self._codec = encode_chunk(block, specs, self._codec)
+        name = f"{_CHUNKS}/{len(self._commits):06d}_{shard:05d}_{part}.arrow"
+        write_whole(self._folder / name, content)
+        return Chunk.of(name, shard, block.size, rows, content)
+
+    def _append(self, line: bytes) -> None:
+        try:
+            left = memoryview(line)
+            while left:
+                left = left[os.write(self._journal, left) :]
+            os.fsync(self._journal)
+        except OSError:
+            os.ftruncate(self._journal, self._end)
+            raise
+        self._end += len(line)
+
+    def complete(self) -> None:
+        """Say that all elements are there."""
+        chunks = tuple(chunk for commit in self._commits for chunk in commit.chunks)
+        spec = self._manifest.spec or spec_as_json(self._alike.spec)
+        codec = self._codec if chunks else None
+        self._manifest = replace(self._manifest, chunks=chunks, spec=spec, compression=codec, complete=True)
+        write_manifest(self.folder, self._manifest, replace=True)
+
+    def write_again(self, number: int, kept: Sequence[Kept]) -> None:
+        """Write chunk `number`, counted over all commits, anew: it was damaged."""
+        places = [(place, at) for place, commit in enumerate(self._commits) for at in range(len(commit.chunks))]
+        if number >= len(places):  # the journal does not know it
+            return
+        place, at = places[number]
+        commit = self._commits[place]
+        before = commit.chunks[at]
+        block, specs = whole(kept)
+        content, rows, _ = encode_chunk(block, specs, self._codec)
+        chunk = Chunk.of(before.file, before.shard, block.size, rows, content)
+        write_whole(self._folder / chunk.file, content)
+        if chunk == before:
+            return
+        chunks = (*commit.chunks[:at], chunk, *commit.chunks[at + 1 :])
+        self._commits[place] = replace(commit, chunks=chunks)
+        write_whole(self._folder / JOURNAL, text_of(self._commits))
+        if self._manifest.complete:
+            self.complete()
+
+    def close(self) -> None:
+        """Let go of the files and the lock. Idempotent."""
+        journal, self._journal = self._journal, -1
+        if journal >= 0:
+            os.close(journal)
+        self._lock.release()

@@ -1,0 +1,121 @@
+"""Entry: what a folder that is filled by passes holds so far, and how to go on behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import NotFoundError
+from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.journal import Commit, Journal
+from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where the input can go on: its state in front of element number `elements`, None for the start."""
+
+    elements: int
+    state: Any
+
+
+class Entry:
+    """As it was when `refresh` was called last. `manifest` is None before a pass began to write.
+
+    Its elements have an order: that of the chunks, in the order in which they were committed.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.manifest: Manifest | None = None
+        self._seen: Any = None  # which manifest it was
+        self._journal = Journal(folder)
+
+    def refresh(self) -> None:
+        """Look at the files. Raises DataLossError and FailedPreconditionError for a manifest that cannot be read."""
+        try:
+            found = Path(file_in(self.folder, NAME)).stat()
+            now = found.st_mtime_ns, found.st_ino, found.st_size
+            if now != self._seen:
+                self.manifest = read_manifest(self.folder)
+                self._seen = now
+        except (FileNotFoundError, NotFoundError):
+            self.manifest = self._seen = None
+            self._journal = Journal(self.folder)
+            return
+        if not self.complete:
+            self._journal.refresh()
+
+    @property
+    def complete(self) -> bool:
+        return self.manifest is not None and self.manifest.complete
+
+    @property
+    def run(self) -> str | None:
+        """What tells it from one that was written anew."""
+        return None if self.manifest is None else self.manifest.run
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        if self.manifest is not None and self.manifest.complete:
+            return list(self.manifest.chunks)
+        return [chunk for commit in self._journal.commits for chunk in commit.chunks]
+
+    @property
+    def elements(self) -> int:
+        """How many are committed."""
+        if self.manifest is not None and self.manifest.complete:
+            return self.manifest.elements
+        return self._journal.elements
+
+    @property
+    def spec(self) -> Any:
+        """The nest of specs of what is committed, as JSON."""
+        if self.complete or not self._journal.commits:
+            return None if self.manifest is None else self.manifest.spec
+        return self._journal.commits[-1].spec
+
+    def element_spec(self) -> Any:
+        """The nest of specs of what is committed. Raises InvalidTypeError for a class that is not loaded."""
+        assert self.manifest is not None
+        return replace(self.manifest, spec=self.spec).element_spec()
+
+    def point(self, elements: int, made_by: str) -> Point:
+        """The last place at or in front of so many elements from which an input that is `made_by` the same goes on."""
+        if self.complete:
+            self._journal.refresh()
+        for commit in reversed(self._journal.commits):
+            if commit.elements <= elements and commit.made_by == made_by:
+                return Point(commit.elements, commit.state)
+        return Point(0, None)
+
+    def goes_on(self, made_by: str) -> bool:
+        """Whether an input that is `made_by` this goes on behind all that is committed, or from the start."""
+        return self.point(self.elements, made_by).elements == self.elements
+
+    def commits(self) -> list[Commit]:
+        """What the journal says, also of a complete entry."""
+        self._journal.refresh()
+        return list(self._journal.commits)
+
+    @property
+    def journal_end(self) -> int:
+        """The byte of the journal behind which nothing holds."""
+        return self._journal.end
+
+    def chunk_at(self, element: int) -> tuple[int, int]:
+        """(number of the chunk, number of its first element) that an element is in."""
+        begin = 0
+        for number, chunk in enumerate(self.chunks):
+            if element < begin + chunk.elements:
+                return number, begin
+            begin += chunk.elements
+        message = f"{element} of {begin}"
+        raise IndexError(message)
+
+    def part(self, first: int) -> Manifest:
+        """The chunks from number `first` on as a saved data set of one shard, so that they come in their order."""
+        assert self.manifest is not None
+        chunks = tuple(replace(chunk, shard=0) for chunk in self.chunks[first:])
+        return replace(self.manifest, chunks=chunks, spec=self.spec, complete=True)

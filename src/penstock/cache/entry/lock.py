@@ -1,0 +1,132 @@
+"""The lock of an entry: who holds it may write. The kernel lets go of it when its holder dies, however that happens."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import weakref
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+NAME = "writer.lock"
+_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
+
+
+class Unlockable(OSError):
+    """Files on this system, or file system, cannot be locked."""
+
+
+class Lock:
+    """Held until `release`. What is in its file says who holds it, for messages alone."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        _at_fork()
+        _HELD.add(self)
+
+    def release(self) -> None:
+        """Let others write. Idempotent."""
+        import fcntl
+
+        if self._handle >= 0:
+            with suppress(OSError):  # closing it does the same, but for a child that has just been forked
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+        self.forget()
+
+    def forget(self) -> None:
+        """In a forked child: it has a copy of the open file, which would keep the lock when its parent is gone."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+_HELD: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+@cache
+def _at_fork() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_let_go)
+
+
+def _let_go() -> None:
+    for lock in list(_HELD):
+        lock.forget()
+
+
+def take(folder: str) -> Lock | None:
+    """The lock of the entry in a folder, or None while somebody else holds it.
+
+    Raises Unlockable where there are no locks, and OSError where its file cannot be made.
+    """
+    name = Path(folder, NAME)
+    while True:
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            if not _locked(handle, "LOCK_EX"):
+                os.close(handle)
+                return None
+            if _is(handle, name):
+                os.truncate(handle, 0)
+                os.pwrite(handle, json.dumps(_myself()).encode(), 0)
+                return Lock(handle)
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # the entry was removed, and perhaps made again, while we took it
+
+
+def _locked(handle: int, kind: str) -> bool:
+    try:
+        import fcntl
+    except ImportError as error:
+        raise Unlockable(errno.ENOSYS, "this system has no flock") from error
+    try:
+        fcntl.flock(handle, getattr(fcntl, kind) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            raise Unlockable(error.errno, os.strerror(error.errno)) from error
+        raise
+    return True
+
+
+def _is(handle: int, name: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), name.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _myself() -> dict[str, Any]:
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
+
+
+def holder(folder: str) -> dict[str, Any] | None:
+    """Who writes to the entry in a folder (host, pid, since: as far as is known), or None where nobody does."""
+    try:
+        handle = os.open(Path(folder, NAME), os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        with suppress(OSError):  # where nobody can tell, nobody writes
+            if not _locked(handle, "LOCK_SH"):
+                return _said(os.pread(handle, 1 << 12, 0))
+        return None
+    finally:
+        os.close(handle)
+
+
+def _said(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:  # it has taken the lock a moment ago
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,183 @@
+"""EntryWriter: the thread that writes what a pass makes into its entry, behind what is committed there."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+import weakref
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.spec import LeafSpec
+from penstock.cache.alike import Alike
+from penstock.cache.entry import here
+from penstock.cache.entry.committer import Committer
+from penstock.cache.writer import by_shard
+
+_LOG = logging.getLogger("penstock")
+_BYTES = 1 << 24  # that wait to become chunks
+_SECONDS = 5.0  # that they wait at most
+_QUEUE = 1 << 26  # bytes that the pass may be ahead of the disk
+_BLOCK = 1 << 10  # bytes that a Block costs beside its elements
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """Elements, the shard of each, their specs, and the state of the input behind them."""
+
+    block: Block
+    shards: np.ndarray | None
+    specs: list[LeafSpec]
+    state: Any
+    nbytes: int
+
+
+_Message = _Added | bool  # or the end: whether all elements are there
+
+
+class EntryWriter:
+    """Elements go in by `add`; a thread joins them to chunks and commits these, 16 MiB or 5 seconds at a time.
+
+    When it cannot write any more (a full disk, a lost permission) it says so once, what is committed stays, and what is
+    added from then on is dropped. It ends by `complete`, by `finish`, or when nobody holds it any more.
+    """
+
+    def __init__(self, committer: Committer, alike: Alike, label: str) -> None:
+        self._alike = alike
+        self._work = work = _Work(committer, label)
+        here.begin(committer.folder, work)
+        try:
+            threading.Thread(target=work.run, name="penstock-entry", daemon=True).start()
+        except RuntimeError as error:  # the system gives no more threads
+            here.end(committer.folder, work)
+            committer.close()
+            raise OSError(errno.EAGAIN, str(error)) from error
+        weakref.finalize(self, work.leave, complete=False).atexit = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements that wait."""
+        return self._work.nbytes
+
+    def add(self, block: Block, shards: np.ndarray | None, state: Any) -> None:
+        """The next elements, of these shards (0), and the state of the input behind them.
+
+        Waits while the disk is behind. Raises InvalidTypeError for elements that cannot be stored, or are of another
+        kind than those before.
+        """
+        kept, specs = self._alike(block)
+        self._work.put(_Added(kept, shards, specs, state, kept.nbytes + _BLOCK))
+
+    def finish(self) -> None:
+        """Commit what was added, and let others write. Returns at once, and never takes a lock. Idempotent."""
+        self._work.leave(complete=False)
+
+    def complete(self) -> None:
+        """Commit what was added as the last elements there are; returns when that is done, or has failed."""
+        self._work.leave(complete=True)
+        self._work.over.wait()
+
+
+class _Work:
+    """What the thread does. It does not hold the EntryWriter, so that one that is lost ends it."""
+
+    def __init__(self, committer: Committer, label: str) -> None:
+        self.messages: SimpleQueue[_Message] = SimpleQueue()
+        self.over = threading.Event()
+        self.leaving = False
+        self.failed = False
+        self.nbytes = 0
+        self.fed = monotonic()
+        self._committer = committer
+        self._label = label
+        self._changed = threading.Condition()
+
+    def leave(self, *, complete: bool) -> None:
+        self.leaving = True
+        self.messages.put(complete)
+
+    def forget(self) -> None:
+        self._changed = threading.Condition()
+        self.leaving = self.failed = True
+        self.over.set()
+
+    def put(self, added: _Added) -> None:
+        with self._changed:
+            while self.nbytes > _QUEUE and not self.failed:
+                self._changed.wait()
+            if self.failed or self.leaving:
+                return
+            self.nbytes += added.nbytes
+        self.fed = monotonic()
+        self.messages.put(added)
+
+    def _taken(self, nbytes: int) -> None:
+        with self._changed:
+            self.nbytes -= nbytes
+            self._changed.notify_all()
+
+    def _drop(self) -> None:
+        """What was added behind the end is written by nobody."""
+        while not self.messages.empty():
+            self.messages.get()
+        with self._changed:
+            self.nbytes = 0
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        try:
+            self._serve()
+        except Exception as error:
+            self.failed = True
+            _LOG.warning(
+                "%s: nothing is written in the rest of this pass, which goes on without: %s. "
+                "%d elements are kept in %s; the next pass goes on behind them.",
+                self._label,
+                error,
+                self._committer.elements,
+                self._committer.folder,
+            )
+        finally:
+            try:
+                self._committer.close()
+            finally:
+                self._drop()
+                here.end(self._committer.folder, self)
+                self.over.set()
+
+    def _serve(self) -> None:
+        waiting: list[_Added] = []
+        nbytes, due = 0, 0.0
+        while True:
+            try:
+                message = self.messages.get(timeout=max(due - monotonic(), 0) if waiting else None)
+            except Empty:
+                message = None
+            if isinstance(message, _Added):
+                if not waiting:
+                    due = monotonic() + _SECONDS
+                waiting.append(message)
+                nbytes += message.nbytes
+                if nbytes < _BYTES and monotonic() < due:
+                    continue
+            if waiting:
+                self._commit(waiting)
+                self._taken(nbytes)
+                waiting, nbytes = [], 0
+            if isinstance(message, bool):
+                if message:
+                    self._committer.complete()
+                return
+
+    def _commit(self, waiting: list[_Added]) -> None:
+        shards: dict[int, list[tuple[Block, list[LeafSpec]]]] = {}
+        for added in waiting:
+            for shard, block in by_shard(added.block, added.shards):
+                shards.setdefault(shard, []).append((block, added.specs))
+        self._committer.commit(shards, waiting[-1].state)

@@ -1,0 +1,130 @@
+"""Found: an entry as it lies in its folder, and the search for entries."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidArgumentError, NotFoundError, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.io.saved.manifest import Manifest
+    from penstock.plan.content_key import MadeOf
+
+_KEY = re.compile("[0-9a-f]{32}")
+SHOWN = 12  # digits of a key, for people
+_LISTED = 5  # keys in an error
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What is known of an entry without reading its elements.
+
+    `manifest` is None, and `problem` says why, where it cannot be read; `writer` is who writes to it now.
+    """
+
+    folder: Path
+    manifest: Manifest | None
+    problem: str | None
+    elements: int
+    bytes: int
+    complete: bool
+    writer: dict[str, Any] | None
+    changed: int  # when a file of it was last written to, in nanoseconds
+
+    @property
+    def key(self) -> str:
+        return self.folder.name
+
+    @property
+    def created(self) -> str:
+        return "" if self.manifest is None else self.manifest.created
+
+    @property
+    def made(self) -> MadeOf:
+        """What it is made of. Raises FailedPreconditionError where its manifest cannot be read."""
+        from penstock.errors import FailedPreconditionError
+        from penstock.plan.content_key.why_not import made_by
+
+        if self.manifest is None:
+            message = f"What {self.key[:SHOWN]} is made of cannot be told: {self.problem}"
+            raise FailedPreconditionError(message, file=str(self.folder))
+        return made_by(self.manifest)
+
+    @property
+    def written_by(self) -> str:
+        """`pid 4711 on host7 since 2026-01-01T12:00:00+00:00`."""
+        told = self.writer or {}
+        since = f" since {told['since']}" if "since" in told else ""
+        return f"pid {told.get('pid', '?')} on {told.get('host', '?')}{since}"
+
+
+def entries_in(path: str) -> list[Found]:
+    """The entries in a folder, the newest first. Raises NotFoundError and InvalidArgumentError for another folder."""
+    from penstock.io.saved.manifest import NAME
+
+    folder = Path(path)
+    if not folder.is_dir():
+        message = f"There is no folder {path!r}."
+        raise NotFoundError(message, hint="Give the path that was given to snapshot() or cache().")
+    found = [_look(entry) for entry in folder.iterdir() if _KEY.fullmatch(entry.name) and entry.is_dir()]
+    if not found and any(folder.iterdir()):
+        message = f"{path!r} is no folder of snapshots or caches: nothing in it is named by a key."
+        hint = "Give the path that was given to snapshot() or cache()."
+        if (folder / NAME).exists():
+            hint = f"It is one itself, or was written by save(). The folder around it is {str(folder.parent)!r}."
+        raise InvalidArgumentError(message, hint=hint)
+    return sorted(found, key=lambda entry: (entry.created, entry.changed), reverse=True)
+
+
+def _look(folder: Path) -> Found:
+    from penstock.cache.entry.entry import Entry
+    from penstock.cache.entry.lock import holder
+
+    entry = Entry(str(folder))
+    problem: str | None = None
+    try:
+        entry.refresh()
+        if entry.manifest is None:
+            problem = "no pass has begun to write it, or it was being removed"
+    except PenstockError as error:
+        problem = error.message
+    states = list(_states(folder))
+    known = problem is None
+    return Found(
+        folder,
+        entry.manifest,
+        problem,
+        entry.elements if known else 0,
+        sum(state.st_size for state in states),
+        known and entry.complete,
+        holder(str(folder)),
+        max((state.st_mtime_ns for state in states), default=0),
+    )
+
+
+def _states(folder: Path) -> Iterator[os.stat_result]:
+    """Of the files in a folder, but for those that go meanwhile."""
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            if not path.is_dir():
+                yield path.lstat()
+
+
+def chosen(entries: Sequence[Found], key: str) -> Found:
+    """The entry whose key begins with some digits. Raises NotFoundError, InvalidArgumentError for several."""
+    matching = [entry for entry in entries if entry.key.startswith(key.lower())]
+    listed = ", ".join(entry.key[: max(SHOWN, len(key) + 4)] for entry in (matching or entries)[:_LISTED])
+    if not matching:
+        message = f"No key begins with {key!r}."
+        hint = f"There are {listed}{', …' if len(entries) > _LISTED else ''}." if entries else "The folder is empty."
+        raise NotFoundError(message, hint=hint)
+    if len(matching) > 1:
+        message = f"{len(matching)} keys begin with {key!r}: {listed}."
+        raise InvalidArgumentError(message, hint="Give more digits.")
+    return matching[0]

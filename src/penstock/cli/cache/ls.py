@@ -1,0 +1,93 @@
+"""`penstock cache ls PATH`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from penstock.cli.cache.found import SHOWN, Found, entries_in
+
+_WIDTH = 200  # of a table that goes to a file or another program
+
+
+def add_to(actions: Any) -> None:
+    """Add the action to the parsers of `actions`."""
+    text = "List the entries in a folder, the newest first: how much they hold, whether they are complete, of what."
+    parser = actions.add_parser("ls", help="list what a folder holds", description=text)
+    parser.add_argument("path", metavar="PATH", help="the path that was given to snapshot() or cache()")
+    parser.add_argument("--json", action="store_true", help="print JSON, with all that entries are made of")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the entries."""
+    entries = entries_in(arguments.path)
+    if arguments.json:
+        print(json.dumps([_as_json(entry) for entry in entries], indent=1))
+    elif entries:
+        _print_table(entries)
+    else:
+        print("no entries")
+    return 0
+
+
+def _as_json(entry: Found) -> dict[str, Any]:
+    manifest = entry.manifest
+    return {
+        "key": entry.key,
+        "folder": str(entry.folder),
+        "created": entry.created or None,
+        "penstock": None if manifest is None else manifest.penstock,
+        "elements": entry.elements,
+        "bytes": entry.bytes,
+        "complete": entry.complete,
+        "writer": entry.writer,
+        "problem": entry.problem,
+        "made_of": [] if manifest is None else [list(part) for part in manifest.made_of],
+        "sources": [] if manifest is None else [list(source) for source in manifest.sources],
+    }
+
+
+def _print_table(entries: list[Found]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from penstock.block.size_text import size_text
+
+    table = Table("key", "created", box=None, pad_edge=False)
+    table.add_column("elements", justify="right")
+    table.add_column("bytes", justify="right")
+    table.add_column("state", overflow="fold")
+    table.add_column("made of", overflow="fold")
+    for entry in entries:
+        cells = (
+            entry.key[:SHOWN],
+            entry.created.removesuffix("+00:00"),
+            str(entry.elements),
+            size_text(entry.bytes),
+            _state(entry),
+            _steps(entry),
+        )
+        table.add_row(*map(Text, cells))
+    Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False).print(table)
+
+
+def _state(entry: Found) -> str:
+    state = "complete" if entry.complete else entry.problem or "so far"
+    return state if entry.writer is None else f"{state}, written by {entry.written_by}"
+
+
+def _steps(entry: Found) -> str:
+    """`range(0, 6, 1) · map(decode) · batch(2)`."""
+    if entry.manifest is None:
+        return ""
+    heads = [part.text for part in entry.made.parts if part.path == part.step and "#" in part.path]
+    return " · ".join(_unplaced(text) for text in heads)
+
+
+def _unplaced(text: str) -> str:
+    label, _, line = text.rpartition(", ")
+    return label if label and line.rpartition(":")[2].isdigit() else text

@@ -1,0 +1,89 @@
+"""`penstock cache rm PATH KEY`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from contextlib import suppress
+from typing import Any
+
+from penstock.cli.cache.found import SHOWN, Found, chosen, entries_in
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
+
+_DAY = 86400 * 10**9  # nanoseconds
+
+
+def add_to(actions: Any) -> None:
+    """Add the action to the parsers of `actions`."""
+    text = "Remove the entries with these keys, or those that an option names. One that is being written stays."
+    parser = actions.add_parser("rm", help="remove entries", description=text)
+    parser.add_argument("path", metavar="PATH", help="the path that was given to snapshot() or cache()")
+    parser.add_argument("keys", metavar="KEY", nargs="*", help="the first digits of a key")
+    parser.add_argument("--all", action="store_true", help="all entries")
+    parser.add_argument("--incomplete", action="store_true", help="those that no pass has completed")
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="those that nobody has written to since then")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Remove them and say so; the status is 1 if one had to stay."""
+    from penstock.block.size_text import size_text
+
+    entries = _wanted(arguments)
+    removed = [entry for entry in entries if _remove(entry)]
+    for entry in entries:
+        done = f"removed {entry.key[:SHOWN]}, {size_text(entry.bytes)}"
+        print(done if entry in removed else f"left {entry.key[:SHOWN]}: it is being written")
+    count = f"{len(removed)} entr{'y' if len(removed) == 1 else 'ies'}"
+    print(f"{count} removed, {size_text(sum(entry.bytes for entry in removed))}")
+    return 0 if len(removed) == len(entries) else 1
+
+
+def _wanted(arguments: argparse.Namespace) -> list[Found]:
+    ways = [arguments.keys != [], arguments.all, arguments.incomplete, arguments.older_than is not None]
+    if sum(ways) != 1:
+        message = f"rm wants to be told what to remove in one way, and was told in {sum(ways)}."
+        raise InvalidArgumentError(message, hint="Give keys, --all, --incomplete or --older-than DAYS.")
+    entries = entries_in(arguments.path)
+    if arguments.keys:
+        return _writable([chosen(entries, key) for key in dict.fromkeys(arguments.keys)])
+    if arguments.incomplete:
+        return [entry for entry in entries if not entry.complete]
+    if arguments.all:
+        return entries
+    if not arguments.older_than >= 0:
+        message = f"--older-than counts days, got {arguments.older_than:g}."
+        raise InvalidArgumentError(message)
+    return [entry for entry in entries if time.time_ns() - entry.changed > arguments.older_than * _DAY]
+
+
+def _writable(entries: list[Found]) -> list[Found]:
+    """All of them, unless one that was asked for by its key is being written."""
+    for entry in entries:
+        if entry.writer is not None:
+            message = f"{entry.key[:SHOWN]} is being written by {entry.written_by}. Nothing was removed."
+            raise FailedPreconditionError(message, hint="Wait until that pass has ended, or end that process.")
+    return list(dict.fromkeys(entries))
+
+
+def _remove(entry: Found) -> bool:
+    """False for an entry that somebody writes to, who would not notice."""
+    from penstock.cache.entry.lock import Unlockable, take
+    from penstock.io.saved.manifest import NAME
+
+    lock = None
+    try:
+        with suppress(Unlockable):  # then nobody writes
+            lock = take(str(entry.folder))
+            if lock is None:
+                return False
+        (entry.folder / NAME).unlink(missing_ok=True)  # first: without it there is no entry, however this ends
+        shutil.rmtree(entry.folder)
+    except OSError as error:
+        message = f"{entry.key[:SHOWN]} cannot be removed: {error.strerror}."
+        raise FailedPreconditionError(message, file=str(error.filename or entry.folder)) from error
+    finally:
+        if lock is not None:
+            lock.release()
+    return True

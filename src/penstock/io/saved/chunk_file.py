@@ -1,0 +1,90 @@
+"""ChunkFile: an open chunk, whose elements are read where they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from penstock.block.arrow import from_arrow
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn
+from penstock.block.structure import Structure
+from penstock.errors import Context, DataLossError, PenstockError, annotate
+from penstock.io import storage
+from penstock.io.saved.chunk import REMEDY, Chunk
+
+
+class ChunkFile:
+    """A chunk that is mapped, or read as a whole where it is a URL.
+
+    Its checksums are looked at when it is made, unless they were `verified` before. Raises DataLossError then for a
+    file that is not what was written, and NotFoundError for none.
+    """
+
+    def __init__(self, name: str, chunk: Chunk, *, verified: bool = False) -> None:
+        import pyarrow as pa
+
+        self._name = name
+        self._content = _whole(name)
+        if not verified or len(self._content) != chunk.bytes:
+            chunk.check(self._content.data, name)
+        with _damage_of(name):
+            self._reader = pa.ipc.open_file(pa.py_buffer(self._content))
+
+    def block(self, number: int, structure: Structure) -> Block:
+        """The elements of a record batch.
+
+        Raises DataLossError for a file that holds something else, though its checksums are right.
+        """
+        with _damage_of(self._name):
+            batch = self._reader.get_batch(number)
+            batch.validate(full=True)  # places outside of the file would be read by nobody who checks them
+            return from_arrow(batch, structure=structure)
+
+    def holds(self, block: Block) -> int:
+        """Bytes that a Block of this file costs beside the file itself."""
+        first = self._content.ctypes.data
+        stop = first + len(self._content)
+        cost = 0
+        for column in block.columns:
+            arrays = column.buffers if isinstance(column, BytesColumn) else [getattr(column, "array", None)]
+            inside = all(array is not None and first <= array.ctypes.data < stop for array in arrays)
+            places = 16 * block.size if isinstance(column, BytesColumn) else 0
+            cost += places if inside else column.nbytes + places
+        return cost
+
+
+def read_soon(name: str) -> None:
+    """Have the system read a local file while something else is done."""
+    if hasattr(os, "posix_fadvise") and not storage.is_url(name):
+        with suppress(OSError), Path(name).open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
+
+def _whole(name: str) -> np.ndarray:
+    """All bytes of a file. One that is mapped is closed all the same: a process may have few files open."""
+    import pyarrow as pa
+
+    if storage.is_url(name):
+        with storage.open_read(name) as file:
+            return np.frombuffer(file.read(), np.uint8)
+    if not storage.size(name):  # no operating system maps an empty file
+        return np.empty(0, np.uint8)
+    with pa.memory_map(name) as mapped:
+        return np.frombuffer(mapped.read_buffer(), np.uint8)
+
+
+@contextmanager
+def _damage_of(name: str) -> Iterator[None]:
+    try:
+        yield
+    except PenstockError as error:
+        annotate(error, Context(file=name))
+        raise
+    except Exception as error:  # of any kind: a file of strangers may hold anything
+        message = f"The file does not hold the elements of a saved data set: {error!s:.120}"
+        raise DataLossError(message, hint=REMEDY, file=name) from error

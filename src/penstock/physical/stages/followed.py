@@ -1,0 +1,60 @@
+"""Followed: the elements of an entry that another pass is writing, as they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.block.block import Block
+from penstock.cache.entry.entry import Entry
+from penstock.physical.stage import Stage, State
+from penstock.physical.stages.scan import Scan
+from penstock.plan.snapshot_store import committed
+
+_PAUSE = 0.05  # seconds between looks
+
+
+class Followed(Stage):
+    """Waits for elements that are not there yet, whoever writes them, and ends when the entry is complete."""
+
+    def __init__(self, entry: Entry, pause: Callable[[float], None], label: str, where: str | None) -> None:
+        super().__init__(label, (), where)
+        self._entry = entry
+        self._pause = pause
+        self._files: Scan | None = None
+        self._count = 0
+        self._over = False
+
+    def next(self, want: int) -> Block | None:
+        while self._files is not None or self._more():
+            assert self._files is not None
+            try:
+                block = self._files.next(want)
+            except Exception:
+                self._count += 1
+                raise
+            if block is not None:
+                self._count += block.size
+                return block
+            self._files = None
+        return None
+
+    def _more(self) -> bool:
+        """Whether there are further elements; waits until that is known."""
+        while not self._over:
+            self._over = True  # should the entry be unreadable
+            self._entry.refresh()
+            self._over = self._entry.complete and self._entry.elements <= self._count
+            if self._entry.elements > self._count:
+                source, at = committed(self._entry, self._count)
+                self._files = Scan(source, self.label, self.where)
+                self._files.restore(at)
+                return True
+            if not self._over:
+                self._pause(_PAUSE)
+        return False
+
+    def state(self) -> State:
+        return self._count
+
+    def restore(self, state: State) -> None:
+        self._count = state

@@ -1,0 +1,110 @@
+"""Turn: whether a pass writes to its entry, waits for who does, or goes on without either."""
+
+from __future__ import annotations
+
+import logging
+import math
+from time import monotonic
+
+from penstock.cache.entry.lock import Unlockable
+from penstock.cache.entry.writer import EntryWriter
+from penstock.errors import PenstockError
+from penstock.physical.storage import Storage
+
+_LOG = logging.getLogger("penstock")
+_PAUSE = 0.05  # seconds between looks at what another process commits
+_PATIENCE = 10.0  # seconds without a commit, after which the other seems to stand still
+_LOOK = 0.25  # seconds between looks of a pass that goes on by itself
+_UNLOCKABLE: set[str] = set()  # folders of which that was said
+
+
+class Turn:
+    """Of one pass that has given all that was committed.
+
+    One that has begun by itself stays so, until the files have caught up with it: what comes from the input then
+    belongs behind what others write.
+    """
+
+    def __init__(self, storage: Storage, label: str) -> None:
+        self._storage = storage
+        self._label = label
+        self.begin()
+
+    def begin(self) -> None:
+        """The input goes on behind what is committed."""
+        self._alone = False
+        self._seen = -1
+        self._since = self._looked = monotonic()
+
+    def give_up(self) -> None:
+        """Nothing is written from here on."""
+        self._alone = True
+
+    def moved(self, count: int) -> bool:
+        """Whether the entry holds what comes behind `count` elements, and the pass may read it there."""
+        if not self._storage.fixed:
+            return False
+        if self._alone:
+            now = monotonic()
+            if now < self._looked + _LOOK:
+                return False
+            self._looked = now
+        try:
+            self._storage.refresh()
+        except (PenstockError, OSError) as error:
+            self._alone, self._looked = True, math.inf
+            _LOG.warning("%s: this pass goes on without what is in %s: %s", *self._names(), error)
+            return False
+        entry = self._storage.entry
+        return entry.elements > count or (entry.complete and entry.elements == count)
+
+    def writer(self, at: int) -> EntryWriter | None:
+        """What writes from element number `at` on, or None where nothing is to be written now.
+
+        The pass then waits (`waited`), or goes on by itself.
+        """
+        if self._alone:
+            return None
+        storage = self._storage
+        if storage.writes_here():  # who is waited for might wait for us
+            self._alone = True
+            return None
+        try:
+            lock = storage.lock()
+            if lock is None:
+                return None
+            storage.entry.refresh()
+            if storage.entry.complete or storage.entry.elements != at:  # others were here
+                lock.release()
+                self._alone = not storage.fixed or storage.entry.elements < at
+                return None
+            return storage.writer(lock)
+        except Unlockable as error:
+            self._alone = True
+            if storage.entry.folder not in _UNLOCKABLE:
+                _UNLOCKABLE.add(storage.entry.folder)
+                _LOG.warning("%s: nothing is written: files in %s cannot be locked: %s", *self._names(), error)
+        except OSError as error:
+            self._alone = True
+            _LOG.warning("%s: nothing is written to %s in this pass, which goes on without: %s", *self._names(), error)
+        return None
+
+    def _names(self) -> tuple[str, str]:
+        return self._label, self._storage.entry.folder
+
+    def waited(self) -> bool:
+        """Wait a moment for who writes; False if the pass is to go on by itself."""
+        storage = self._storage
+        if self._alone:
+            return False
+        if not storage.fixed:
+            self._alone = True
+            return False
+        now = monotonic()
+        if storage.entry.elements != self._seen:
+            self._seen, self._since = storage.entry.elements, now
+        elif not storage.waits and now > self._since + _PATIENCE:
+            self._alone = True
+            return False
+        storage.pause(_PAUSE)
+        return True

@@ -1,0 +1,144 @@
+"""What differs between two things that were made, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+
+from penstock.plan.content_key.file_versions import FileVersion
+from penstock.plan.content_key.made_of import MadeOf
+from penstock.plan.content_key.part import BELOW, PYTHON, Part
+
+_Step = tuple[Part, ...]  # all parts of a step, or a setting; the first says what it is
+_NEW, _GONE = " is new", " is gone"
+_REORDERED = ", in another order"  # of files, unless it is known that others came or changed
+_PLACE = "salt"  # of a step in the plan: it changes when another step comes or goes
+
+
+def differences(new: MadeOf, old: MadeOf) -> list[str]:
+    """What the new one has that the old one had not, or had otherwise; nothing for the same key.
+
+    >>> from penstock.plan.content_key.made_of import made_of
+    >>> differences(made_of(seed=1), made_of(seed=2))
+    ['seed = 1, was 2']
+    """
+    if new.key == old.key:
+        return []
+    of_files = [*_of_files(new.sources, old.sources)]
+    found = [*of_files]
+    steps = _steps(new), _steps(old)
+    for alike, now, before in _aligned(*steps, _content):
+        if not alike:
+            found.extend(_of_steps(now, before))
+    if of_files:
+        found = [text for text in found if not text.endswith(_REORDERED)]
+    elif not new.sources:
+        found = [text.replace(_REORDERED, ", some of which changed") for text in found]
+    if not found:  # but for where they stand, and so perhaps draw
+        found = [f"{step[0].text}, in another place" for step in steps[0] if step not in steps[1]]
+    return sorted(dict.fromkeys(_moved(found)), key=lambda text: not text.startswith(PYTHON))
+
+
+def _moved(found: list[str]) -> list[str]:
+    """A step that is new in one place and gone in another has moved."""
+    new, gone = ({_unplaced(text): text for text in found if text.endswith(end)} for end in (_NEW, _GONE))
+    both = new.keys() & gone.keys()
+    kept = [text for text in found if not (text.endswith((_NEW, _GONE)) and _unplaced(text) in both)]
+    return kept + [f"{text.removesuffix(_NEW)} moved" for name, text in new.items() if name in both]
+
+
+def _unplaced(text: str) -> str:
+    """Without the line it stands in."""
+    plain = text.removesuffix(_NEW).removesuffix(_GONE)
+    return plain.rpartition(", ")[0] or plain
+
+
+def _steps(made: MadeOf) -> list[_Step]:
+    return [tuple(parts) for _, parts in groupby(made.parts, lambda part: part.step)]
+
+
+def _kind(step: _Step) -> str:
+    return step[0].step.partition("#")[0]
+
+
+def _content(step: _Step) -> Hashable:
+    """What it is made of, wherever in the plan it stands."""
+    return _kind(step), *((_inner(part), part.digest) for part in step if _inner(part) != _PLACE)
+
+
+def _inner(part: Part) -> str:
+    return part.path.partition(BELOW)[2]
+
+
+def _label(step: _Step) -> str:
+    return _unplaced(step[0].text)
+
+
+def _aligned(
+    new: Sequence[_Step], old: Sequence[_Step], told_by: Callable[[_Step], Hashable]
+) -> Iterator[tuple[bool, Sequence[_Step], Sequence[_Step]]]:
+    """Stretches of both in which steps are told alike, and those in which they are not."""
+    matcher = SequenceMatcher(None, [told_by(step) for step in old], [told_by(step) for step in new], autojunk=False)
+    for tag, first, last, begin, end in matcher.get_opcodes():
+        yield tag == "equal", new[begin:end], old[first:last]
+
+
+def _of_steps(new: Sequence[_Step], old: Sequence[_Step]) -> Iterator[str]:
+    """Steps are compared that are called alike, or at least are of a kind; the others have come or gone."""
+    for _, now, before in _aligned(new, old, _label):
+        left = list(before)
+        for step in now:
+            other = next((one for one in left if _kind(one) == _kind(step)), None)
+            if other is None:
+                yield f"{step[0].text}{_NEW}"
+            else:
+                left.remove(other)
+                yield from _of_parts(step, other)
+        yield from (f"{step[0].text}{_GONE}" for step in left)
+
+
+def _of_parts(new: _Step, old: _Step) -> Iterator[str]:
+    """What a function uses no more, or uses now, follows from its code, and is told only where that is the same."""
+    now, before = ({_inner(part): part for part in step} for step in (new, old))
+    others = {inner for inner in {**now, **before} if _other(now.get(inner), before.get(inner))} - {_PLACE}
+    for inner in dict.fromkeys((*now, *before)):
+        if inner not in others:
+            continue
+        if inner in now and inner in before:
+            yield _changed(now[inner], before[inner])
+        elif not any(inner.startswith(f"{outer}{BELOW}") for outer in others):
+            part = now.get(inner) or before[inner]
+            yield f"{part.text}{_place(part)}{_NEW if inner in now else _GONE}"
+
+
+def _other(now: Part | None, before: Part | None) -> bool:
+    return now is None or before is None or now.digest != before.digest
+
+
+def _changed(part: Part, other: Part) -> str:
+    """`batch_size = 64 (batch#1), was 32`; what is long, or a function, is not told twice."""
+    name, equals, _ = part.text.partition(" = ")
+    before = other.text.removeprefix(f"{name} = ") if equals else other.text
+    if _inner(part) == "files":
+        return f"{part.text}{_place(part)}{_REORDERED}"
+    if part.text == other.text or part.text.startswith(("function ", "lambda, ")):
+        return f"{part.text}{_place(part)} changed"
+    return f"{part.text}{_place(part)}, was {before}"
+
+
+def _place(part: Part) -> str:
+    return f" ({part.step})" if BELOW in part.path else ""
+
+
+def _of_files(new: Sequence[FileVersion], old: Sequence[FileVersion]) -> Iterator[str]:
+    now, before = ({name: tuple(version) for name, *version in found} for found in (new, old))
+    yield from _some([name for name in now if name not in before], "more")
+    yield from _some([name for name in before if name not in now], "fewer")
+    yield from _some([name for name in now if name in before and now[name] != before[name]], "changed")
+
+
+def _some(names: Sequence[str], how: str) -> Iterator[str]:
+    if names:
+        first = names[0] if len(names) == 1 else f"the first {names[0]}"
+        yield f"{len(names)} file{'s' if len(names) > 1 else ''} {how}: {first}"

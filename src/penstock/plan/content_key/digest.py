@@ -1,0 +1,191 @@
+"""Digester: digests of values by their content."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.block.leaf import NESTED
+from penstock.plan.content_key.bytecode import pieces_of_code
+from penstock.plan.content_key.file_versions import FileVersions, mapped_file, named_files
+from penstock.plan.content_key.ours import is_users
+from penstock.plan.content_key.telling import telling
+from penstock.plan.content_key.uses import uses
+from penstock.plan.node import Node
+from penstock.plan.ops import Prefetch
+from penstock.sources.source import Source
+
+PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
+
+
+def digest_of(pieces: Iterable[str]) -> str:
+    """32 hexadecimal digits for texts, one behind the other."""
+    found = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        found.update(piece.encode(errors="surrogatepass") + b"\1")
+    return found.hexdigest()
+
+
+class Digester:
+    """Digests of values, in which what they hold counts by its own; of what holds itself, by how far out it is."""
+
+    def __init__(self) -> None:
+        self.files = FileVersions()
+        self.saw_code = False
+        self._done: dict[int, tuple[Any, str]] = {}  # itself, too: an id is free again when nobody holds it
+        self._within: list[int] = []
+
+    def of(self, value: Any) -> str:
+        """32 hexadecimal digits that differ for values of which another result may come."""
+        if isinstance(value, PLAIN):
+            return digest_of([_plain(value)])
+        if id(value) in self._done:
+            return self._done[id(value)][1]
+        if id(value) in self._within:
+            return digest_of(["within", str(self._within[::-1].index(id(value)))])
+        self._within.append(id(value))
+        try:
+            found = digest_of(self._pieces(value))
+        finally:
+            self._within.pop()
+        self._done[id(value)] = value, found
+        return found
+
+    def code(self, function: FunctionType) -> str:
+        """The digest of a function without what it uses, but for the names of modules."""
+        self.saw_code = True
+        modules = (f"{use.name} {use.value}" for use in uses(function) if use.kind == "module")
+        return digest_of([*pieces_of_code(function, self._piece), *modules])
+
+    def versions(self, names: tuple[str, ...]) -> str:
+        """The digest of files: their names, sizes and times."""
+        return digest_of(repr(version) for version in self.files.of(names))
+
+    def _piece(self, value: Any) -> str:
+        return _plain(value) if isinstance(value, PLAIN) else self.of(value)
+
+    def _all(self, kind: str, values: Iterable[Any]) -> Iterator[str]:
+        yield kind
+        yield from map(self._piece, values)
+
+    def _pieces(self, value: Any) -> Iterator[str]:
+        match value:
+            case Node():
+                return self._node(value)
+            case np.ndarray():
+                return self._array(value)
+            case Column():
+                return self._column(value)
+            case FunctionType():
+                return self._function(value)
+            case MethodType():
+                return self._all("method", (value.__self__, value.__func__))
+            case functools.partial():
+                return self._all("partial", (value.func, value.args, value.keywords))
+            case tuple() | list():
+                return self._all(_kind(value), value)
+            case set() | frozenset():
+                return iter([_kind(value), *sorted(map(self._piece, value))])
+            case dict():
+                return self._all(_kind(value), (part for pair in value.items() for part in pair))
+            case type():
+                return self._class(value)
+            case ModuleType():
+                return iter(["module", value.__name__])
+            case Source():
+                return self._source(value)
+            case _ if hasattr(type(value), NESTED):
+                return self._all("data set", (getattr(value, NESTED),))
+            case _ if is_dataclass(value) and not is_users(type(value)):
+                return self._all(_kind(value), (getattr(value, field.name) for field in fields(value)))
+            case _:
+                return self._object(value)
+
+    def _node(self, node: Node) -> Iterator[str]:
+        if isinstance(node, Prefetch):  # it gives the elements it gets
+            node = node.input
+        told = (part for pair in telling(node).items() for part in pair)
+        yield from self._all(type(node).__name__, (*told, *node.inputs))
+
+    def _source(self, source: Source) -> Iterator[str]:
+        if is_dataclass(source):
+            yield from self._all(_kind(source), (getattr(source, field.name) for field in fields(source)))
+        else:
+            yield from self._object(source)
+        yield self.of(type(source))
+        yield self.versions(named_files(source))
+
+    def _array(self, array: np.ndarray) -> Iterator[str]:
+        yield f"array {array.shape} {array.dtype}"
+        mapped = mapped_file(array)
+        if mapped is not None:
+            yield f"{array.strides} {array.ctypes.data - mapped.ctypes.data} {mapped.offset}"
+            yield self.versions((str(mapped.filename),))
+        elif array.dtype.hasobject:
+            yield from self._all("objects", array.reshape(-1).tolist())
+        else:
+            content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+            yield hashlib.blake2b(content, digest_size=16).hexdigest()
+
+    def _column(self, column: Column) -> Iterator[str]:
+        if isinstance(column, DenseColumn):
+            return self._array(column.array)
+        if isinstance(column, BytesColumn):
+            return self._all("bytes", column.packed())
+        return self._all("column", column.values())
+
+    def _function(self, function: FunctionType) -> Iterator[str]:
+        yield self.code(function)
+        for use in uses(function):
+            if use.kind != "module":
+                yield f"{use.kind} {use.name}"
+                yield self._piece(use.value)
+
+    def _class(self, kind: type) -> Iterator[str]:
+        """A class of the user's by all that is written in it; any other by its name."""
+        yield f"{kind.__module__}.{kind.__qualname__}"
+        if not is_users(kind):
+            return
+        yield from self._all("bases", kind.__bases__)
+        for name, value in sorted(vars(kind).items()):
+            if isinstance(value, (staticmethod, classmethod)):
+                value = value.__func__
+            if isinstance(value, property):
+                yield from self._all(name, (value.fget, value.fset))
+            elif isinstance(value, FunctionType) or not name.startswith(("__", "_abc_")):
+                yield from self._all(name, (value,))
+
+    def _object(self, value: Any) -> Iterator[str]:
+        """Its class, and what copying it would take along."""
+        yield self.of(type(value))
+        try:
+            wrapped = getattr(value, "__wrapped__", None)
+            parts = value.__reduce_ex__(2) if wrapped is None else "wrapped"
+        except Exception:  # it cannot be copied
+            return
+        if wrapped is not None:  # by functools.cache, or numba
+            yield self.of(wrapped)
+        elif isinstance(parts, str):
+            yield parts
+        else:
+            yield from self._all("object", (*parts[:3], *map(_read_out, parts[3:])))
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _plain(value: Any) -> str:
+    return f"{type(value).__name__}:{value!r}"
+
+
+def _read_out(part: Any) -> Any:
+    """The items of a list or dict come one by one."""
+    return list(part) if isinstance(part, Iterator) else part

@@ -1,0 +1,75 @@
+"""FileVersions: sizes and times of the files that a plan reads, each looked at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.block.column import BytesColumn
+from penstock.io import storage
+from penstock.sources.arrays import ArraysSource
+
+FileVersion = tuple[str, int, int | str]  # name; size; modification time in nanoseconds, or what a server calls it by
+
+_AT_ONCE = 16  # questions to servers
+
+
+class FileVersions:
+    """What was found, by name."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, FileVersion] = {}
+
+    def of(self, names: Sequence[str]) -> list[FileVersion]:
+        """The versions of files. One that is not there, or whose server does not answer, has the size -1."""
+        new = [name for name in dict.fromkeys(names) if name not in self.found]
+        remote = [name for name in new if storage.is_url(name)]
+        if len(remote) > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(_AT_ONCE, "penstock-etags") as asking:
+                self._keep(asking.map(_version, remote))
+            new = [name for name in new if name not in self.found]
+        self._keep(map(_version, new))
+        return [self.found[name] for name in names]
+
+    def _keep(self, versions: Iterable[FileVersion]) -> None:
+        self.found.update((version[0], version) for version in versions)
+
+
+def _version(name: str) -> FileVersion:
+    try:
+        return name, *storage.version(name)
+    except Exception:  # whatever keeps it from being asked for will keep it from being read
+        return name, -1, ""
+
+
+def named_files(source: Any) -> tuple[str, ...]:
+    """The files that a source reads, or whose names its elements are: texts, the first of which is a file."""
+    files = getattr(source, "files", ())
+    if isinstance(files, tuple) and files and all(isinstance(name, str) for name in files):
+        return files
+    if isinstance(source, ArraysSource) and len(source.columns) == 1 and source.size:
+        (column,) = source.columns
+        if isinstance(column, BytesColumn) and column.starts.ndim == 1 and _is_file(column.slice(0, 1).values()[0]):
+            return tuple(os.fsdecode(name) for name in column.values())
+    return ()
+
+
+def _is_file(name: Any) -> bool:
+    text = os.fsdecode(name)
+    return storage.is_url(text) or ("\0" not in text and len(text) < 4096 and Path(text).is_file())
+
+
+def mapped_file(array: np.ndarray) -> np.memmap[Any, Any] | None:
+    """The mapped file that an array is part of: its size and time stand for the content, which may be large."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap) and base.filename is not None:
+            return base
+        base = base.base
+    return None

@@ -1,0 +1,144 @@
+"""MadeOf: all that the elements of a plan depend on, part by part, and the key that follows from it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from types import FunctionType, MethodType
+from typing import Any
+
+from penstock.plan.content_key.digest import Digester, digest_of
+from penstock.plan.content_key.file_versions import FileVersion, named_files
+from penstock.plan.content_key.ours import is_users
+from penstock.plan.content_key.part import BELOW, PYTHON, Part
+from penstock.plan.content_key.telling import telling
+from penstock.plan.content_key.text import files_text, function_text, named_value, value_text
+from penstock.plan.content_key.uses import Use, uses
+from penstock.plan.explain import short_location
+from penstock.plan.node import Node
+from penstock.plan.ops import Prefetch
+from penstock.plan.scan import Scan
+from penstock.sources.source import Source
+
+_MOST_LISTED = 10_000  # files; of more their number and digest are known
+
+
+@dataclass(frozen=True)
+class MadeOf:
+    """Parts in the order in which elements pass them, and the files among them as (name, size, time or etag).
+
+    Of very many files none is listed.
+    """
+
+    parts: tuple[Part, ...]
+    sources: tuple[FileVersion, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """32 hexadecimal digits that differ for what may give different elements."""
+        return digest_of(text for part in self.parts for text in (part.path, part.digest))
+
+    def under(self, **settings: Any) -> MadeOf:
+        """The same under these settings."""
+        return replace(self, parts=(*self.parts, *made_of(**settings).parts))
+
+
+def made_of(*values: Any, **named: Any) -> MadeOf:
+    """What plans and other values are made of.
+
+    These are the steps with their parameters, the contents of arrays, the sizes and times of the files that a source
+    reads, that bear the names it gives, or that an array maps; the fields of objects; for functions their code, what
+    they captured, and the globals, functions, classes and modules that they use, except those of packages. What a
+    function reads from elsewhere is not seen. Who does the work, and how many at a time, makes no difference.
+
+    >>> import penstock as ps
+    >>> made = made_of(ps.Dataset.range(6).batch(2)._plan, seed=3)
+    >>> made.parts[-3].path, made.parts[-3].text, made.parts[-1].text
+    ('batch#1 › batch_size', 'batch_size = 2', 'seed = 3')
+    """
+    walk = _Walk()
+    for number, value in enumerate(values, 1):
+        if isinstance(value, Node):
+            walk.plan(value)
+        else:
+            walk.value(f"value#{number}", "value", value)
+    for name, value in named.items():
+        if value is not None:
+            walk.value(name, name, value)
+    if walk.digester.saw_code:
+        walk.part(PYTHON, "Python {}.{}".format(*sys.version_info), digest_of([sys.implementation.cache_tag or ""]))
+    files = tuple(walk.digester.files.found.values())
+    return MadeOf(tuple(walk.parts), files if len(files) <= _MOST_LISTED else ())
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.digester = Digester()
+        self._numbers: Counter[str] = Counter()
+
+    def part(self, path: str, text: str, digest: str) -> None:
+        self.parts.append(Part(path, text, digest))
+
+    def plan(self, node: Node) -> None:
+        for below in node.inputs:
+            self.plan(below)
+        if isinstance(node, Prefetch):  # it gives the elements it gets
+            return
+        name = "source" if isinstance(node, Scan) else node.name
+        self._numbers[name] += 1
+        step = f"{name}#{self._numbers[name]}"
+        where = f", {short_location(node.where)}" if node.where else ""
+        if isinstance(node, Scan):
+            self.part(step, f"{node.label}{where}", self.digester.of(type(node.source)))
+            self._source(step, node.source)
+        else:
+            self.part(step, f"{node.label}{where}", digest_of([type(node).__name__, str(len(node.inputs))]))
+            for name, value in telling(node).items():
+                self.value(f"{step}{BELOW}{name}", name, value)
+
+    def _source(self, step: str, source: Source) -> None:
+        files = named_files(source)
+        if files:
+            self.part(f"{step}{BELOW}files", files_text(files), self.digester.versions(files))
+        if not is_dataclass(source):
+            self.value(f"{step}{BELOW}itself", "itself", source)
+            return
+        for field in fields(source):
+            value = getattr(source, field.name)
+            if value is not None and value is not getattr(source, "files", None):
+                self.value(f"{step}{BELOW}{field.name}", field.name, value)
+
+    def value(self, path: str, name: str, value: Any) -> None:
+        """A parameter or setting."""
+        if isinstance(value, MethodType) and isinstance(value.__func__, FunctionType) and is_users(value.__func__):
+            self.part(f"{path}{BELOW}self", value_text(value.__self__), self.digester.of(value.__self__))
+            self._function(path, value.__func__, set())
+        elif isinstance(value, functools.partial):
+            given = [value.args, value.keywords]
+            self.part(f"{path}{BELOW}arguments", f"arguments of {function_text(value)}", self.digester.of(given))
+            self.value(path, name, value.func)
+        elif isinstance(value, FunctionType) and is_users(value):
+            self._function(path, value, set())
+        else:
+            text = function_text(value) if callable(value) else named_value(name, value)
+            self.part(path, text, self.digester.of(value))
+
+    def _function(self, path: str, function: FunctionType, met: set[FunctionType]) -> None:
+        """A function of the user's, and what it uses, as parts of their own where they are met first."""
+        self.part(path, function_text(function), self.digester.code(function))
+        if function not in met:
+            met.add(function)
+            for use in uses(function):
+                self._use(f"{path}{BELOW}{use.name}", use, met)
+
+    def _use(self, path: str, use: Use, met: set[FunctionType]) -> None:
+        if isinstance(use.value, FunctionType) and is_users(use.value):
+            self._function(path, use.value, met)
+        elif use.kind == "imported":
+            self.part(path, f"module {use.name}", self.digester.of(use.value))
+        elif use.kind != "module":
+            self.part(path, f"{use.kind} {named_value(use.name, use.value)}", self.digester.of(use.value))

@@ -1,0 +1,186 @@
+"""Placing: the caches that a data set puts into its own plan (`Options.autocache`), from one pass to the next."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.cache.memory import MemoryStore
+from penstock.options import Options
+from penstock.physical.stage import Stage
+from penstock.plan.content_key import made_of
+from penstock.plan.fingerprint import fingerprint
+from penstock.plan.node import Node
+from penstock.plan.storing import Cache, DiskCache
+from penstock.profiler.analysis.meter import Meter
+from penstock.profiler.analysis.places import Place, places
+from penstock.profiler.placement.choose import choose
+from penstock.profiler.placement.figures import Choice, Room, Spot
+from penstock.profiler.placement.measured import measured
+from penstock.profiler.placement.remembered import recall, remember
+from penstock.profiler.placement.spots import against, covered, turns
+from penstock.profiler.placement.told import told
+from penstock.runtime.autotune.remembered import tuning_digest
+from penstock.runtime.machine.cache_folder import cache_folder
+from penstock.runtime.machine.granted import available_memory
+from penstock.runtime.memory.budget import budget_for
+
+_SHARE = 2  # of what is free, a cache that nobody asked for takes at most one part in so many
+
+
+class Placing:
+    """Measures the first whole pass, chooses, and puts the cache there from the next pass on. Thread-safe.
+
+    Where an earlier process has measured it, the first pass has the cache already.
+
+    Elements and their order are the same wherever it stands. What stands before the state of an iterator can be read
+    is part of that state, as `place`.
+    """
+
+    def __init__(self, plan: Node, options: Options) -> None:
+        self._plan = plan
+        self._options = options
+        self._places = places(plan)
+        self._lock = threading.Lock()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Nothing is known yet."""
+        self._made_of = self._functions()
+        self._against = against(self._places, self._options)
+        self._hidden = covered(self._places)
+        self._stores: dict[str, MemoryStore] = {}
+        self._choice: Choice | None = None
+        self._epochs, figures = recall(self._key())  # whole passes
+        self._spots: tuple[Spot, ...] = ()  # as the first whole pass showed them
+        if figures and figures.keys() == {place.name for place in self._free()}:
+            self._spots = tuple(self._spot(place, *figures[place.name]) for place in self._free())
+            self._choice = choose(self._spots, self._room(), self._epochs)
+
+    def _key(self) -> str:
+        """What figures are remembered under: steps, functions, how many elements there are."""
+        options = self._options
+        plan = fingerprint(self._plan, options.seed, options.deterministic)
+        return f"{tuning_digest(plan, options)} {self._made_of} {self._plan.cardinality}"
+
+    def _free(self) -> list[Place]:
+        """The steps that no cache of the user's keeps from running."""
+        return [place for place in self._places if place.name not in self._hidden]
+
+    def _spot(self, place: Place, seconds: float, nbytes: float | None) -> Spot:
+        return Spot(place.name, place.label, place.step.where, seconds, nbytes, self._against[place.name])
+
+    def _functions(self) -> str:
+        """A key of all functions with what they use, which the program may change from epoch to epoch."""
+        found = (getattr(place.step, "function", getattr(place.step, "predicate", None)) for place in self._places)
+        return made_of(*(function for function in found if function is not None)).key
+
+    @property
+    def place(self) -> str | None:
+        """Where a cache is to stand in passes that begin now."""
+        with self._lock:
+            if self._choice is not None and self._made_of != self._functions():
+                self._begin_anew()
+            return None if self._choice is None else self._choice.place
+
+    def placed(self, place: str | None) -> Node:
+        """The plan with a cache there."""
+        found = next((each for each in self._places if place is not None and place.endswith(f":{each.name}")), None)
+        if place is None or found is None:
+            return self._plan
+        return _with(self._plan, found.step, self._cache(place, found))
+
+    def _cache(self, place: str, found: Place) -> Node:
+        if place.startswith("disk:"):
+            return DiskCache(input=found.step, path=str(_folder(self._plan, self._options)), where=found.step.where)
+        with self._lock:
+            store = self._stores.setdefault(place, MemoryStore(silent=True, most=self._room().memory))
+        return Cache(input=found.step, store=store, where=found.step.where)
+
+    def watch(self, running: Node, place: str | None) -> Watched:
+        """To be shown the stages of a pass that begins at the first element, and told of its end."""
+        return Watched(self, running, None if place is not None or self._spots else Meter(running, warm=False))
+
+    def ended(self, running: Node, meter: Meter | None) -> None:
+        """A pass over `running` has come to its end."""
+        with self._lock:
+            self._epochs += 1
+            if meter is not None and not self._spots:
+                self._spots = self._found(running, meter)
+            if any(store.overflowed for store in self._stores.values()):
+                self._stores.clear()
+                self._choice = Choice(None, reason="the elements turned out to be larger than there is room for")
+            elif self._spots and (self._choice is None or self._choice.spot is None):
+                self._choice = choose(self._spots, self._room(), self._epochs)
+                remember(self._key(), self._epochs, self._spots)
+
+    def _found(self, running: Node, meter: Meter) -> tuple[Spot, ...]:
+        seen = measured(self._places, running, meter)
+        below: dict[str, set[str]] = {}
+        found = []
+        for place in self._places:
+            below[place.name] = {place.name}.union(*(below[name] for name in place.inputs))
+        for place in self._free():
+            parts = [seen[name] for name in below[place.name] - self._hidden if name in seen]
+            own, nbytes = seen.get(place.name), None
+            if own is not None and own.elements:
+                count = place.step.cardinality
+                nbytes = own.each * (count if count >= 0 else own.elements / turns(self._plan, place.step))
+            spot = self._spot(place, sum(part.seconds for part in parts), nbytes)
+            if spot.why_not is None and any(part.failures for part in parts):
+                spot = replace(spot, why_not="has elements that fail, and only a pass without a failure is kept")
+            found.append(spot)
+        return tuple(found)
+
+    def _room(self) -> Room:
+        wanted = self._options.autocache
+        memory = disk = None
+        if wanted in ("memory", "auto"):
+            memory = min(budget_for(self._options).total, available_memory()) // _SHARE
+        if wanted in ("disk", "auto"):
+            folder = _folder(self._plan, self._options)
+            disk = None if folder is None else _free(folder) // _SHARE
+        return Room(memory, disk)
+
+    def told(self) -> list[str]:
+        """Lines for `explain`: what is estimated, and what has happened."""
+        choice = self._choice
+        store = None if choice is None or choice.place is None else self._stores.get(choice.place)
+        return told(self._options.autocache or "", self._spots, choice, self._epochs, store)
+
+
+class Watched:
+    """One pass, as the run sees it: `meter` is shown its stages, `ended` is called behind its last element."""
+
+    def __init__(self, placing: Placing, running: Node, meter: Meter | None) -> None:
+        self.meter: Callable[[Node, Stage], None] | None = meter
+        self._placing = placing
+        self._running = running
+        self._meter = meter
+
+    def ended(self) -> None:
+        self._placing.ended(self._running, self._meter)
+
+
+def _with(node: Node, target: Node, cache: Node) -> Node:
+    """The same plan with a cache above the target."""
+    if node is target:
+        return cache
+    inputs = tuple(_with(below, target, cache) for below in node.inputs)
+    same = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
+    return node if same else node.with_inputs(inputs)
+
+
+def _folder(plan: Node, options: Options) -> Path | None:
+    """Of the caches of a plan, in the user's cache directory; what is in it tells which data they are of."""
+    folder = cache_folder("autocache")
+    return None if folder is None else folder / fingerprint(plan, options.seed, options.deterministic)
+
+
+def _free(folder: Path) -> int:
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free

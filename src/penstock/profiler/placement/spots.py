@@ -1,0 +1,103 @@
+"""spots: the steps of a plan behind which a cache could stand, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.options import Options
+from penstock.plan import ops
+from penstock.plan.batching import BatchNode, Rebatch
+from penstock.plan.combine import Concatenate, Zip
+from penstock.plan.node import INFINITE_CARDINALITY, Node
+from penstock.plan.scan import Scan
+from penstock.plan.storing import Cache, Snapshot
+from penstock.profiler.analysis.places import Place
+from penstock.profiler.lint.functions import keeps_state, uses
+from penstock.profiler.lint.natures import randomness
+from penstock.sources.generator import GeneratorSource
+from penstock.trace.effects.verdict import why_visible
+from penstock.trace.purity import may_draw
+
+# steps that give the same whenever they get the same
+_FIXED = (
+    *(Scan, Cache, Snapshot, Zip, Concatenate, BatchNode, Rebatch),
+    *(ops.Batch, ops.Unbatch, ops.Take, ops.Skip, ops.Shard, ops.Enumerate, ops.Prefetch, ops.Repeat),
+)
+_WORDS = ("shuffle", "random", "sample", "generator", "repeat")
+
+
+def against(places: list[Place], options: Options) -> dict[str, str | None]:
+    """By the name of each step: why no cache may stand behind it, or None. What holds below holds above, too."""
+    found: dict[str, str | None] = {}
+    for place in places:
+        below = [found[name] for name in place.inputs]
+        found[place.name] = next((why for why in below if why), None) or _why_not(place, options)
+    return found
+
+
+def _why_not(place: Place, options: Options) -> str | None:
+    """What a step itself speaks against."""
+    step = place.step
+    if step.cardinality == INFINITE_CARDINALITY:
+        return "has no end"
+    if getattr(step, "num_parallel_calls", None) is not None:
+        own = getattr(step, "deterministic", None)
+        if not (options.deterministic if own is None else own):
+            return "gives its elements in another order each time"
+    if isinstance(step, ops.Shuffle):
+        return "has another order in every epoch" if step.reshuffle_each_iteration else None
+    if isinstance(step, ops.Map):
+        return why_not_the_same(step.function)
+    if isinstance(step, ops.Filter):
+        return why_not_the_same(step.predicate)
+    if isinstance(step, (ops.Interleave, ops.FlatMap)):
+        return None if _opens_the_same(step.function) else "opens data sets that may differ from epoch to epoch"
+    if isinstance(step, Scan) and isinstance(step.source, GeneratorSource):
+        return "comes from a generator, which may give something else each time"
+    return None if isinstance(step, _FIXED) else "is not known to give the same each time"
+
+
+def why_not_the_same(function: Callable[..., Any]) -> str | None:
+    """What a function does by which a second call may differ from the first, or be missed."""
+    drawn = randomness(function)
+    if drawn is not None:
+        return f"draws from {drawn}"
+    if not may_draw(function):
+        return None
+    why = why_visible(function, [])
+    return None if why is None else f"may not be left out: {why}"
+
+
+def _opens_the_same(function: Callable[..., Any]) -> bool:
+    """Whether it opens data sets of penstock's, without anything random that can be seen."""
+    if keeps_state(function):
+        return False
+    for use in uses(function):
+        if any(word in use.spelled.lower() for word in _WORDS):
+            return False
+        known = str(getattr(use.value, "__module__", "")).startswith("penstock")
+        if use.value is not None and not known and not isinstance(use.value, (bool, int, float, str, bytes)):
+            return False
+    return True
+
+
+def covered(places: list[Place]) -> set[str]:
+    """Steps that a cache of the user's keeps from running: everything below one, and the cache itself."""
+    found: set[str] = set()
+    for place in reversed(places):
+        if isinstance(place.step, (Cache, Snapshot)) or place.name in found:
+            found.update((place.name, *place.inputs))
+    return found
+
+
+def turns(plan: Node, target: Node) -> int:
+    """How often a pass over the plan reads a step: by its repetitions."""
+    return _turns(plan, target) or 1
+
+
+def _turns(node: Node, target: Node) -> int:
+    if node is target:
+        return 1
+    count = max(node.count, 1) if isinstance(node, ops.Repeat) else 1
+    return count * max((_turns(below, target) for below in node.inputs), default=0)

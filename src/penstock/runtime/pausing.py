@@ -1,0 +1,30 @@
+"""pausing: how stages wait for what happens outside of the process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+from penstock.runtime.segment import Aborted
+
+
+def pausing(scheduler: Scheduler, scope: Scope) -> Callable[[float], None]:
+    """A function that waits so many seconds, while another thread works for a worker that calls it.
+
+    It raises Aborted when the run of `scope` has been closed: who closes it waits for its workers to come out.
+    """
+
+    def pause(seconds: float) -> None:
+        worker = on_worker()
+        if worker:
+            scheduler.begin_waiting()
+        try:
+            time.sleep(seconds)
+        finally:
+            if worker:
+                scheduler.end_waiting()
+        if scope.closed:
+            raise Aborted
+
+    return pause

@@ -1,0 +1,183 @@
+"""SavedSource: elements where they lie in the files, by number, and what other programs see in them."""
+
+import os
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from penstock.io.saved import chunk_file
+from penstock.io.saved.chunk import Chunk
+from penstock.sources import saved
+from penstock.sources.arrow_pieces import Recent
+from penstock.testing import assert_same_elements
+
+RANGE = ps.Dataset.range
+load = ps.Dataset.load
+
+
+def of_all_kinds(x):
+    return {
+        "image": np.full((4, 5, 3), x, np.uint8),
+        "label": x,
+        "scale": np.float16(x),
+        "wave": np.full(2, x, np.complex64),
+        "when": np.datetime64("2020-01-01", "D"),
+        "name": b"number %d" % int(x),
+    }
+
+
+DENSE = ("image", "label", "scale", "wave", "when")
+
+
+@pytest.fixture
+def mapped(monkeypatch):
+    """The bytes of the files that are opened meanwhile."""
+    found = []
+    whole = chunk_file._whole
+
+    def keep(name):
+        found.append(whole(name))
+        return found[-1]
+
+    monkeypatch.setattr(chunk_file, "_whole", keep)
+    return found
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr("penstock.cache.writer._CHUNK", 1_000)
+
+
+def inside(array, files):
+    return any(np.shares_memory(array, file) for file in files)
+
+
+# -- views
+
+READERS = {
+    "elements": lambda ds: ds.map(lambda row: row),
+    "batches": lambda ds: ds.batch(32),
+    "batches that are fetched ahead": lambda ds: ds.batch(32, drop_remainder=True).prefetch(2),
+    "batches of a part": lambda ds: ds.skip(3).take(80).batch(7),
+    "batches of several passes": lambda ds: ds.repeat(2).batch(50),
+    "batches of batches": lambda ds: ds.batch(5).batch(4),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_arrays_of_one_shape_are_views_of_the_mapped_file(name, tmp_path, mapped):
+    RANGE(100).map(of_all_kinds).save(tmp_path)
+    for element in READERS[name](load(tmp_path)):
+        for field in DENSE:
+            # a lone number is no array: numpy makes a scalar of it
+            assert inside(element[field], mapped) or not np.ndim(element[field])
+            assert not isinstance(element[field], np.ndarray) or not element[field].flags.writeable
+    assert len(mapped) == 1
+
+
+def test_byte_strings_are_places_in_the_mapped_file(tmp_path, mapped):
+    RANGE(100).map(of_all_kinds).save(tmp_path)
+    block = load(tmp_path)._plan.source.rows(3, 60)
+    strings = block.columns[list(of_all_kinds(np.int64(0))).index("name")]
+    assert all(inside(buffer, mapped) for buffer in strings.buffers)
+    assert strings.values()[0] == b"number 3"
+
+
+def test_the_rows_of_several_files_are_put_together(tmp_path, mapped, small_chunks):
+    RANGE(100).map(of_all_kinds).save(tmp_path)
+    batches = list(load(tmp_path).batch(16))
+    assert len(mapped) > 5
+    assert_same_elements(batches, list(RANGE(100).map(of_all_kinds).batch(16)))
+
+
+# -- files
+
+
+OPEN = Path("/proc/self/fd")
+
+
+@pytest.mark.skipif(not OPEN.is_dir(), reason="counts the open files of Linux")
+def test_files_that_are_mapped_are_not_kept_open(tmp_path, small_chunks):
+    RANGE(100).map(of_all_kinds).save(tmp_path)
+    before = sum(1 for _ in OPEN.iterdir())
+    with load(tmp_path).iterator(executor="inline") as elements:
+        held = list(elements)
+        assert sum(1 for _ in OPEN.iterdir()) <= before + 1
+    assert len(held) == 100
+
+
+def test_a_file_is_verified_once_though_it_is_opened_again(tmp_path, small_chunks, monkeypatch):
+    RANGE(100).map(of_all_kinds).save(tmp_path)
+    monkeypatch.setattr(saved, "_MOST_OPEN", 2)
+    monkeypatch.setattr(saved, "RECENT", Recent(0))
+    ds = load(tmp_path)
+    with mock.patch.object(Chunk, "check", autospec=True, side_effect=Chunk.check) as check:
+        for _ in range(2):
+            assert_same_elements(list(ds), list(RANGE(100).map(of_all_kinds)))
+            assert_same_elements([ds.at(i) for i in (0, 99, 50)], [of_all_kinds(np.int64(i)) for i in (0, 99, 50)])
+    verified = [call.args[0].file for call in check.call_args_list]
+    assert len(verified) == len(set(verified)) > 5
+
+
+def test_a_file_that_was_cut_short_after_it_was_verified_is_not_read(tmp_path, small_chunks, monkeypatch):
+    RANGE(100).map(of_all_kinds).save(tmp_path)
+    monkeypatch.setattr(saved, "_MOST_OPEN", 1)
+    monkeypatch.setattr(saved, "RECENT", Recent(0))
+    ds = load(tmp_path)
+    assert int(ds.at(0)["label"]) == 0
+    assert int(ds.at(99)["label"]) == 99
+    first = min(tmp_path.rglob("*.arrow"))
+    os.truncate(first, first.stat().st_size - 8)
+    with pytest.raises(ps.errors.DataLossError, match="were written"):
+        ds.at(0)
+
+
+@pytest.mark.parametrize("shards", [1, 7, 80])
+def test_elements_have_numbers_whatever_the_files(shards, tmp_path):
+    RANGE(300).save(tmp_path, shard_func=lambda x: x % shards)
+    ds = load(tmp_path)
+    assert len(ds) == 300
+    assert [int(x) for x in ds] == list(range(300))
+    assert [int(ds.at(i)) for i in (0, 299, 123)] == [0, 299, 123]
+    assert sorted(int(x) for x in ds.shuffle(ps.ALL, seed=1)) == list(range(300))
+
+
+# -- other programs
+
+
+@pytest.mark.parametrize("compression", [None, "LZ4", "ZSTD"])
+def test_arrow_sees_tensors_of_fixed_shape(compression, tmp_path):
+    RANGE(6).map(of_all_kinds).save(tmp_path, compression)
+    (path,) = tmp_path.rglob("*.arrow")
+    table = pa.ipc.open_file(path).read_all()
+    assert table.schema.field("image").type == pa.fixed_shape_tensor(pa.uint8(), [4, 5, 3])
+    images = table.column("image").combine_chunks().to_numpy_ndarray()
+    np.testing.assert_array_equal(images, np.stack([np.full((4, 5, 3), i, np.uint8) for i in range(6)]))
+    assert table.column("label").to_pylist() == list(range(6))
+    assert table.column("name").to_pylist() == [b"number %d" % i for i in range(6)]
+    assert table.schema.field("wave").type == pa.fixed_shape_tensor(pa.float32(), [2, 2])  # pairs
+
+
+def test_arrow_sees_lists_where_shapes_differ(tmp_path):
+    RANGE(4).map(lambda x: {"tokens": np.arange(int(x)), "boxes": np.zeros((int(x), 4), np.float32)}).save(tmp_path)
+    (path,) = tmp_path.rglob("*.arrow")
+    found = pa.ipc.open_file(path).read_all().to_pylist()
+    assert [row["tokens"] for row in found] == [[], [0], [0, 1], [0, 1, 2]]
+    assert found[2]["boxes"] == {"values": [0.0] * 8, "shape": [2, 4]}
+
+
+def test_a_whole_folder_is_a_data_set_of_arrows(tmp_path, small_chunks):
+    import pyarrow.dataset
+
+    RANGE(100).map(of_all_kinds).save(tmp_path)
+    files = sorted(map(str, tmp_path.rglob("*.arrow")))
+    found = pyarrow.dataset.dataset(files, format="ipc")
+    assert found.count_rows() == 100
+    assert found.to_table(columns=["label"], filter=pyarrow.dataset.field("label") > 97).to_pylist() == [
+        {"label": 98},
+        {"label": 99},
+    ]
