@@ -95,12 +95,11 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
     knobs, limits = view.knobs[name], view.flows[name].limits
     if knobs.executor == "process" or "process" not in limits.executors or _more_than_processes(view, name):
         return
-    several = view.measures[name].result_elements >= 2
     away = replace(
         knobs,
         executor="process",
         parallelism=max(min(view.cores, limits.most), limits.least),
-        block_seconds=_LARGE_BLOCKS if several else knobs.block_seconds,
+        block_seconds=_LARGE_BLOCKS,
     )
     yield Proposal({name: away}, needs_processes=not view.means.processes_ready, sure=sure)
 
