@@ -12,6 +12,7 @@ from penstock.block.column import BytesColumn, DenseColumn, ListColumn
 from penstock.block.counted_memory import CountedMemory
 from penstock.block.lease import Lease
 
+_NOTHING = object()
 _OBJECT = 64  # bytes of what does not tell, as columns count it
 
 
@@ -50,7 +51,7 @@ class Footprints:
     __slots__ = ("_owners", "_weightless", "nbytes")
 
     def __init__(self) -> None:
-        self._weightless: Any = self  # what the latest value without weight is a part of
+        self._weightless: Any = _NOTHING  # what the latest value without weight is a part of
         self._owners: dict[int, tuple[int, int]] = {}  # how many values each is kept alive by, and its bytes
         self.nbytes = 0
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs
 from penstock.runtime.autotune.measure import Measure, ratio
 from penstock.runtime.autotune.proposal import Proposal
 from penstock.runtime.autotune.trials import Kind, Verdict
@@ -20,7 +20,6 @@ _LOCK_TAKEN = 0.9  # cores in use among other programs: what a lock leaves, and 
 _OFTEN = 1000.0  # Blocks per second, which cost a tenth of a core and more
 _LATELY = 60.0  # seconds for which a rate tells of the function as it is
 _BROUGHT = 1.25  # times the rate before, that twice as many workers gave
-_LARGE_BLOCKS = 0.02  # seconds of work in a Block, where handing it over costs
 _SMALL_BLOCKS = Knobs(1).block_seconds
 _CAREFULLY = 0.5  # seconds of the setting in force that a trial of fewer workers is held against
 _SPARE = 1.5  # workers for each that is needed, where the consumer is the slow side
@@ -99,7 +98,7 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
         knobs,
         executor="process",
         parallelism=max(min(view.cores, limits.most), limits.least),
-        block_seconds=_LARGE_BLOCKS,
+        block_seconds=LARGE_BLOCKS,
     )
     yield Proposal({name: away}, needs_processes=not view.means.processes_ready, sure=sure)
 
@@ -122,7 +121,7 @@ def _out_of_processes(view: View, name: str) -> Iterator[Proposal]:
     """Larger Blocks where handing them over costs; threads where it costs much, or calls wait anyway."""
     found, knobs = view.measures[name], view.knobs[name]
     costs = view.handing_over
-    if found.result_elements >= 2 and costs > 0.1 * found.cores:
+    if costs > 0.1 * found.cores:
         yield from _larger_blocks(view, name)
     if "thread" in view.flows[name].limits.executors and (
         found.share < 0.5 or costs > 0.5 * found.cores or not view.means.gil
@@ -132,8 +131,8 @@ def _out_of_processes(view: View, name: str) -> Iterator[Proposal]:
 
 def _larger_blocks(view: View, name: str) -> Iterator[Proposal]:
     knobs = view.knobs[name]
-    if knobs.block_seconds < _LARGE_BLOCKS:
-        yield Proposal({name: replace(knobs, block_seconds=_LARGE_BLOCKS)})
+    if knobs.block_seconds < LARGE_BLOCKS:
+        yield Proposal({name: replace(knobs, block_seconds=LARGE_BLOCKS)})
 
 
 def _more_may_help(view: View, found: Measure, knobs: Knobs) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+LARGE_BLOCKS = 0.02  # seconds of work in a Block, where handing it over costs
+
 
 @dataclass(frozen=True, slots=True)
 class Knobs:

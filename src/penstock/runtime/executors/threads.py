@@ -14,7 +14,7 @@ from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform, RunAll, Transform
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits
 from penstock.runtime.autotune.means import holds_gil
 from penstock.runtime.carrier import Carrier, task_of, transforms_here
 from penstock.runtime.direct import Direct
@@ -61,6 +61,8 @@ class ThreadExecutor(Executor):
         start = Knobs(self._start(limits), executor if executor == "process" and transforms else "thread")
         if batch is not None:
             start = replace(start, block_seconds=PIECE_SECONDS)
+        elif start.executor == "process":
+            start = replace(start, block_seconds=LARGE_BLOCKS)
         place = depth, label_of(transforms, batch), where_of(transforms, batch)
         tuned = parallelism == AUTOTUNE
         lane = self._driver.lane(
