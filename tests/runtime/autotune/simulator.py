@@ -60,6 +60,7 @@ class Sim:
     later: dict[float, dict] = field(default_factory=dict)  # at a time: attributes or segments that change
     others: float = 0.0  # cores that other programs use
     processes_take: float = 0.6  # seconds until worker processes are up
+    processes_load: float = 0.0  # seconds that they take for what a function they are sent needs
 
     def __post_init__(self):
         self.names = list(self.segments)
@@ -82,7 +83,7 @@ class Sim:
     def set(self, knobs):
         for name, new in knobs.items():
             if new.executor != self.knobs[name].executor:
-                self.pause[name] = 0.06
+                self.pause[name] = 0.06 + (self.processes_load if new.executor == "process" else 0.0)
                 self.inside[name] = 0.0
             self.knobs[name] = new
 

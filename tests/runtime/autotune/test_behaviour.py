@@ -75,6 +75,15 @@ def test_processes_are_asked_for_before_they_are_tried(seed):
 
 
 @seeds
+def test_processes_may_take_a_moment_until_they_work(seed):
+    sim = pipeline(Work(gil=0.005))(seed)
+    sim.processes_load = 0.35
+    outcome = play(sim, 6, decide)
+    assert outcome.final("a").executor == "process"
+    assert sum(knobs["a"].executor == "process" for _, knobs in outcome.knobs) == 1
+
+
+@seeds
 def test_threads_without_a_common_lock_are_never_left(seed):
     outcome = play(pipeline(Work(gil=0.005, sleep=0.005), gil=False)(seed), 8, decide)
     assert all(knobs["a"].executor == "thread" for _, knobs in outcome.knobs)

@@ -17,6 +17,7 @@ _EQUAL = 0.97  # of the rate before
 _DOUBT = 0.01  # by how much less than it should be a rate may seem
 _WAITS = 0.2  # CPU seconds per second inside functions, below which they mostly wait
 _RISE = 0.25  # seconds that more workers for what waits may take: threads start, and inputs are opened early
+_ARRIVE = 0.5  # seconds that processes may take until all are at work: they load what the function needs
 _LATEST = 8.0  # seconds after which there is one in any case
 
 
@@ -101,16 +102,24 @@ def tried(change: Change, base: tuple[Sample, ...], spell: Spell) -> Trial:
     for count in range(1, len(warm) + 1):
         made = measure(warm[:count], change.name)
         verdict = _verdict(change, before, made, hunger, starvation(warm[:count]))
-        falls = made.rate < _EQUAL * before.rate and before.share < _WAITS
-        if verdict is Verdict.WORSE and change.kind is Kind.MORE and falls:
-            risen = _behind(warm[:count], _RISE)
+        rise = _rise(change, before, made) if verdict is Verdict.WORSE else 0.0
+        if rise:
+            risen = _behind(warm[:count], rise)
             made = measure(risen, change.name)
             verdict = _verdict(change, before, made, hunger, starvation(risen))
         if verdict is not Verdict.OPEN:
             break
-    if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(before, spell, change.name):
+    if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(change, before, spell):
         return Trial(change, before, measure(spell.samples[1:], change.name), Verdict.WORSE, spell.stop)
     return Trial(change, before, made, verdict, spell.stop)
+
+
+def _rise(change: Change, base: Measure, made: Measure) -> float:
+    """Seconds in which less than before may only mean that the new setting is not at full speed yet."""
+    if change.kind is Kind.PROCESSES:
+        return _ARRIVE if made.used < base.used else 0.0
+    falls = made.rate < _EQUAL * base.rate and base.share < _WAITS
+    return _RISE if change.kind is Kind.MORE and falls else 0.0
 
 
 def _behind(samples: tuple[Sample, ...], seconds: float) -> tuple[Sample, ...]:
@@ -118,11 +127,13 @@ def _behind(samples: tuple[Sample, ...], seconds: float) -> tuple[Sample, ...]:
     return tuple(sample for sample in samples if sample.start >= samples[0].start + seconds)
 
 
-def _hopeless(base: Measure, spell: Spell, name: str) -> bool:
+def _hopeless(change: Change, base: Measure, spell: Spell) -> bool:
     """Whether so little came, long before the setting is warm, that nothing good can follow."""
-    made = measure(spell.samples[1:], name)
+    made = measure(spell.samples[1:], change.name)
     expected = ratio(base.steps * made.seconds, base.seconds)
     patience = max(2 * _SOON, min(1.5 * base.step_seconds, 2.0))
+    if change.kind is Kind.PROCESSES and made.used < base.used:
+        patience += _ARRIVE
     return made.seconds >= patience and expected >= 16 and made.rate < 0.5 * base.rate
 
 
