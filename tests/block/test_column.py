@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from penstock.block.block import Block, concat_blocks
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn, column_of, concat
 from penstock.block.leaf import as_leaf
-from penstock.block.origin import Origin
+from penstock.block.origin import Origin, concat_origins
 from penstock.block.rows import Rows
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidTypeError
@@ -190,7 +190,32 @@ def test_blocks_slice_take_and_join_with_their_origins():
     assert [part.origin.at(i) for i in range(4)] == [("a", 40), ("a", 50), ("a", 10), ("a", 10)]
     batched = block.origin.batched(3)
     assert batched.at(1, 2) == ("a", 50)
-    assert [batched.unbatched().at(i) for i in range(6)] == [("a", 10 * i) for i in range(6)]
+    assert [batched.unbatched([3, 3]).at(i) for i in range(6)] == [("a", 10 * i) for i in range(6)]
+    assert batched.unbatched([3, 2]) is None
+
+
+def test_origins_of_batches_of_different_sizes_join():
+    def batch(name, *offsets):
+        return Origin.of_file(name, np.array(offsets)).batched(len(offsets))
+
+    joined = concat_origins([batch("a", 1, 2), batch("b", 3), batch("a", 4, 5, 6)])
+    assert joined.sizes() == [(2,), (1,), (3,)]
+    assert [joined.at(1), joined.at(2, 2)] == [("b", 3), ("a", 6)]
+    apart = joined.unbatched([2, 1, 3])
+    assert [apart.at(i) for i in range(6)] == [("a", 1), ("a", 2), ("b", 3), ("a", 4), ("a", 5), ("a", 6)]
+    again = concat_origins([joined.take(np.array([2, 1])).batched(2), batch("c", 7).batched(1)])
+    assert again.sizes() == [(2, 3), (1, 1)]
+    assert concat_origins([joined, apart]) is None
+
+
+def test_rows_keep_origins_of_batches_of_different_sizes():
+    rows = Rows(3)
+    for slot, offsets in enumerate(([1], [2, 3, 4], [5, 6])):
+        origin = Origin.of_file(f"file {slot}", np.array(offsets)).batched(len(offsets))
+        rows.put(np.array([slot]), Block.single(column_of([np.arange(len(offsets))]), origin))
+    found = rows.gather(np.array([2, 0, 1])).origin
+    assert found.sizes() == [(2,), (1,), (3,)]
+    assert [found.at(0, 1), found.at(1), found.at(2, 2)] == [("file 2", 6), ("file 0", 1), ("file 1", 4)]
 
 
 def test_blocks_of_other_structure_do_not_join_and_reordered_dicts_do():

@@ -489,6 +489,25 @@ def test_batches_have_an_entry_for_each_of_their_elements(records):
     assert [int(p.position) for _, p in apart] == [0, 1, 2, 3, 4]
 
 
+def test_batches_of_different_sizes_have_as_many_entries_as_elements():
+    uneven = ps.Dataset.range(9).batch_by_tokens(
+        2, lambda x: x % 4, max_elements=None, sort_window=3, shuffle_batches=False, too_long="alone"
+    )
+    for ds in (uneven, uneven.shuffle(3, seed=1), uneven.cache(), uneven.prefetch(2)):
+        found = list(ds.with_provenance())
+        assert len({len(batch) for batch, _ in found}) > 1
+        for batch, provenance in found:
+            assert provenance.position.tolist() == batch.tolist()
+            assert provenance.file.tolist() == [b"range(0, 9, 1)"] * len(batch)
+            assert provenance.offset.tolist() == [-1] * len(batch)
+    assert_resumes_exactly(uneven.with_provenance().shuffle(3, seed=1))
+    apart = list(uneven.unbatch().with_provenance())
+    assert [int(p.position) for _, p in apart] == [int(x) for x, _ in apart]
+    sums = list(uneven.map(lambda batch: batch.sum()).batch(2).with_provenance())
+    assert sums[0][1].position.tolist() == [[0, 1], [2, -1]]
+    assert sums[0][1].file.tolist()[1] == [b"range(0, 9, 1)", b""]
+
+
 def test_sources_in_memory_give_their_name_and_the_number_in_them():
     ds = ps.Dataset.from_tensor_slices(np.arange(10) * 3).skip(2).shard(2, 1).take(3)
     for switched in (True, False):

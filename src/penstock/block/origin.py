@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+NOBODY = -1  # the file of what is no element, behind the end of a batch
+
 
 class Origin:
     """Per element (or per element of a batch) an index into `files` and a byte offset, -1 where there is none.
 
-    `file` and `offset` are int64 arrays of equal shape, elements along axis 0; a batch adds an axis. `position`, of the
-    same shape, is the number of the element in its source; it is there only where somebody asked for provenance.
+    `file` and `offset` are int64 arrays of equal shape, elements along axis 0. A batch adds an axis; batches smaller
+    than others end with the file `NOBODY`. `position`, of the same shape, is the number of the element in its source; it
+    is there only where somebody asked for provenance.
     """
 
     __slots__ = ("file", "files", "offset", "position")
@@ -52,12 +55,30 @@ class Origin:
         shape = (len(self) // size, size, *self.file.shape[1:])
         return self._each(lambda values: values.reshape(shape))
 
-    def unbatched(self) -> Origin | None:
-        """Origins of the parts of every element, or None for elements that were read as one."""
+    def unbatched(self, lengths: Sequence[int]) -> Origin | None:
+        """Origins of the parts of every element, which has so many; None for elements that were read as one."""
         if self.file.ndim < 2:
             return None
-        shape = (self.file.shape[0] * self.file.shape[1], *self.file.shape[2:])
-        return self._each(lambda values: values.reshape(shape))
+        there = (self.file != NOBODY).reshape(*self.file.shape[:2], -1).any(axis=2)
+        if there.sum(axis=1).tolist() != list(lengths):
+            return None
+        return self._each(lambda values: values[there])
+
+    def sizes(self) -> list[tuple[int, ...]]:
+        """For each element the room that it needs: its size, if it is a batch."""
+        there = self.file != NOBODY
+        axes = range(1, there.ndim)
+        found = [there.any(axis=tuple(other for other in axes if other != axis)).sum(axis=1) for axis in axes]
+        return list(zip(*(extents.tolist() for extents in found), strict=True)) or [()] * len(self)
+
+    def widened(self, shape: tuple[int, ...]) -> Origin:
+        """With room for batches of these sizes; those there are may be smaller."""
+        if self.file.shape[1:] == shape:
+            return self
+        widths = [(0, 0), *((0, size - own) for size, own in zip(shape, self.file.shape[1:], strict=True))]
+        position = None if self.position is None else np.pad(self.position, widths, constant_values=-1)
+        file = np.pad(self.file, widths, constant_values=NOBODY)
+        return Origin(self.files, file, np.pad(self.offset, widths, constant_values=-1), position)
 
     def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> Origin:
         position = None if self.position is None else change(self.position)
@@ -65,18 +86,28 @@ class Origin:
 
 
 def concat_origins(origins: Sequence[Origin | None]) -> Origin | None:
-    """One after the other; None as soon as one part has no origin or another shape."""
+    """One after the other; None as soon as one part has no origin, or is batched more often than another."""
     first = origins[0]
     if first is None or len(origins) == 1:
         return first
     known = [origin for origin in origins if origin is not None]
-    if len(known) < len(origins) or any(o.file.shape[1:] != first.file.shape[1:] for o in known):
+    if len(known) < len(origins) or any(o.file.ndim != first.file.ndim for o in known):
         return None
+    shape = common_shape(known)
+    known = [origin.widened(shape) for origin in known]
     files: dict[str, int] = {}
-    parts = []
-    for origin in known:
-        local = np.array([files.setdefault(name, len(files)) for name in origin.files], np.int64)
-        parts.append(local[origin.file])
+    parts = [numbered(origin, files) for origin in known]
     positions = [origin.position for origin in known if origin.position is not None]
     position = np.concatenate(positions) if len(positions) == len(known) else None
     return Origin(tuple(files), np.concatenate(parts), np.concatenate([origin.offset for origin in known]), position)
+
+
+def common_shape(origins: Sequence[Origin]) -> tuple[int, ...]:
+    """Of the elements of origins that are batched as often: room for the largest batches."""
+    return tuple(max(sizes) for sizes in zip(*(origin.file.shape[1:] for origin in origins), strict=True))
+
+
+def numbered(origin: Origin, files: dict[str, int]) -> np.ndarray:
+    """The files of an origin by the numbers in `files`, to which new ones are added."""
+    numbers = np.array([*(files.setdefault(name, len(files)) for name in origin.files), NOBODY], np.int64)
+    return numbers.take(origin.file)

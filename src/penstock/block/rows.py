@@ -10,7 +10,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, concat
 from penstock.block.footprint import Footprints
-from penstock.block.origin import Origin, concat_origins
+from penstock.block.origin import Origin, common_shape, concat_origins, numbered
 from penstock.block.structure import Structure
 
 _STRING = 20  # bytes beside its content
@@ -294,10 +294,14 @@ class _OriginRows:
             shape = (self._reserved, *origin.file.shape[1:])
             self._file, self._offset = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
             self._position = None if origin.position is None else np.zeros(shape, np.int64)
-        if origin.file.shape[1:] != self._file.shape[1:]:
+        if origin.file.ndim != self._file.ndim:
             return None
-        local = np.array([self._names.setdefault(name, len(self._names)) for name in origin.files], np.int64)
-        self._file[slots] = local[origin.file]
+        if origin.file.shape[1:] != self._file.shape[1:]:
+            kept = Origin((), self._file, self._offset, self._position)
+            shape = common_shape([kept, origin])
+            kept, origin = kept.widened(shape), origin.widened(shape)
+            self._file, self._offset, self._position = kept.file, kept.offset, kept.position
+        self._file[slots] = numbered(origin, self._names)
         self._offset[slots] = origin.offset
         if self._position is not None and origin.position is not None:
             self._position[slots] = origin.position

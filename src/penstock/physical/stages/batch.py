@@ -99,9 +99,7 @@ def _apart(block: Block) -> Block | None:
     kept = block if all(lengths) else block.take(np.flatnonzero(lengths))
     lengths = [n for n in lengths if n]
     columns = [column.unbatched(lengths) for column in kept.columns]
-    origin = kept.origin.unbatched() if kept.origin is not None and len(set(lengths)) == 1 else None
-    if origin is not None and len(origin) != sum(lengths):
-        origin = None
+    origin = None if kept.origin is None else kept.origin.unbatched(lengths)
     return Block(kept.structure, columns, sum(lengths), origin)
 
 
