@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.column import Column, ListColumn, column_of, concat
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of, concat
 from penstock.block.leaf import settle
 from penstock.block.origin import Origin, concat_origins
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import LEAF, Structure, flatten
 from penstock.errors import InvalidTypeError
+
+_LITTLE = 1 << 16  # bytes
 
 
 class Block:
@@ -104,6 +106,27 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
     columns = [concat([block.columns[i] for block in aligned]) for i in range(len(first.columns))]
     origin = concat_origins([block.origin for block in blocks])
     return Block(first.structure, columns, sum(block.size for block in blocks), origin)
+
+
+def joins_freely(first: Block, second: Block) -> bool:
+    """Whether `concat_blocks` of the two must succeed and copies little: strings stay where they are.
+
+    >>> names = Block.from_elements([b"a", b"b"])
+    >>> joins_freely(names, names), joins_freely(names, Block.from_elements([1]))
+    (True, False)
+    """
+    if first.structure != second.structure:
+        return False
+    return all(_join_freely(a, b) for a, b in zip(first.columns, second.columns, strict=True))
+
+
+def _join_freely(first: Column, second: Column) -> bool:
+    if isinstance(first, BytesColumn) and isinstance(second, BytesColumn):
+        return first.starts.shape[1:] == second.starts.shape[1:]
+    if isinstance(first, DenseColumn) and isinstance(second, DenseColumn):
+        a, b = first.array, second.array
+        return a.shape[1:] == b.shape[1:] and a.dtype == b.dtype and a.nbytes + b.nbytes <= _LITTLE
+    return False
 
 
 def _reordered(block: Block, structure: Structure) -> Block:

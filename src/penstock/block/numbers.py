@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,3 +46,21 @@ class Numbers(NamedTuple):
     def lost(self) -> Numbers:
         """Of what a filter has left: how many came before is not known."""
         return Numbers(None, self.epoch)
+
+
+def joined(parts: Sequence[Numbers], sizes: Sequence[int]) -> Numbers:
+    """Of Blocks of these sizes, one after the other, of the same pass.
+
+    >>> joined([Numbers(4), Numbers(6)], [2, 3]), joined([Numbers(4), Numbers(None)], [2, 3])
+    (Numbers(first=4, epoch=0), Numbers(first=None, epoch=0))
+    """
+    first, epoch = parts[0]
+    if len(parts) == 1:
+        return parts[0]
+    if any(part.first is None for part in parts):
+        return Numbers(None, epoch)
+    if isinstance(first, int):
+        begins = [first + sum(sizes[:i]) for i in range(len(parts))]
+        if all(isinstance(part.first, int) and part.first == at for part, at in zip(parts, begins, strict=True)):
+            return parts[0]
+    return Numbers(np.concatenate([part.all(size) for part, size in zip(parts, sizes, strict=True)]), epoch)

@@ -13,8 +13,8 @@ class Origin:
     """Per element (or per element of a batch) an index into `files` and a byte offset, -1 where there is none.
 
     `file` and `offset` are int64 arrays of equal shape, elements along axis 0. A batch adds an axis; batches smaller
-    than others end with the file `NOBODY`. `position`, of the same shape, is the number of the element in its source; it
-    is there only where somebody asked for provenance.
+    than others end with the file `NOBODY`. `position`, of the same shape, is the number of the element in its source,
+    there only where somebody asked for provenance.
     """
 
     __slots__ = ("file", "files", "offset", "position")
@@ -110,4 +110,5 @@ def common_shape(origins: Sequence[Origin]) -> tuple[int, ...]:
 def numbered(origin: Origin, files: dict[str, int]) -> np.ndarray:
     """The files of an origin by the numbers in `files`, to which new ones are added."""
     numbers = np.array([*(files.setdefault(name, len(files)) for name in origin.files), NOBODY], np.int64)
-    return numbers.take(origin.file)
+    found: np.ndarray = numbers[origin.file]
+    return found

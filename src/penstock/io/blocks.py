@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.block.column import BytesColumn
+from penstock.block.column import BytesColumn, used_numbers
 from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
 from penstock.io.columns import ParsedColumn
@@ -66,7 +66,7 @@ def parse_strings(
     fixed = all(isinstance(wanted.feature, FixedLenFeature) for wanted in expected.outputs)
     groups = [(0, np.arange(len(starts)))]
     if which is not None:
-        used = np.unique(which).tolist()
+        used = used_numbers(which).tolist()
         if not fixed or len(used) > max(8, len(starts) // 4):
             buffer, starts, lengths = BytesColumn(buffers, starts, lengths, which).packed()
             buffers, which = (buffer,), None

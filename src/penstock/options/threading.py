@@ -24,3 +24,13 @@ class ThreadingOptions(Group):
         least=0,
         hint="0 takes as many workers as there are cores; leave it out to share the process's pool.",
     )
+    switch_interval = Setting[float | None](
+        float,
+        None,
+        "Seconds after which a Python thread of this process makes way for one that waits, while a pass over this data "
+        "set is open: `sys.setswitchinterval`. By default nothing is changed, and it is 0.005. Where your own threads "
+        "compute in Python without pause, workers wait so long after each read and each codec; 0.0005 gives them their "
+        "share for some per cent of your threads' time.",
+        above=0,
+        hint="0.0005 is a good value beside threads that compute in Python all the time.",
+    )

@@ -155,6 +155,7 @@ class Lane:
         self.where = where
         self.knobs = knobs
         self.reason: str | None = None  # of the knobs, in words
+        self.want = 1  # elements that its Blocks are asked for; where a new segment begins
         self.window = window  # of all its segments together
         self._divided = 1  # among so many
         self._segments: WeakSet[Member] = WeakSet()

@@ -14,7 +14,10 @@ _MOST = 1 << 16  # elements
 
 
 class Pace:
-    """Begins with one element, for a fast first batch, and doubles while Blocks stay small."""
+    """Begins with one element, for a fast first batch, and doubles while Blocks stay small.
+
+    What does the same work once more resumes where the one before it had come to.
+    """
 
     __slots__ = ("_most", "seconds", "want")
 
@@ -22,6 +25,10 @@ class Pace:
         self.seconds = seconds  # of work that a Block should be
         self._most = max(1, min(most, _MOST))
         self.want = 1
+
+    def resume(self, want: int) -> None:
+        """Ask for so many from here on, as far as this may be."""
+        self.want = min(want, self._most)
 
     def observe(self, elements: int, seconds: float, nbytes: int) -> None:
         """A Block of `elements` took `seconds` and holds `nbytes`."""

@@ -32,6 +32,7 @@ from penstock.runtime.executors.threads import ThreadExecutor
 from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.machine.malloc import keep_freed_memory
+from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import budget_for
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.runtime.pace import Pace
@@ -89,6 +90,7 @@ class Run:
             pause=pausing(pool, self.scope),
         )
         self.root = lower(plan, lowering)
+        self._switching = Switching(options.threading.switch_interval)
         self._pulls = _pulls(self.root)
         next(self._pulls)
 
@@ -97,6 +99,7 @@ class Run:
         return self._pulls.send(want)
 
     def close(self) -> None:
+        self._switching.close()
         self._memory.close()
         self.scope.close(self.root.close)
 

@@ -193,12 +193,13 @@ class Scheduler:
             self._waiting -= 1
 
     def wake(self) -> None:
-        """Something became runnable: one idle worker looks.
+        """Something became runnable: one idle worker looks, unless there are as many at work as are wanted.
 
-        Who is idle says so before looking around, and we look for the idle after the change: one of us sees the other.
-        That needs an order of all reads and writes, which Python's lock gives.
+        Those look when they have done what they are at. Who is idle says so before looking around, and we look for the
+        idle after the change: one of us sees the other. That needs an order of all reads and writes, which Python's
+        lock gives.
         """
-        if self._idle or not _GIL:
+        if (self._idle and self._at_work() < self._target) or not _GIL:
             with self.lock:
                 self.condition.notify()
 

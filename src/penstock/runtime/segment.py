@@ -60,7 +60,8 @@ class Segment(StretchStage):
         self._max_elements = max_elements
         self._wanted = max_elements  # elements that the user wants ahead; none where that is left to us
         self._lock = threading.RLock()  # see Scheduler for both choices
-        self._changed = threading.Condition(self._lock)
+        self._changed = threading.Condition(self._lock)  # workers wait here, for what they may do
+        self._arrived = threading.Condition(self._lock)  # others, for a result or the end
         self._results: dict[int, tuple[Stretch, int]] = {}  # with their bytes
         self._after: dict[int, State] = {}
         self._spans: dict[int, list[int]] = {}
@@ -132,6 +133,8 @@ class Segment(StretchStage):
         here.aside = here.aside_cpu = 0.0
         here.lane = lane
         work.pace.seconds = lane.knobs.block_seconds
+        if not self._tickets:
+            work.pace.resume(lane.want)
         started = time.perf_counter()
         cpu = here.cpu(started)
         task = None
@@ -156,6 +159,7 @@ class Segment(StretchStage):
             made = work.run(task)
         except BaseException as error:
             fatal = error
+        lane.want = work.pace.want
         done = time.perf_counter()
         done_cpu = here.cpu(done)
         here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + done_cpu - cpu, outer[2]
@@ -185,7 +189,7 @@ class Segment(StretchStage):
                 self._die(fatal)
             if self._full_since is None and not self._room():
                 self._full_since = done
-            self._changed.notify_all()
+            self._tell()
         if self._left_to_workers:
             self._close_if_left()
         return done
@@ -211,8 +215,14 @@ class Segment(StretchStage):
             self._ended = True
             if fatal is not None:
                 self._die(fatal)
-            self._changed.notify_all()
+            self._tell()
         self._close_if_left()
+
+    def _tell(self) -> None:
+        """Who waits: a thread that wakes up for nothing takes its turn of the interpreter from one that works."""
+        self._changed.notify_all()
+        if self._head() is not None or self._exhausted():
+            self._arrived.notify_all()
 
     def _die(self, fatal: BaseException) -> None:
         """Nothing more is delivered but this."""
@@ -326,8 +336,9 @@ class Segment(StretchStage):
         try:
             with self._lock:
                 late = False
+                changed = self._changed if helper else self._arrived
                 while not (late or self._exhausted() or (helper and self.runnable())) and self._head() is None:
-                    late = not self._changed.wait(self._driver.patience())
+                    late = not changed.wait(self._driver.patience())
         finally:
             if helper:
                 self._scheduler.end_waiting()
@@ -431,7 +442,7 @@ class Segment(StretchStage):
             self._closed = self._ended = True
             self._results.clear()
             self._bytes = 0
-            self._changed.notify_all()
+            self._tell()
         self.lane.retire(self, time.perf_counter())
 
     def close(self) -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-
-from penstock.block.arena import ARENA
-from penstock.block.block import Block, concat_blocks
-from penstock.block.column import Column, DenseColumn, concat
-from penstock.block.numbers import Numbers
-from penstock.block.origin import concat_origins
-from penstock.block.structure import Structure
-from penstock.errors import Context, PenstockError, annotate
+from penstock.block.block import Block, concat_blocks, joins_freely
+from penstock.block.numbers import Numbers, joined
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.runtime.filling import Filling, Piece
 from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.pace import Clocks, Pace
 from penstock.runtime.task import Task, Work
-from penstock.trace.graph import Allocate
 
 
 class BlockWork(Work):
@@ -124,6 +114,8 @@ class BatchWork(Work):
         self._count = 0
         self._ticket = 0
         self._filling: Filling | None = None
+        self._joins = False  # whether the last Blocks could be joined freely
+        self._late: Exception | None = None  # of the element behind the last piece
         self._ended = False
 
     def pull(self) -> Task | None:
@@ -133,7 +125,7 @@ class BatchWork(Work):
         want = min(self.pace.want, self._spec.size - filling.planned)
         first = self._count
         try:
-            piece = filling.plan(*self._numbered(want)) if self._cursor.fill(want) else None
+            piece = filling.plan(*self._gathered(want)) if self._fill(want) else None
         except Exception as error:
             piece = filling.plan_failure(error)
         if piece is None:
@@ -152,11 +144,38 @@ class BatchWork(Work):
         self._ticket += 1
         return task
 
-    def _numbered(self, want: int) -> tuple[Block, Numbers]:
-        """Some of the elements at hand, with their numbers."""
+    def _fill(self, want: int) -> bool:
+        """Have elements at hand; False at the end. Raises if the next one is a failure.
+
+        Where what is left over can be joined with what comes, it need not end with the batch.
+        """
+        if self._late is not None:
+            error, self._late = self._late, None
+            raise error
+        return self._cursor.fill(self.pace.want if self._joins else want)
+
+    def _gathered(self, want: int) -> tuple[Block, Numbers]:
+        """The next elements, of which there are some, with their numbers: as many as are wanted, if that is cheap."""
+        parts = [self._numbered(want, 0)]
+        size = parts[0][0].size
+        while size < want and joins_freely(parts[0][0], parts[0][0]):
+            try:
+                if not self._fill(want - size) or not joins_freely(parts[0][0], self._cursor.peek()):
+                    break
+            except Exception as error:
+                self._late = error
+                break
+            parts.append(self._numbered(want - size, size))
+            size += parts[-1][0].size
+        blocks, numbers = zip(*parts, strict=True)
+        self._joins = joins_freely(blocks[-1], blocks[-1])
+        return concat_blocks(blocks), joined(numbers, [block.size for block in blocks])
+
+    def _numbered(self, want: int, passed: int) -> tuple[Block, Numbers]:
+        """Some of the elements at hand, with their numbers; so many of this piece came before."""
         offset = self._cursor.offset
         block = self._cursor.take_available(want)
-        numbers = numbers_of(self.upstream, self.start + self._count - offset, self._epoch)
+        numbers = numbers_of(self.upstream, self.start + self._count + passed - offset, self._epoch)
         return block, numbers.part(offset, offset + block.size)
 
     def _task(self, piece: Piece, after: State, span: tuple[int, int]) -> Task:
@@ -196,151 +215,6 @@ class BatchWork(Work):
 
     def close(self) -> None:
         self._cursor.close()
-
-
-class Piece:
-    """Some rows of a batch: what one task computes."""
-
-    __slots__ = ("block", "filling", "numbers", "row")
-
-    def __init__(self, filling: Filling, block: Block | None, numbers: Numbers, row: int) -> None:
-        self.filling = filling
-        self.block = block
-        self.numbers = numbers
-        self.row = row
-
-    def allocate(self, leaf: int) -> Allocate:
-        assert self.block is not None
-        rows = self.block.size
-
-        def place(shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
-            return self.filling.place(leaf, self.row, rows, shape, np.dtype(dtype))
-
-        return place
-
-    def put(self, made: Stretch) -> None:
-        if made.failures:
-            place, error = made.failures[0]
-            self.filling.fail(self.row + place, error)
-        elif made.block is not None:
-            self.filling.put(self.row, made.block)
-
-
-class Filling:
-    """A batch in the making. Thread-safe; complete when all its pieces are, whatever the order they end in."""
-
-    def __init__(self, spec: BatchTask, first: int) -> None:
-        self._spec = spec
-        self._first = first
-        self._lock = threading.Lock()
-        self._arrays: dict[int, np.ndarray] = {}
-        self._pieces: list[tuple[int, Block]] = []
-        self._errors: list[tuple[int, Exception]] = []
-        self._pending = 0
-        self.planned = 0
-        self.closed = False
-
-    def plan(self, block: Block, numbers: Numbers) -> Piece:
-        piece = Piece(self, block, numbers, self.planned)
-        self.planned += block.size
-        self._pending += 1
-        return piece
-
-    def plan_failure(self, error: Exception) -> Piece:
-        """A row that failed upstream."""
-        annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
-        self.fail(self.planned, error)
-        self.planned += 1
-        self._pending += 1
-        return Piece(self, None, Numbers(None), self.planned)
-
-    def close(self) -> Piece:
-        """No further rows: the input has ended."""
-        self._pending += 1
-        self.closed = True
-        return Piece(self, None, Numbers(None), self.planned)
-
-    def fail(self, row: int, error: Exception) -> None:
-        with self._lock:
-            self._errors.append((row, error))
-
-    def place(self, leaf: int, row: int, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-        """Memory of the batch for some rows, if the batch's are of this shape."""
-        if dtype.hasobject:
-            return None
-        with self._lock:
-            array = self._arrays.get(leaf)
-            if array is None:
-                array = self._arrays[leaf] = ARENA.empty((self._spec.size, *shape), dtype)
-        if array.shape[1:] != shape or array.dtype != dtype:
-            return None
-        return array[row : row + rows]
-
-    def put(self, row: int, block: Block) -> None:
-        """Write the rows a task computed, where they are not in the batch's memory already."""
-        columns = [self._written(leaf, row, column) for leaf, column in enumerate(block.columns)]
-        written = Block(block.structure, columns, block.size, block.origin)
-        with self._lock:
-            self._pieces.append((row, written))
-
-    def _written(self, leaf: int, row: int, column: Column) -> Column:
-        values: Any
-        if isinstance(column, DenseColumn):
-            values, shape, dtype = column.array, column.array.shape[1:], column.array.dtype
-        else:
-            values = getattr(column, "items", None)
-            first = values[0] if values else None
-            if not isinstance(first, np.ndarray) or any(item.shape != first.shape for item in values):
-                return column
-            shape, dtype = first.shape, first.dtype
-        place = self.place(leaf, row, len(column), shape, dtype)
-        if place is None:
-            return column
-        if isinstance(values, list):
-            for i, item in enumerate(values):
-                place[i] = item
-        elif values.ctypes.data != place.ctypes.data:
-            place[...] = values
-        return DenseColumn(place)
-
-    def finish_piece(self) -> Stretch | None:
-        """The batch, when this was the last piece. One in which a row failed is a failure."""
-        with self._lock:
-            self._pending -= 1
-            if self._pending or not self.closed:
-                return None
-        if self.planned < self._spec.size and self._spec.drop_remainder:
-            return Stretch(None)
-        if self._errors:
-            return failure(min(self._errors, key=lambda found: found[0])[1])
-        if not self._pieces:
-            return Stretch(None)
-        try:
-            return Stretch(self._assembled())
-        except PenstockError as error:
-            annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
-            return failure(error)
-
-    def _assembled(self) -> Block:
-        blocks = [block for _, block in sorted(self._pieces, key=lambda piece: piece[0])]
-        first = blocks[0]
-        if any(block.structure != first.structure for block in blocks):
-            return stack_block(concat_blocks(blocks))
-        try:
-            columns = [self._leaf(leaf, blocks, first.structure) for leaf in range(len(first.columns))]
-        except PenstockError:
-            return stack_block(concat_blocks(blocks))  # raises it again, with the element's file and offset
-        origin = concat_origins([block.origin for block in blocks])
-        return Block(first.structure, columns, 1, None if origin is None else origin.batched(len(origin)))
-
-    def _leaf(self, leaf: int, blocks: list[Block], structure: Structure) -> Column:
-        columns = [block.columns[leaf] for block in blocks]
-        array = self._arrays.get(leaf)
-        if array is not None and all(
-            isinstance(column, DenseColumn) and np.may_share_memory(column.array, array) for column in columns
-        ):
-            return DenseColumn(array[: self.planned][None])
-        return stack_column(concat(columns), structure.paths()[leaf])
 
 
 def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:

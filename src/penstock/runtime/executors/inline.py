@@ -54,5 +54,8 @@ class InlineExecutor(Executor):
     def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
         return InlineReader(self, label, where)
 
+    def inline(self) -> Executor:
+        return self
+
     def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
         return transforms_here(self._options.element_timeout)

@@ -18,6 +18,7 @@ from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits
 from penstock.runtime.autotune.means import holds_gil
 from penstock.runtime.carrier import Carrier, task_of, transforms_here
 from penstock.runtime.direct import Direct
+from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
@@ -111,6 +112,9 @@ class ThreadExecutor(Executor):
             depth=depth,
             max_elements=max_elements,
         )
+
+    def inline(self) -> Executor:
+        return InlineExecutor(self._options)
 
     def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
         if executor == "process" and self._pinned in (None, "process"):

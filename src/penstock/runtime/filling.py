@@ -1,0 +1,169 @@
+"""Filling: a batch in the making, which several workers fill, a Piece each."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from penstock.block.arena import ARENA
+from penstock.block.block import Block, concat_blocks
+from penstock.block.column import Column, DenseColumn, concat
+from penstock.block.numbers import Numbers
+from penstock.block.origin import concat_origins
+from penstock.block.structure import Structure
+from penstock.errors import Context, PenstockError, annotate
+from penstock.physical.executor import BatchTask
+from penstock.physical.stages.batch import stack_block, stack_column
+from penstock.physical.stretch import Stretch, failure
+from penstock.trace.graph import Allocate
+
+
+class Piece:
+    """Some rows of a batch: what one task computes."""
+
+    __slots__ = ("block", "filling", "numbers", "row")
+
+    def __init__(self, filling: Filling, block: Block | None, numbers: Numbers, row: int) -> None:
+        self.filling = filling
+        self.block = block
+        self.numbers = numbers
+        self.row = row
+
+    def allocate(self, leaf: int) -> Allocate:
+        assert self.block is not None
+        rows = self.block.size
+
+        def place(shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
+            return self.filling.place(leaf, self.row, rows, shape, np.dtype(dtype))
+
+        return place
+
+    def put(self, made: Stretch) -> None:
+        if made.failures:
+            place, error = made.failures[0]
+            self.filling.fail(self.row + place, error)
+        elif made.block is not None:
+            self.filling.put(self.row, made.block)
+
+
+class Filling:
+    """A batch in the making. Thread-safe; complete when all its pieces are, whatever the order they end in."""
+
+    def __init__(self, spec: BatchTask, first: int) -> None:
+        self._spec = spec
+        self._first = first
+        self._lock = threading.Lock()
+        self._arrays: dict[int, np.ndarray] = {}
+        self._pieces: list[tuple[int, Block]] = []
+        self._errors: list[tuple[int, Exception]] = []
+        self._pending = 0
+        self.planned = 0
+        self.closed = False
+
+    def plan(self, block: Block, numbers: Numbers) -> Piece:
+        piece = Piece(self, block, numbers, self.planned)
+        self.planned += block.size
+        self._pending += 1
+        return piece
+
+    def plan_failure(self, error: Exception) -> Piece:
+        """A row that failed upstream."""
+        annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
+        self.fail(self.planned, error)
+        self.planned += 1
+        self._pending += 1
+        return Piece(self, None, Numbers(None), self.planned)
+
+    def close(self) -> Piece:
+        """No further rows: the input has ended."""
+        self._pending += 1
+        self.closed = True
+        return Piece(self, None, Numbers(None), self.planned)
+
+    def fail(self, row: int, error: Exception) -> None:
+        with self._lock:
+            self._errors.append((row, error))
+
+    def place(self, leaf: int, row: int, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+        """Memory of the batch for some rows, if the batch's are of this shape."""
+        if dtype.hasobject:
+            return None
+        with self._lock:
+            array = self._arrays.get(leaf)
+            if array is None:
+                array = self._arrays[leaf] = ARENA.empty((self._spec.size, *shape), dtype)
+        if array.shape[1:] != shape or array.dtype != dtype:
+            return None
+        return array[row : row + rows]
+
+    def put(self, row: int, block: Block) -> None:
+        """Write the rows a task computed, where they are not in the batch's memory already."""
+        columns = [self._written(leaf, row, column) for leaf, column in enumerate(block.columns)]
+        written = Block(block.structure, columns, block.size, block.origin)
+        with self._lock:
+            self._pieces.append((row, written))
+
+    def _written(self, leaf: int, row: int, column: Column) -> Column:
+        values: Any
+        if isinstance(column, DenseColumn):
+            values, shape, dtype = column.array, column.array.shape[1:], column.array.dtype
+        else:
+            values = getattr(column, "items", None)
+            first = values[0] if values else None
+            if not isinstance(first, np.ndarray) or any(item.shape != first.shape for item in values):
+                return column
+            shape, dtype = first.shape, first.dtype
+        place = self.place(leaf, row, len(column), shape, dtype)
+        if place is None:
+            return column
+        if isinstance(values, list):
+            for i, item in enumerate(values):
+                place[i] = item
+        elif values.ctypes.data != place.ctypes.data:
+            place[...] = values
+        return DenseColumn(place)
+
+    def finish_piece(self) -> Stretch | None:
+        """The batch, when this was the last piece. One in which a row failed is a failure."""
+        with self._lock:
+            self._pending -= 1
+            if self._pending or not self.closed:
+                return None
+        if self.planned < self._spec.size and self._spec.drop_remainder:
+            return Stretch(None)
+        if self._errors:
+            return failure(min(self._errors, key=lambda found: found[0])[1])
+        if not self._pieces:
+            return Stretch(None)
+        try:
+            return Stretch(self._assembled())
+        except PenstockError as error:
+            annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
+            return failure(error)
+
+    def _assembled(self) -> Block:
+        blocks = [block for _, block in sorted(self._pieces, key=lambda piece: piece[0])]
+        first = blocks[0]
+        if any(block.structure != first.structure for block in blocks):
+            return stack_block(concat_blocks(blocks))
+        try:
+            columns = [self._leaf(leaf, blocks, first.structure) for leaf in range(len(first.columns))]
+        except PenstockError:
+            return stack_block(concat_blocks(blocks))  # raises it again, with the element's file and offset
+        origin = concat_origins([block.origin for block in blocks])
+        return Block(first.structure, columns, 1, None if origin is None else origin.batched(len(origin)))
+
+    def _leaf(self, leaf: int, blocks: list[Block], structure: Structure) -> Column:
+        columns = [block.columns[leaf] for block in blocks]
+        array = self._arrays.get(leaf)
+        if array is not None and all(isinstance(c, DenseColumn) and _is_part(c.array, array) for c in columns):
+            return DenseColumn(array[: self.planned][None])
+        return stack_column(concat(columns), structure.paths()[leaf])
+
+
+def _is_part(rows: np.ndarray, array: np.ndarray) -> bool:
+    """Whether rows lie in the memory of an array."""
+    first = array.ctypes.data
+    return bool(first <= rows.ctypes.data < first + array.nbytes)
