@@ -1,6 +1,7 @@
 """What holds for every test: property tests repeat themselves exactly, documentation examples leave no files behind."""
 
 import os
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,3 +19,12 @@ os.environ["PENSTOCK_REMEMBER"] = "0"  # what one test's pipeline was tuned to i
 def _home_is_empty(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Prepared data of the person who runs the tests is neither read nor written."""
     monkeypatch.setenv("PENSTOCK_DATA_DIR", str(tmp_path_factory.getbasetemp() / "penstock_datasets"))
+
+
+@pytest.fixture(autouse=True)
+def _temporary_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What examples make with `tempfile` is removed with the other folders of the run."""
+    folder = tmp_path_factory.getbasetemp() / "tempfile"
+    folder.mkdir(exist_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
