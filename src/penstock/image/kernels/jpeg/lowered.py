@@ -12,7 +12,7 @@ from typing import Any
 from penstock.image.kernels.jpeg.vectors import I8, I32, Code, vector_step
 
 LANES = 16  # samples of a row that one step makes, so LANES // side blocks
-APART = 32  # coefficients from one block to the next
+APART = 20  # coefficients from one block to the next: 16, and what is not needed
 _BITS = 2  # that numbers have behind the point between the passes
 
 

@@ -20,6 +20,7 @@ from penstock.image.kernels.jpeg.codes import (
     new_tables,
     prepare,
 )
+from penstock.image.kernels.jpeg.dc import difference
 from penstock.image.kernels.jpeg.headers import (
     AC,
     ACROSS,
@@ -34,9 +35,9 @@ from penstock.image.kernels.jpeg.headers import (
     WIDTH,
 )
 from penstock.image.kernels.jpeg.transform import SAMPLES, WIDE, idct
+from penstock.image.kernels.jpeg.units import before_unit, lay_out_unit, new_numbers
 
 MARGIN = 32  # samples that vector steps may touch on either side of a row
-RST0 = 0xD0
 
 _SHORT = np.uint64(64 - LOOK)
 _63 = np.uint64(63)
@@ -83,8 +84,7 @@ def room(header: Any) -> Any:
 @njit(nogil=True, error_model="numpy")
 def new_work(in_row: int) -> Any:
     """Memory that `decode_planes` works with, for pictures of up to `in_row` coefficients in a row of units."""
-    numbers = np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64)
-    return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), (*numbers, np.zeros(6, np.int64))
+    return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
 
 
 @njit(nogil=True, error_model="numpy")
@@ -148,67 +148,38 @@ def decode_planes(
     blocks, colour_blocks, _, _, _, _ = layout(header)
     in_row, in_picture = room(header)
     tables, factors, coefficients, numbers = work
-    # `used` and `bases`: each component's tables of DC, then of AC, and where their entries begin. `components` and
-    # `begins`: of each block of a unit, and its place in a row of units. `before`: each component's last DC.
-    used, bases, components, begins, before = numbers
+    used, components, begins, steps, before, restarts = numbers
     if in_row > coefficients.size or in_picture > samples.size or not make_tables(start, header, tables, factors, used):
         return False
     entries = tables[1]
-    luma = across * down
-    in_unit = luma + header[COMPONENTS] - 1
-    for b in range(6):
-        bases[b] = b << LOOK
-    for b in range(in_unit):
-        components[b] = max(b - luma + 1, 0)
-        begins[b] = down * blocks + (b - luma) * colour_blocks
-        if b < luma:
-            begins[b] = (b // across) * blocks + b % across
-    before[0] = before[1] = before[2] = 0
-
+    in_unit = lay_out_unit(header, blocks, colour_blocks, numbers)
     at = start + header[SCAN]
     end = start + size
     bits = count = missing = ZERO
-    until_restart = header[RESTART]
-    restarts = 0
     for unit_y in range((header[HEIGHT] + 8 * down - 1) // (8 * down)):
         for i in range(in_row):
             coefficients[i] = 0
         for unit_x in range((header[WIDTH] + 8 * across - 1) // (8 * across)):
             if header[RESTART]:
-                if until_restart == 0:
-                    if not at_marker(at, end, count, missing, RST0 + restarts % 8):
-                        return False
-                    at += 2
-                    bits = count = missing = ZERO
-                    before[0] = before[1] = before[2] = 0
-                    until_restart = header[RESTART]
-                    restarts += 1
-                until_restart -= 1
+                at, bits, count, missing, fine = before_unit(at, end, bits, count, missing, header, before, restarts)
+                if not fine:
+                    return False
             for b in range(in_unit):
                 component = components[b]
-                block = begins[b] + unit_x * (across if component == 0 else 1)
+                block = begins[b] + unit_x * steps[b]
                 place = (block // WIDE) * (8 * SAMPLES) + block % WIDE * 8
-                number = used[component]
                 at, bits, count, missing = fill(at, end, bits, count, missing)
-                entry = entries[np.uint64(bases[number]) + (bits >> _SHORT)]
-                n = np.uint64(entry & 63)
-                value = (entry << 16) >> 48
-                if n == ZERO:
+                number = used[component]
+                entry = entries[np.uint64(number << LOOK) + (bits >> _SHORT)]
+                if entry == 0:
+                    entry = long_code(bits, number, tables)
                     if entry == 0:
-                        entry = long_code(bits, number, tables)
-                        if entry == 0:
-                            return False
-                    n = np.uint64((entry >> ALONE) & 63)
-                    bits <<= n
-                    count -= n
-                    n = np.uint64(entry >> FIRST)
-                    value = signed(bits, n) if n != ZERO else 0
-                bits <<= n
-                count -= n
+                        return False
+                value, bits, count = difference(entry, bits, count)
                 before[component] += value
                 coefficients[np.uint64(place)] = before[component]
                 number = used[3 + component]
-                base = np.uint64(bases[number])
+                base = np.uint64(number << LOOK)
                 k = 1
                 while k < 64:
                     at, bits, count, missing = fill(at, end, bits, count, missing)

@@ -20,13 +20,16 @@ from penstock.image.kernels.jpeg.codes import (
     long_code,
     new_tables,
 )
+from penstock.image.kernels.jpeg.dc import difference
 from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, EOI, HEIGHT, QUANT, RESTART, SCAN, WIDTH
 from penstock.image.kernels.jpeg.lowered import APART, LANES, lowered_1, lowered_2, lowered_4
-from penstock.image.kernels.jpeg.planes import MARGIN, NATURAL, RST0, make_tables
+from penstock.image.kernels.jpeg.planes import MARGIN, NATURAL, make_tables
 from penstock.image.kernels.jpeg.skips import FAR, OVER, SKIP_LOOK, SKIP_LOOKS, new_skips, prepare_skips
+from penstock.image.kernels.jpeg.units import before_unit, lay_out_unit, new_numbers
 
 _SHORT, _SKIP = np.uint64(64 - LOOK), np.uint64(64 - SKIP_LOOK)
-_UNUSED = 16  # the coefficient of a block's memory that takes what is not needed
+_NEEDED = 16  # coefficients of a block, at most
+_UNUSED = _NEEDED  # the one of a block's memory that takes what is not needed
 
 
 def _places(side: int) -> list[int]:
@@ -66,8 +69,7 @@ def small_room(header: Any, sides: Any) -> Any:
 @njit(nogil=True, error_model="numpy")
 def new_small_work(in_row: int) -> Any:
     """Memory that `decode_small` works with, for pictures of up to `in_row` coefficients in a row of units."""
-    numbers = np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64)
-    return new_tables(), new_skips(), np.zeros(3 * 64, np.int16), np.empty(in_row, np.int16), numbers
+    return new_tables(), new_skips(), np.zeros(3 * 64, np.int16), np.zeros(in_row, np.int16), new_numbers()
 
 
 @njit(nogil=True, error_model="numpy")
@@ -96,7 +98,7 @@ def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samp
     in_row, in_picture = small_room(header, sides)
     tables, all_skips, factors, coefficients, numbers = work
     skips = all_skips[1]
-    used, components, begins, before = numbers
+    used, components, begins, steps, before, restarts = numbers
     if in_row > coefficients.size or in_picture > samples.size or not make_tables(start, header, tables, factors, used):
         return False
     for i in range(header[COMPONENTS]):
@@ -106,53 +108,29 @@ def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samp
             place = _PLACES[4 * _ROW + k]
             if place != _UNUSED:
                 factors[i * 64 + place] = byte(start + header[QUANT + i] + k)
-    luma = across * down
-    in_unit = luma + header[COMPONENTS] - 1
-    for b in range(in_unit):
-        components[b] = max(b - luma + 1, 0)
-        begins[b] = down * blocks + (b - luma) * colour_blocks
-        if b < luma:
-            begins[b] = (b // across) * blocks + b % across
-    before[0] = before[1] = before[2] = 0
+    in_unit = lay_out_unit(header, blocks, colour_blocks, numbers)
     entries = tables[1]
     at, end = start + header[SCAN], start + size
     bits = count = missing = ZERO
-    until_restart = header[RESTART]
-    restarts = 0
     for unit_y in range((header[HEIGHT] + 8 * down - 1) // (8 * down)):
-        for i in range(in_row):
-            coefficients[i] = 0
         for unit_x in range((header[WIDTH] + 8 * across - 1) // (8 * across)):
             if header[RESTART]:
-                if until_restart == 0:
-                    if not at_marker(at, end, count, missing, RST0 + restarts % 8):
-                        return False
-                    at += 2
-                    bits = count = missing = ZERO
-                    before[0] = before[1] = before[2] = 0
-                    until_restart = header[RESTART]
-                    restarts += 1
-                until_restart -= 1
+                at, bits, count, missing, fine = before_unit(at, end, bits, count, missing, header, before, restarts)
+                if not fine:
+                    return False
             for b in range(in_unit):
                 component = components[b]
-                place = (begins[b] + unit_x * (across if component == 0 else 1)) * APART
-                number = used[component]
+                place = (begins[b] + unit_x * steps[b]) * APART
                 at, bits, count, missing = fill(at, end, bits, count, missing)
+                number = used[component]
                 entry = entries[np.uint64(number << LOOK) + (bits >> _SHORT)]
-                n = np.uint64(entry & 63)
-                value = (entry << 16) >> 48
-                if n == ZERO:
+                if entry == 0:
+                    entry = long_code(bits, number, tables)
                     if entry == 0:
-                        entry = long_code(bits, number, tables)
-                        if entry == 0:
-                            return False
-                    n = np.uint64((entry >> ALONE) & 63)
-                    bits <<= n
-                    count -= n
-                    n = np.uint64(entry >> FIRST)
-                    value = signed(bits, n) if n != ZERO else 0
-                bits <<= n
-                count -= n
+                        return False
+                value, bits, count = difference(entry, bits, count)
+                for i in range(_NEEDED):
+                    coefficients[np.uint64(place + i)] = 0
                 before[component] += value
                 coefficients[np.uint64(place)] = before[component]
                 side = sides[0] if component == 0 else sides[1]
@@ -164,18 +142,25 @@ def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samp
                     at, bits, count, missing = fill(at, end, bits, count, missing)
                     rare: Any = False
                     if k > needed:
+                        so_far = k << FAR  # and, below it, the bits used
+                        skip: Any = np.int64(0)
                         for _ in range(SKIP_LOOKS):
-                            skip: Any = np.int64(skips[skip_base + (bits >> _SKIP)])
-                            n = np.uint64(skip & 15)
-                            after = k + ((skip >> FAR) & 255)
-                            rare = n == ZERO or after > 63
-                            if rare:
+                            skip = np.int64(skips[skip_base + (bits >> _SKIP)])
+                            after = so_far + skip
+                            if after >= 64 << FAR:
                                 break
-                            bits <<= n
-                            count -= n
-                            k = after + ((skip >> OVER) << 6)
-                            if k > 63:
-                                break
+                            bits <<= np.uint64(skip & 63)
+                            so_far = after
+                            skip = 0
+                        count -= np.uint64(so_far & 63)
+                        k = so_far >> FAR
+                        if skip:
+                            n = np.uint64(skip & 63)
+                            rare = skip >> OVER == 0 or n == ZERO or k + ((skip >> FAR) & 63) > 63
+                            if not rare:
+                                bits <<= n
+                                count -= n
+                                k = 64
                     else:
                         for _ in range(LOOKS):
                             entry = entries[base + (bits >> _SHORT)]
