@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.compiled import Compiled, _marker
+from penstock.compiled import Compiled
+from penstock.compiled.module import _marker
 from penstock.image.kernels import bilinear
 from penstock.io import blocks
 from penstock.io.tfrecord import framing, kernels

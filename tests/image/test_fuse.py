@@ -19,7 +19,7 @@ from penstock.image.colour.saturation import adjust_saturation, random_saturatio
 from penstock.image.colour.standardize import normalize
 from penstock.image.fuse import fuse, primitives
 from penstock.image.geometry.random_flips import random_flip_left_right, random_flip_up_down
-from penstock.image.kernels import chain
+from penstock.image.kernels.chain import run as chain
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace

@@ -21,8 +21,9 @@ from penstock.image.colour.hue import random_hue
 from penstock.image.colour.saturation import random_saturation
 from penstock.image.fuse import approximate, fuse
 from penstock.image.geometry.random_flips import random_flip_left_right
-from penstock.image.kernels import chain, recolour, recolour_reference
-from penstock.image.kernels.chain import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
+from penstock.image.kernels import recolour, recolour_reference
+from penstock.image.kernels.chain import run as chain
+from penstock.image.kernels.codes import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.image.kernels import chain, reference
-from penstock.image.kernels.chain import (
+from penstock.image.kernels import reference
+from penstock.image.kernels.chain import run as chain
+from penstock.image.kernels.chain.run import Images, PerImage, Recipe, chain_into, images_of
+from penstock.image.kernels.codes import (
     ADD,
     BRIGHTNESS,
     CONTRAST,
@@ -23,11 +25,6 @@ from penstock.image.kernels.chain import (
     SATURATION,
     SUBTRACT,
     UP_DOWN,
-    Images,
-    PerImage,
-    Recipe,
-    chain_into,
-    images_of,
 )
 from penstock.image.kernels.colour import means, pixels
 from penstock.image.kernels.taps import bilinear_taps
@@ -155,7 +152,8 @@ def test_every_image_of_a_block_has_its_own_size_and_arguments() -> None:
 def test_a_mean_that_decides_a_level_is_added_up_as_the_reference_does(flip: int) -> None:
     """Many sizes and factors: among them some where the last bits of the mean matter, and the order of addition."""
     rng = np.random.default_rng(flip)
-    native = chain._NATIVE.get()
+    from penstock.image.kernels.chain.means import settled
+
     unsettled = 0
     for number in range(150):
         image = rng.integers(0, 256, (int(rng.integers(1, 50)), int(rng.integers(1, 50)), 3), np.uint8)
@@ -165,7 +163,7 @@ def test_a_mean_that_decides_a_level_is_added_up_as_the_reference_does(flip: int
         chain_into(images_of(image[None]), out, recipe, per_image)
         np.testing.assert_array_equal(out[0], one_by_one(image, recipe, per_image), err_msg=str(number))
         mean = image[..., 0].mean() / 255
-        unsettled += not native._settled(factor, np.float32(mean), np.float32(mean * 2e-6))
+        unsettled += not settled(factor, np.float32(mean), np.float32(mean * 2e-6))
     assert 0 < unsettled < 100
 
 

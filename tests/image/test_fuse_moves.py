@@ -17,7 +17,7 @@ from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image.fuse import fuse, geometry_chain
 from penstock.image.fuse.inputs import one_by_one as plainly
-from penstock.image.kernels.chain import ADD, MULTIPLY
+from penstock.image.kernels.codes import ADD, MULTIPLY
 from penstock.image.kernels.geometry import moves
 from penstock.image.kernels.geometry.moves import Cover, Turn, Window, moves_into
 from penstock.image.kernels.geometry.transform_reference import transform
@@ -106,6 +106,12 @@ FUSED: dict[str, Callable[..., Any]] = {
         * image.cutout(image.cast(image.random_cutout(x, 4, 8), np.float32) / 127.5 - MEAN, 2, (3, 3), 1.5)
         + np.float32(0.25)
     ),
+    "moved(random_rotate, random_erasing, normalize, random_erasing)": lambda x: image.random_erasing(
+        image.normalize(
+            image.random_erasing(image.random_rotate(x, 3.0, fill_value=(5, 6, 7)), 0.8, value=(1, 2, 3)), MEAN, STD
+        ),
+        value=0.5,
+    ),
     "moved(random_flip_left_right, multiply)": lambda x: image.random_flip_left_right(x) * np.float32(0.1),
 }
 
@@ -122,6 +128,10 @@ APART: dict[str, tuple[Callable[..., Any], list[str]]] = {
         ["image.flip_left_right", "image.flip_up_down", "image.random_crop"],
     ),
     "arithmetic moves nothing": (lambda x: image.normalize(x, MEAN, STD) + np.float32(1), ["image.normalize", "add"]),
+    "noise, which is drawn for each value": (
+        lambda x: image.random_cutout(image.random_erasing(image.random_flip_up_down(x), value="random"), 3),
+        ["image.random_flip_up_down", "image.random_erasing", "image.random_cutout"],
+    ),
     "a second rotation": (
         lambda x: image.cutout(image.rotate(image.random_rotate(x, 1.0), 0.5), 3, (2, 2)),
         ["image.random_rotate", "image.moved(rotate, cutout)"],
@@ -181,10 +191,11 @@ def sizing(height: int, width: int) -> Callable[..., Any]:
     return lambda x: image.resize_with_crop_or_pad(x, height, width)
 
 
-def finishing(size: int, value: int) -> list[Callable[..., Any]]:
+def finishing(size: int, value: int, channels: int) -> list[Callable[..., Any]]:
     return [
         lambda x: image.random_cutout(x, size, value),
         lambda x: image.cutout(x, (size, 3), (value % 5, size), value),
+        lambda x: image.random_erasing(x, 0.7, value=[value, 7, 8, 9][:channels], seed=size),
         lambda x: image.normalize(x, value, value + 0.5),
         lambda x: image.convert_image_dtype(x, np.float32) * np.float32(value),
     ]
@@ -211,9 +222,10 @@ def chains(draw: st.DrawFn) -> tuple[Callable[..., Any], int]:
     if draw(st.booleans()):
         angle, interpolation = draw(st.floats(-4, 4)), draw(st.sampled_from(["nearest", "bilinear"]))
         fill_mode = draw(st.sampled_from(["constant", "reflect", "wrap", "nearest"]))
-        steps.append(lambda x: image.rotate(x, angle, interpolation, fill_mode, 3))
+        fill = draw(st.sampled_from([3, np.arange(channels)]))
+        steps.append(lambda x: image.rotate(x, angle, interpolation, fill_mode, fill))
     for _ in range(draw(st.integers(0, 3))):
-        steps.append(draw(st.sampled_from(finishing(draw(st.integers(0, 6)), draw(st.integers(0, 255))))))
+        steps.append(draw(st.sampled_from(finishing(draw(st.integers(0, 6)), draw(st.integers(0, 255)), channels))))
     every = tuple(steps)
 
     def chain(x: Any) -> Any:

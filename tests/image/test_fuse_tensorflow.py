@@ -17,7 +17,7 @@ from penstock.image.colour.contrast import adjust_contrast
 from penstock.image.colour.hue import adjust_hue
 from penstock.image.colour.saturation import adjust_saturation
 from penstock.image.fuse import fuse
-from penstock.image.kernels import chain
+from penstock.image.kernels.chain import run as chain
 from penstock.trace.traced import trace
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "fuse.npz")

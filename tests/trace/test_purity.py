@@ -178,6 +178,27 @@ def test_anything_else_may_not_and_the_reason_is_said(name):
     assert part in why
 
 
+PADDINGS, LETTERS, MIXED = [[4, 4], [0, 0]], {"a"}, (1, [2])
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: (x, PADDINGS), "it uses PADDINGS: a list may change unseen; make it a tuple"),
+        (lambda x: (x, LETTERS), "it uses LETTERS: a set may change unseen; make it a frozenset"),
+        (lambda x: (x, MIXED), "it uses MIXED: a list may change unseen; make it a tuple"),
+        (with_list_default, "it uses a default argument: a list may change unseen; make it a tuple"),
+    ],
+)
+def test_what_may_change_unseen_is_said_with_what_may_not(function, why):
+    assert why_impure(function) == why
+
+
+def test_a_tuple_in_place_of_a_list_is_traced():
+    paddings = tuple(tuple(pair) for pair in PADDINGS)
+    assert why_impure(lambda x: (x, paddings)) is None
+
+
 def test_recursion_is_followed_once():
     assert why_impure(recursive) is None
 

@@ -50,6 +50,18 @@ def _described(value: Any) -> str:
     return f"{type(value).__name__} {value!r:.60}"
 
 
+def numbers(value: Any) -> npt.NDArray[Any]:
+    """`value` as an array; a ragged one, which has no shape, as an array of objects.
+
+    >>> numbers([1, 2]).shape, numbers([[1], 2]).dtype.kind
+    ((2,), 'O')
+    """
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return np.empty(0, object)
+
+
 def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDArray[Any]:
     """`image` as an array of one of `ranks`, its last axis the channels.
 
@@ -57,7 +69,7 @@ def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDA
         InvalidArgumentError: another rank.
         InvalidTypeError: not numbers.
     """
-    array = np.asarray(image)
+    array = numbers(image)
     if array.dtype.kind not in "biuf":
         message = f"{op} needs an image of numbers, got {_described(image)}."
         raise InvalidTypeError(message, hint="Decode it first, for example with decode_jpeg.")

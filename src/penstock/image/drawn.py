@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
+from penstock.image.checks import numbers
 from penstock.keys import draws, fold
 
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ def stateless_key(op: str, seed: Any) -> int:
     Raises:
         InvalidArgumentError: neither.
     """
+    given = numbers(seed)
     try:
-        numbers = [operator.index(number) for number in np.atleast_1d(np.asarray(seed))]
+        parts = [operator.index(number) for number in np.atleast_1d(given)]
     except TypeError:
-        numbers = []
-    if np.ndim(seed) > 1 or len(numbers) not in (1, 2):
+        parts = []
+    if given.ndim > 1 or len(parts) not in (1, 2):
         message = f"{op}: seed must be an integer or a pair of integers, got {seed!r}."
         raise InvalidArgumentError(message)
-    return fold(*numbers)
+    return fold(*parts)

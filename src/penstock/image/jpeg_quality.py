@@ -8,7 +8,8 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
-from penstock.image.checks import check_choice, check_image
+from penstock.image.checks import check_choice
+from penstock.image.colour.arguments import check_numbers
 from penstock.image.drawn import stateless_key
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.encode import encode_jpeg
@@ -48,14 +49,18 @@ def adjust_jpeg_quality(image: npt.NDArray[Any], jpeg_quality: int, dct_method: 
 
 
 def _adjusted(op: str, image: Any, jpeg_quality: Any, dct_method: str = "") -> npt.NDArray[Any]:
-    array = check_image(op, image)
+    array = check_numbers(op, image)
     check_choice(op, "channels", array.shape[-1], (1, 3))
+    if 0 in array.shape[-3:-1]:
+        message = f"{op}: an image needs at least one pixel, got shape {array.shape}."
+        raise InvalidArgumentError(message)
     quality = _checked_quality(op, "jpeg_quality", jpeg_quality)
     small = convert_image_dtype(array, np.uint8, saturate=True)
-    decoded = np.empty(small.shape, np.uint8)
-    for source, place in zip(small.reshape(-1, *small.shape[-3:]), decoded.reshape(-1, *small.shape[-3:]), strict=True):
+    batch = small if small.ndim == 4 else small[None]
+    decoded = np.empty(batch.shape, np.uint8)
+    for source, place in zip(batch, decoded, strict=True):
         place[...] = decode_jpeg(encode_jpeg(source, quality=quality), small.shape[-1], dct_method=dct_method)
-    result: npt.NDArray[Any] = convert_image_dtype(decoded, array.dtype, saturate=True)
+    result: npt.NDArray[Any] = convert_image_dtype(decoded.reshape(array.shape), array.dtype, saturate=True)
     return result
 
 

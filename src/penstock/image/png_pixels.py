@@ -12,11 +12,11 @@ import numpy.typing as npt
 from penstock.compiled import Compiled
 from penstock.errors import DataLossError
 from penstock.image.channels import with_channels
-from penstock.image.kernels.png_reference import unfilter
+from penstock.image.kernels.png.reference import unfilter
 from penstock.image.png_chunks import GREY, PALETTE, RGB, SAMPLES, PngFile, PngHeader
 from penstock.image.png_gamma import grey_in_linear_light, is_significant
 
-NATIVE = Compiled("penstock.image.kernels.png_native")
+NATIVE = Compiled("penstock.image.kernels.png.block")
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
 

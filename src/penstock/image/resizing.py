@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
-from penstock.image.checks import check_choice, check_image
+from penstock.image.checks import check_choice, check_image, numbers
 from penstock.image.kernels.bilinear import resize_bilinear_into
 from penstock.image.kernels.nearest import resize_nearest
 from penstock.image.kernels.spans_resize import resize_spans_into
@@ -128,7 +128,7 @@ def check_resize(size: Sequence[int], method: str, op: str = "resize") -> tuple[
         InvalidArgumentError: either is not supported.
     """
     check_choice(op, "method", method, METHODS)
-    values = np.asarray(size)
+    values = numbers(size)
     if values.shape != (2,) or values.dtype.kind not in "iu" or (values < 1).any():
         message = f"{op}: size must be (height, width), two integers of at least 1; got {size!r}."
         raise InvalidArgumentError(message)

@@ -208,6 +208,9 @@ class _Inspection:
             return None
         if isinstance(value, (tuple, frozenset)):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
+        if isinstance(value, (list, set)):
+            kind, instead = ("list", "tuple") if isinstance(value, list) else ("set", "frozenset")
+            return f"it uses {spelled}: a {kind} may change unseen; make it a {instead}"
         if isinstance(value, dict):
             self._mutable = True
             self.reads.append((value, _SIZE, len(value)))

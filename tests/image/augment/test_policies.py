@@ -127,6 +127,19 @@ def test_seeds_choose_and_each_image_of_a_batch_draws_its_own(augment):
     np.testing.assert_array_equal(batch, np.stack([IMAGE] * 20))
 
 
+def test_what_comes_in_from_outside_may_differ_by_channel():
+    black, colours = np.zeros((8, 8, 3), np.uint8), {(0, 0, 0)}
+    for seed in range(60):
+        found = im.trivial_augment(black, fill_value=(1, 2, 3), seed=seed)
+        colours |= {tuple(pixel) for pixel in found.reshape(-1, 3).tolist()}
+    assert (1, 2, 3) in colours
+    assert colours <= {(0, 0, 0), (1, 2, 3), (255, 255, 255)}  # solarize inverts black
+    for augment in (im.rand_augment, im.trivial_augment):
+        np.testing.assert_array_equal(augment(IMAGE, fill_value=[9] * 3, seed=2), augment(IMAGE, fill_value=9, seed=2))
+        with pytest.raises(InvalidArgumentError, match=f"{augment.__name__}: fill_value must be .* the 3 channels"):
+            augment(IMAGE, fill_value=(1, 2))
+
+
 def test_operations_come_one_behind_the_other():
     how = {"num_ops": 3, "magnitude": 20, "num_magnitude_bins": BINS, "interpolation": "bilinear", "fill_value": 9}
     steps = some_operations(fold(5), IMAGE.shape, **how)["steps"]

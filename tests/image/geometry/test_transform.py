@@ -49,6 +49,8 @@ def test_native_equals_reference(data, height, width):
     images = data.draw(batches())
     transforms = data.draw(numbers(len(images)))
     fill = images.dtype.type(data.draw(st.sampled_from([0, 1, 128, 255])))
+    if data.draw(st.booleans()):
+        fill = fill - np.arange(images.shape[-1]).astype(images.dtype)  # one for each channel
     mode, bilinear = data.draw(st.integers(0, 3)), data.draw(st.booleans())
     found = transform_batch(images, transforms, mode, bilinear, fill, height, width)
     expected = reference.transform(images, transforms, mode, bilinear, fill, height, width)
@@ -128,6 +130,9 @@ BATCH = np.zeros((2, 4, 5, 3), np.uint8)
         (lambda: ps.image.rotate(IMAGE, 1.0, "bicubic"), r"rotate: interpolation must be one of 'nearest', 'bilinear'"),
         (lambda: ps.image.rotate(IMAGE, 1.0, fill_mode="edge"), r"rotate: fill_mode must be one of 'constant'"),
         (lambda: ps.image.rotate(IMAGE, 1.0, fill_value=300), r"fill_value must be a number that fits uint8, got 300"),
+        (lambda: ps.image.rotate(IMAGE, 1.0, fill_value=(1, 2)), r"rotate: fill_value .* the 3 channels, got \(1, 2\)"),
+        (lambda: ps.image.shear_y(IMAGE, 1.0, fill_value=(1, 2, 256)), r"shear_y: fill_value .* fits uint8, got 256"),
+        (lambda: ps.image.translate(IMAGE, (1, 0), fill_value=[[1], 2]), r"translate: fill_value must be a number, or"),
         (lambda: ps.image.rotate(IMAGE, 1.0, fill_value=np.nan), r"must be a number that fits uint8, got nan"),
         (lambda: ps.image.rotate(IMAGE[:0], 1.0), r"rotate: sides must have 1 to 2\*\*24 - 1 pixels, got shape"),
         (lambda: ps.image.rotate(BATCH, [[1.0], 2.0]), r"angles must be a number, or an array of shape \(2,\)"),
@@ -144,6 +149,30 @@ BATCH = np.zeros((2, 4, 5, 3), np.uint8)
 def test_what_is_wrong_is_said(call, said):
     with pytest.raises(InvalidArgumentError, match=said):
         call()
+
+
+SLANTED = (1, 0, 2, 0, 1, 1, 0, 0.1)
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int16])
+def test_a_fill_for_each_channel_is_that_of_each_channel_by_itself(dtype, interpolation):
+    batch, fill = BATCH.astype(dtype), (7, 0, 200)
+    moved = {
+        "rotate": lambda x, value: ps.image.rotate(x, 0.5, interpolation, fill_value=value),
+        "translate": lambda x, value: ps.image.translate(x, (1.5, -2), interpolation, fill_value=value),
+        "shear_x": lambda x, value: ps.image.shear_x(x, 0.7, interpolation, fill_value=value),
+        "shear_y": lambda x, value: ps.image.shear_y(x, -0.7, interpolation, fill_value=value),
+        "transform": lambda x, value: ps.image.transform(
+            x, (1, 0, 2, 0, 1, 1, 0, 0.1), interpolation, fill_value=value
+        ),
+        "random_rotate": lambda x, value: ps.image.random_rotate(x, 2, interpolation, fill_value=value, seed=3),
+    }
+    for name, move in moved.items():
+        apart = [move(batch[..., c : c + 1], fill[c]) for c in range(3)]
+        np.testing.assert_array_equal(move(batch, fill), np.concatenate(apart, axis=-1), err_msg=name)
+        np.testing.assert_array_equal(move(batch, [9] * 3), move(batch, 9), err_msg=name)
+        assert move(batch, fill).dtype == dtype
 
 
 def test_names_may_be_in_capitals_as_in_tensorflow():
@@ -180,12 +209,12 @@ def test_the_kernel_refuses_what_does_not_fit():
         np.zeros(12, np.uint8),
         np.zeros(12, np.uint8),
         np.ones((1, 8), np.float32),
-        np.zeros(1, np.uint8),
+        np.zeros(3, np.uint8),
     )
     src.flags.writeable = numbers.flags.writeable = fill.flags.writeable = False
     call = [src, 1, 2, 2, 3, numbers, 0, True, fill, 2, 2, dst]
     assert native.transform(*call) == 0
-    for position, wrong in [(1, 2), (2, 3), (3, 1 << 62), (4, 0), (5, numbers[:, :7]), (5, numbers[:0]), (8, fill[:0]),
+    for position, wrong in [(1, 2), (2, 3), (3, 1 << 62), (4, 0), (5, numbers[:, :7]), (5, numbers[:0]), (8, fill[:2]),
                             (9, -1), (10, 1 << 24), (11, dst[:-1])]:  # fmt: skip
         assert native.transform(*call[:position], wrong, *call[position + 1 :]) == native.BAD_ARGUMENT
 
@@ -196,7 +225,7 @@ def test_nothing_is_written_beside_the_result(height, width, channels, floats):
     kind = np.float32 if floats else np.uint8
     src = np.full((1, 13, 13, channels), 9, kind)
     around = np.full(height * width * channels + 16, 7, kind)
-    numbers, fill = np.array([[1, 0, 0.5, 0, 1, 0.5, 0, 0]], np.float32), np.zeros(1, kind)
+    numbers, fill = np.array([[1, 0, 0.5, 0, 1, 0.5, 0, 0]], np.float32), np.zeros(channels, kind)
     src.flags.writeable = numbers.flags.writeable = fill.flags.writeable = False
     out = around[8:-8]
     assert _NATIVE.get().transform(src.ravel(), 1, 13, 13, channels, numbers, 0, True, fill, height, width, out) == 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
+from penstock.image.checks import numbers
 
 
 def check_range(op: str, name: str, values: Any, low: float, high: float = math.inf) -> tuple[float, float]:
@@ -19,7 +20,7 @@ def check_range(op: str, name: str, values: Any, low: float, high: float = math.
     Raises:
         InvalidArgumentError: no such pair.
     """
-    pair = np.asarray(values)
+    pair = numbers(values)
     if (
         pair.shape == (2,)
         and pair.dtype.kind in "iuf"
@@ -41,7 +42,7 @@ def check_number(op: str, name: str, value: Any, *, above: float = -math.inf, mo
     Raises:
         InvalidArgumentError: it is none.
     """
-    number = np.asarray(value)
+    number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number) and above < number <= most:
         return float(number)
     wanted = f"above {above}" + ("" if math.isinf(most) else f" and at most {most}")
@@ -58,7 +59,7 @@ def check_probability(op: str, value: Any) -> float:
     Raises:
         InvalidArgumentError: it is none.
     """
-    number = np.asarray(value)
+    number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and 0 <= number <= 1:
         return float(number)
     message = f"{op}: probability must be a number from 0 to 1, got {value!r}."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
-from penstock.image.checks import check_image
+from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, integers, stateless_key
 from penstock.image.geometry.arguments import check_fill, check_sizes
 from penstock.image.geometry.projective import refuse_one_for_each
@@ -60,9 +61,9 @@ def cutout(
     return _covered("cutout", array, mask_size, offset, constant_values)
 
 
-def _covered(op: str, images: npt.NDArray[Any], mask_size: Any, offset: Any, value: Any) -> npt.NDArray[Any]:
+def _covered(op: str, images: npt.NDArray[Any], mask_size: Any, offset: Any, constant_values: Any) -> npt.NDArray[Any]:
     boxes = rectangles(op, images.shape, mask_size, offset)
-    fill = check_fill(op, "constant_values", value, images.dtype)
+    fill = check_fill(op, "constant_values", constant_values, images.dtype)
     found = np.array(images if images.ndim == 4 else images[None], order="C")
     for image, (top, left, height, width) in zip(found, boxes.tolist(), strict=True):
         image[max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)] = fill
@@ -78,10 +79,10 @@ def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> np
     Raises:
         InvalidArgumentError: sizes or offsets that are not supported.
     """
-    sizes = mask_size if np.ndim(mask_size) else (mask_size, mask_size)
+    sizes = mask_size if numbers(mask_size).ndim else (mask_size, mask_size)
     size = check_sizes(op, "mask_size", sizes, 2, "height and width")
     count = shape[0] if len(shape) == 4 else 1
-    centres = np.asarray(offset)
+    centres = numbers(offset)
     if centres.dtype.kind not in "iu" or centres.shape not in ((2,), (count, 2)):
         wanted = "2 integers" if len(shape) == 3 else f"2 integers or an array of shape ({count}, 2)"
         message = f"{op}: offset must be {wanted} for images of shape {tuple(shape)}, got {offset!r}."
@@ -94,15 +95,25 @@ def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> np
 
 def somewhere(key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:
     """The centre of the rectangle in an image of this shape, or in each image of a batch: any pixel."""
+    return {"offset": _somewhere("random_cutout", key, shape), **how}
+
+
+def _somewhere(op: str, key: Keys, shape: Sequence[int]) -> npt.NDArray[np.int64]:
     count = 1 if len(shape) == 3 else shape[0]
     if 0 in shape[-3:-1]:
-        message = f"random_cutout: an image needs at least one pixel, got shape {tuple(shape)}."
+        message = f"{op}: an image needs at least one pixel, got shape {tuple(shape)}."
         raise InvalidArgumentError(message)
     centres = integers(key, list(shape[-3:-1]) * count)
-    return {"offset": centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2), **how}
+    return centres if len(shape) == 3 else centres.reshape(*centres.shape[:-1], count, 2)
 
 
-@random_op("image.random_cutout", _rule, sample=somewhere, becomes=cutout, batches=lambda rank: rank == 3)
+@random_op(
+    "image.random_cutout",
+    _rule,
+    sample=somewhere,
+    becomes=partial(_covered, "random_cutout"),
+    batches=lambda rank: rank == 3,
+)
 def random_cutout(
     images: npt.NDArray[Any],
     mask_size: int | Sequence[int],
@@ -128,9 +139,9 @@ def random_cutout(
     Raises:
         InvalidArgumentError: ranks, sizes or a value that are not supported.
     """
-    array = check_image("random_cutout", images)
-    offset = somewhere(element_key(seed), array.shape)["offset"]
-    return _covered("random_cutout", array, mask_size, offset, constant_values)
+    op = "random_cutout"
+    array = check_image(op, images)
+    return _covered(op, array, mask_size, _somewhere(op, element_key(seed), array.shape), constant_values)
 
 
 def stateless_random_cutout(
@@ -149,5 +160,4 @@ def stateless_random_cutout(
     """
     op = "stateless_random_cutout"
     array = check_image(op, images)
-    offset = somewhere(stateless_key(op, seed), array.shape)["offset"]
-    return _covered(op, array, mask_size, offset, constant_values)
+    return _covered(op, array, mask_size, _somewhere(op, stateless_key(op, seed), array.shape), constant_values)

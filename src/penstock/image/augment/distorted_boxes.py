@@ -10,6 +10,7 @@ import numpy as np
 from penstock.errors import InvalidArgumentError
 from penstock.image.augment.arguments import check_range
 from penstock.image.augment.rectangles import placed
+from penstock.image.checks import numbers
 from penstock.image.colour.arguments import check_number
 from penstock.image.drawn import stateless_key
 from penstock.image.geometry.arguments import check_integer, check_sizes
@@ -132,7 +133,7 @@ def _wanted(op: str, covered: Any, forms: Any, areas: Any, attempts: Any) -> _Wa
 def _checked(op: str, image_size: Any, boxes: Any, whole: bool | None) -> tuple[npt.NDArray[Any], Corners]:
     """The size as an array, and (top, left, bottom, right) of each object in whole pixels."""
     height, width, _ = check_sizes(op, "image_size", image_size, 3, "height, width and channels", 1)
-    corners = np.asarray(boxes)
+    corners = numbers(boxes)
     if corners.ndim not in (2, 3) or corners.shape[-1] != 4:
         message = f"{op}: bounding_boxes must have shape (1, boxes, 4) or (boxes, 4), got {corners.shape}."
         raise InvalidArgumentError(message)

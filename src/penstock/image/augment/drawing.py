@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.checks import check_image
+from penstock.image.checks import check_image, numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,7 +61,7 @@ def draw_bounding_boxes(
     if channels not in (1, 3, 4):
         message = f"{op} needs 1, 3 or 4 channels, got shape {array.shape}."
         raise InvalidArgumentError(message)
-    corners = np.asarray(boxes)
+    corners = numbers(boxes)
     if corners.ndim != array.ndim - 1 or corners.shape[-1] != 4 or corners.shape[:-2] != array.shape[:-3]:
         wanted = f"(boxes, 4) for an image of shape {array.shape}"
         if array.ndim == 4:
@@ -88,7 +88,7 @@ def _table(op: str, colors: Any, channels: int, dtype: np.dtype[Any]) -> npt.NDA
         if dtype.kind in "iu":
             return (table * np.float64(np.iinfo(dtype).max)).astype(dtype)
         return table.astype(dtype)
-    given = np.asarray(colors)
+    given = numbers(colors)
     if given.ndim != 2 or given.shape[1] < channels or given.dtype.kind not in "iuf":
         message = f"{op}: colors must have shape (colors, {channels} or more), got {colors!r:.200}."
         raise InvalidArgumentError(message)

@@ -13,7 +13,7 @@ from penstock.image.augment.each import each
 from penstock.image.augment.rectangles import placed, tried
 from penstock.image.checks import check_image
 from penstock.image.drawn import Keys, stateless_key
-from penstock.image.geometry.arguments import check_fill
+from penstock.image.geometry.arguments import check_fills
 from penstock.keys import draws, fold, uniform, units
 from penstock.trace.drawing import element_key
 from penstock.trace.random_op import random_op
@@ -41,24 +41,13 @@ def erase(
     """
     batch = images if images.ndim == 4 else images[None]
     boxes, keys = np.asarray(box).reshape(-1, 4).tolist(), np.asarray(noise).reshape(-1).tolist()
-    fill = None if isinstance(value, str) else _fill(op, value, images)
+    fill = None if isinstance(value, str) else check_fills(op, "value", value, images.dtype, images.shape[-1])
     found = np.array(batch, order="C")
     for image, (top, left, height, width), key in zip(found, boxes, keys, strict=True):
         place = image[top : top + height, left : left + width]
         if place.size:
             place[...] = _drawn(key, place.shape, place.dtype) if fill is None else fill
     return found if images.ndim == 4 else found[0]
-
-
-def _fill(op: str, value: Any, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """One value, or one for each channel, in the images' dtype."""
-    values = np.asarray(value)
-    if values.shape not in ((), (images.shape[-1],)):
-        wanted = f"a number, one for each of the {images.shape[-1]} channels, or 'random'"
-        message = f"{op}: value must be {wanted}; got {value!r}."
-        raise InvalidArgumentError(message)
-    numbers = [check_fill(op, "value", number, images.dtype) for number in values.reshape(-1).tolist()]
-    return np.array(numbers, images.dtype)
 
 
 def _drawn(key: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

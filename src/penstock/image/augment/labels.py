@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.image.checks import numbers
 from penstock.image.geometry.arguments import check_integer
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def weights_of(op: str, labels: Any, count: int, num_classes: int | None) -> npt
         InvalidArgumentError: another shape, classes that do not fit, or a label that is none of them.
         InvalidTypeError: not numbers.
     """
-    array = np.asarray(labels)
+    array = numbers(labels)
     if array.dtype.kind not in "biuf":
         message = f"{op} needs labels that are numbers, got {array.dtype}."
         raise InvalidTypeError(message, hint="Look the names up in a list of classes first.")

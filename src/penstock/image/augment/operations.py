@@ -27,7 +27,7 @@ class Look:
     """How what lies outside the image and between its pixels looks."""
 
     interpolation: str
-    fill_value: float
+    fill_value: int | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

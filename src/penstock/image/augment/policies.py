@@ -11,7 +11,7 @@ from penstock.image import rules
 from penstock.image.augment.operations import OPERATIONS, RAND, TRIVIAL_WIDE, Amount, Look
 from penstock.image.checks import check_choice, check_image
 from penstock.image.drawn import Keys
-from penstock.image.geometry.arguments import check_fill, check_integer
+from penstock.image.geometry.arguments import check_fills, check_integer
 from penstock.image.geometry.projective import INTERPOLATIONS
 from penstock.keys import draw, fold
 from penstock.trace.drawing import element_key
@@ -30,7 +30,7 @@ NAMES = tuple(OPERATIONS)
 
 
 def apply_operations(
-    images: npt.NDArray[np.uint8], steps: Sequence[Any], interpolation: str, fill_value: float
+    images: npt.NDArray[np.uint8], steps: Sequence[Any], interpolation: str, fill_value: int | tuple[int, ...]
 ) -> npt.NDArray[np.uint8]:
     """Do to an image the `steps`, (name, amount) each, one behind the other; of a batch to each image its own.
 
@@ -75,7 +75,7 @@ def some_operations(
     def steps(own: int) -> Steps:
         return tuple(_step(RAND, fold(own, number), share, shape) for number in range(count))
 
-    return {"steps": _each(key, shape, steps), **_look(op, interpolation, fill_value)}
+    return {"steps": _each(key, shape, steps), **_look(op, interpolation, fill_value, shape[-1])}
 
 
 def some_operation(
@@ -88,7 +88,7 @@ def some_operation(
     def steps(own: int) -> Steps:
         return (_step(TRIVIAL_WIDE, own, draw(own, 2, bins) / (bins - 1), shape),)
 
-    return {"steps": _each(key, shape, steps), **_look(op, interpolation, fill_value)}
+    return {"steps": _each(key, shape, steps), **_look(op, interpolation, fill_value, shape[-1])}
 
 
 def _each(key: Keys, shape: Sequence[int], steps: Callable[[int], Steps]) -> Any:
@@ -104,10 +104,10 @@ def _step(amounts: dict[str, Amount], key: int, share: float, shape: Sequence[in
     return name, -amount if OPERATIONS[name].signed and draw(key, 1, 2) else amount
 
 
-def _look(op: str, interpolation: str, fill_value: Any) -> dict[str, Any]:
+def _look(op: str, interpolation: str, fill_value: Any, channels: int) -> dict[str, Any]:
     check_choice(op, "interpolation", interpolation, INTERPOLATIONS)
-    fill = 0 if fill_value is None else check_fill(op, "fill_value", fill_value, np.dtype(np.uint8))
-    return {"interpolation": interpolation, "fill_value": int(fill)}
+    fill = check_fills(op, "fill_value", 0 if fill_value is None else fill_value, np.dtype(np.uint8), channels)
+    return {"interpolation": interpolation, "fill_value": tuple(fill.tolist()) if fill.ndim else int(fill)}
 
 
 def _checked(op: str, image: Any) -> npt.NDArray[np.uint8]:
@@ -138,7 +138,7 @@ def rand_augment(
     magnitude: int = 9,
     num_magnitude_bins: int = 31,
     interpolation: str = "nearest",
-    fill_value: float | None = None,
+    fill_value: int | Sequence[int] | None = None,
     seed: int | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Apply `num_ops` operations drawn from a list of 14, all at one magnitude, to a uint8 image (H, W, 1 or 3).
@@ -167,7 +167,7 @@ def rand_augment(
         magnitude: from 0 to `num_magnitude_bins - 1`.
         num_magnitude_bins: how many magnitudes there are, at least 2.
         interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: what comes in from outside, 0 to 255; 0 if left out.
+        fill_value: what comes in from outside, 0 to 255, or one such number for each channel; 0 if left out.
         seed: any integer; equal seeds choose alike for the same element.
 
     Returns:
@@ -195,7 +195,7 @@ def trivial_augment(
     image: npt.NDArray[np.uint8],
     num_magnitude_bins: int = 31,
     interpolation: str = "nearest",
-    fill_value: float | None = None,
+    fill_value: int | Sequence[int] | None = None,
     seed: int | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Apply one operation drawn from a list of 14, at a magnitude drawn too, to a uint8 image (H, W, 1 or 3).
@@ -222,7 +222,7 @@ def trivial_augment(
         image: uint8.
         num_magnitude_bins: how many magnitudes there are, at least 2.
         interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: what comes in from outside, 0 to 255; 0 if left out.
+        fill_value: what comes in from outside, 0 to 255, or one such number for each channel; 0 if left out.
         seed: any integer; equal seeds choose alike for the same element.
 
     Returns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.checks import check_image
+from penstock.image.checks import check_image, numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -75,7 +75,7 @@ def check_number(op: str, name: str, value: Any, low: float = -np.inf, high: flo
         InvalidTypeError: not one number.
     """
     try:
-        array = np.asarray(value)
+        array = numbers(value)
         if array.ndim or array.dtype.kind not in "biuf":
             raise TypeError
     except (TypeError, ValueError):

@@ -81,7 +81,7 @@ def random_brightness(image: npt.NDArray[Any], max_delta: float, seed: int | Non
     return adjust_brightness(array, **some_delta(element_key(seed), array.shape, max_delta=max_delta))
 
 
-@composed
+@composed(check_numbers)
 def stateless_random_brightness(image: npt.NDArray[Any], max_delta: float, seed: Any) -> npt.NDArray[Any]:
     """`random_brightness` that follows from `seed` alone, an integer or a pair of integers.
 

@@ -81,7 +81,7 @@ def random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: i
     return adjust_contrast(array, **some_contrast(element_key(seed), array.shape, lower=lower, upper=upper))
 
 
-@composed
+@composed(check_numbers)
 def stateless_random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: Any) -> npt.NDArray[Any]:
     """`random_contrast` that follows from `seed` alone, an integer or a pair of integers.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.image.colour.arguments import check_number, check_range
 from penstock.image.drawn import Keys, uniforms
@@ -41,6 +43,19 @@ def between(op: str, key: Keys, lower: Any, upper: Any) -> Any:
     return uniforms(key, 1, *check_range(op, lower, upper))[..., 0]
 
 
-def composed(function: F) -> F:
-    """Declare a function that does nothing but call primitives: it may be traced by running it."""
-    return lifted_by(function)(function)
+def composed(check: Callable[[str, Any], npt.NDArray[Any]]) -> Callable[[F], F]:
+    """Declare a function that does nothing but call primitives: it may be traced by running it.
+
+    Called with an image, it sees that checked in its own name first, as `check(name, image)`.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def checked(image: Any, *args: Any, **kwargs: Any) -> Any:
+            return function(check(function.__name__, image), *args, **kwargs)
+
+        made: Any = lifted_by(function)(checked)
+        declared: F = made
+        return declared
+
+    return decorate

@@ -83,7 +83,7 @@ def random_hue(image: npt.NDArray[Any], max_delta: float, seed: int | None = Non
     return adjust_hue(array, **some_turn(element_key(seed), array.shape, max_delta=max_delta))
 
 
-@composed
+@composed(check_colours)
 def stateless_random_hue(image: npt.NDArray[Any], max_delta: float, seed: Any) -> npt.NDArray[Any]:
     """`random_hue` that follows from `seed` alone, an integer or a pair of integers.
 

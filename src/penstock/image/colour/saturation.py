@@ -82,7 +82,7 @@ def random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed:
     return adjust_saturation(array, **some_saturation(element_key(seed), array.shape, lower=lower, upper=upper))
 
 
-@composed
+@composed(check_colours)
 def stateless_random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed: Any) -> npt.NDArray[Any]:
     """`random_saturation` that follows from `seed` alone, an integer or a pair of integers.
 

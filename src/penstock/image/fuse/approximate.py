@@ -26,7 +26,7 @@ from penstock.image.fuse.rows import per_image
 from penstock.image.jpeg import decode_into
 from penstock.image.jpeg_block import FLIPS, JpegBlock
 from penstock.image.kernels.bilinear import resize_bilinear_into
-from penstock.image.kernels.chain import LEFT_RIGHT, UP_DOWN
+from penstock.image.kernels.codes import LEFT_RIGHT, UP_DOWN
 from penstock.image.kernels.recolour import recolour_in_place
 from penstock.trace.graph import Allocate
 

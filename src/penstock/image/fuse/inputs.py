@@ -14,7 +14,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.errors import Context, PenstockError, annotate
 from penstock.image.fuse.program import Program
 from penstock.image.jpeg_block import JpegBlock
-from penstock.image.kernels.chain import Images
+from penstock.image.kernels.chain.run import Images
 from penstock.image.kernels.decode_resize import Scratch
 from penstock.trace.graph import Allocate, Equation, Keys, NotTraceable, Ref
 

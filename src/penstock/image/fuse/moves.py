@@ -22,7 +22,7 @@ WINDOWS = {
     "image.random_crop",
 }
 TURNS = {"image.rotate", "image.random_rotate"}
-COVERS = {"image.cutout", "image.random_cutout"}
+COVERS = {"image.cutout", "image.random_cutout", "image.random_erasing"}
 KINDS = (np.dtype(np.uint8), np.dtype(np.float32))
 
 
@@ -59,13 +59,18 @@ class Moves:
             phase = 0
         elif name in TURNS:
             phase = 1
-        elif name in COVERS or is_arithmetic(equation):
+        elif covers(equation) or is_arithmetic(equation):
             phase = 2
         else:
             return None
         if phase < self.phase or self.phase == phase == 1:
             return None
         return Moves((*self.steps, equation), phase)
+
+
+def covers(equation: Equation) -> bool:
+    """Whether it covers rectangles with a number, or one for each channel; noise is drawn for each value."""
+    return equation.primitive.name in COVERS and not isinstance(equation.params.get("value"), str)
 
 
 def is_arithmetic(equation: Equation) -> bool:

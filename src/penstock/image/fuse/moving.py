@@ -13,10 +13,10 @@ from penstock.image.fuse.moves import constant
 from penstock.image.fuse.places import cropped, flipped, padded, shown
 from penstock.image.fuse.program import ARITHMETIC, RETYPED
 from penstock.image.geometry.affine import rotations
-from penstock.image.geometry.arguments import check_fill, check_integer
+from penstock.image.geometry.arguments import check_fill, check_fills, check_integer
 from penstock.image.geometry.paddings import check_mirrors, check_paddings
 from penstock.image.geometry.projective import check_transform
-from penstock.image.kernels.chain import DIVIDE, MULTIPLY, SUBTRACT
+from penstock.image.kernels.codes import DIVIDE, MULTIPLY, SUBTRACT
 from penstock.image.kernels.geometry.moves import Cover, Turn, Window, moves_into
 from penstock.trace.graph import Equation, Keys
 from penstock.trace.random_op import RANDOM_OPS
@@ -113,7 +113,7 @@ class Moving:
     def _turn_over(self, *, flip: Any = True) -> None:
         self._rows = flipped(self._rows, flip)
 
-    def _rotate(self, *, angles: Any, interpolation: str, fill_mode: str, fill_value: float) -> None:
+    def _rotate(self, *, angles: Any, interpolation: str, fill_mode: str, fill_value: Any) -> None:
         shape = (self._count, *self.shape)
         numbers = rotations(angles, shape)
         how = check_transform("rotate", shape, self._dtype, numbers, interpolation, fill_mode, None, fill_value)
@@ -123,6 +123,10 @@ class Moving:
         boxes = rectangles("cutout", (self._count, *self.shape), mask_size, offset)
         fill = check_fill("cutout", "constant_values", constant_values, self._dtype)
         self._covers.append(Cover(boxes, np.full(self._channels, fill, self._dtype)))
+
+    def _erase(self, *, box: npt.NDArray[np.int64], value: Any, **_: Any) -> None:
+        fill = check_fills("random_erasing", "value", value, self._dtype, self._channels)
+        self._covers.append(Cover(box, np.full(self._channels, fill, self._dtype)))
 
     def _retype(self, factor: float) -> None:
         if self._dtype == np.uint8:
@@ -178,6 +182,7 @@ _DOES: Mapping[str, Callable[..., None]] = {
     "image.random_rotate": Moving._rotate,
     "image.cutout": Moving._cover,
     "image.random_cutout": Moving._cover,
+    "image.random_erasing": Moving._erase,
     "image.normalize": Moving._normalise,
     **{name: _retyped(name) for name in RETYPED},
 }

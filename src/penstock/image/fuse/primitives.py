@@ -14,17 +14,8 @@ from penstock.image.fuse.inputs import are_rgb, arrays, contents, decoded, memor
 from penstock.image.fuse.program import Program
 from penstock.image.fuse.rows import per_image
 from penstock.image.jpeg_block import FLIPS, JpegBlock
-from penstock.image.kernels.chain import (
-    DIVIDE,
-    LEFT_RIGHT,
-    MULTIPLY,
-    UP_DOWN,
-    PerImage,
-    Recipe,
-    chain_into,
-    images_of,
-    ready,
-)
+from penstock.image.kernels.chain.run import PerImage, Recipe, chain_into, images_of, ready
+from penstock.image.kernels.codes import DIVIDE, LEFT_RIGHT, MULTIPLY, UP_DOWN
 from penstock.trace.graph import Allocate, Equation, Operand, Primitive, Ref
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.image.kernels.chain import (
+from penstock.image.kernels.codes import (
     ADD,
     BRIGHTNESS,
     CONTRAST,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.image.fuse.program import Draw, Program, Step
-from penstock.image.kernels.chain import PerImage
+from penstock.image.kernels.chain.run import PerImage
 
 _ANY_IMAGE = (1, 1, 3)  # what colours and flips draw does not depend on the size
 

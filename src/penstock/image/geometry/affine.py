@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.checks import check_image
-from penstock.image.geometry.arguments import numbers
+from penstock.image.checks import check_image, numbers
 from penstock.image.geometry.projective import refuse_one_for_each, transform_checked, transformed
 from penstock.trace.lift import traceable
 
@@ -31,7 +30,7 @@ def rotate(
     angles: npt.ArrayLike,
     interpolation: str = "nearest",
     fill_mode: str = "constant",
-    fill_value: float = 0.0,
+    fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
     """Rotate an image (H, W, C) or each of a batch (N, H, W, C) counter-clockwise about its centre.
 
@@ -49,7 +48,7 @@ def rotate(
         interpolation: "nearest", or "bilinear": a mean of the four pixels around the point, cut off for integers.
         fill_mode: beyond the edge comes the "constant" `fill_value`, the image mirrored ("reflect"), the image again
             ("wrap"), or the "nearest" pixel.
-        fill_value: a number that fits the dtype.
+        fill_value: a number that fits the dtype, or one for each channel.
 
     Returns:
         Images of the same shape and dtype.
@@ -58,12 +57,17 @@ def rotate(
         InvalidArgumentError: ranks or choices that are not supported, or angles that are not finite.
         InvalidTypeError: images that are neither integers nor floats.
     """
-    array = check_image("rotate", images)
-    rows = rotations(angles, array.shape)
-    return transform_checked("rotate", array, rows, interpolation, fill_mode, None, fill_value)
+    return rotated("rotate", images, angles, interpolation, fill_mode, fill_value)
 
 
-def rotations(angles: npt.ArrayLike, shape: Sequence[int]) -> npt.NDArray[np.float32]:
+def rotated(op: str, images: Any, angles: Any, interpolation: str, fill_mode: str, fill_value: Any) -> npt.NDArray[Any]:
+    """`rotate` for `op`."""
+    array = check_image(op, images)
+    rows = rotations(angles, array.shape, op)
+    return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
+
+
+def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -> npt.NDArray[np.float32]:
     """The numbers of rotations of images of this shape about their centre, one row for each angle, (N, 8).
 
     float32 in TensorFlow Addons' order of operations.
@@ -74,7 +78,7 @@ def rotations(angles: npt.ArrayLike, shape: Sequence[int]) -> npt.NDArray[np.flo
     Raises:
         InvalidArgumentError: not one angle for all images, or one for each.
     """
-    exact = _each("rotate", "angles", angles, shape)[:, 0].astype(np.float64)
+    exact = _each(op, "angles", angles, shape)[:, 0].astype(np.float64)
     height, width = shape[-3:-1]
     with np.errstate(invalid="ignore"):
         cosine, sine = np.cos(exact).astype(np.float32), np.sin(exact).astype(np.float32)
@@ -98,7 +102,7 @@ def translate(
     translations: npt.ArrayLike,
     interpolation: str = "nearest",
     fill_mode: str = "constant",
-    fill_value: float = 0.0,
+    fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
     """Move an image (H, W, C) or each of a batch (N, H, W, C) to the right and down, as TensorFlow Addons does.
 
@@ -135,7 +139,7 @@ def shear_x(
     level: npt.ArrayLike,
     interpolation: str = "nearest",
     fill_mode: str = "constant",
-    fill_value: float = 0.0,
+    fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
     """Slant an image (H, W, C) or each of a batch (N, H, W, C): row y moves `level * y` columns to the left.
 
@@ -162,7 +166,7 @@ def shear_y(
     level: npt.ArrayLike,
     interpolation: str = "nearest",
     fill_mode: str = "constant",
-    fill_value: float = 0.0,
+    fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
     """Slant an image (H, W, C) or each of a batch (N, H, W, C): column x moves `level * x` rows up.
 
@@ -184,7 +188,7 @@ def shear_y(
 
 
 def _shear(
-    op: str, place: int, images: Any, level: Any, interpolation: str, fill_mode: str, fill_value: float
+    op: str, place: int, images: Any, level: Any, interpolation: str, fill_mode: str, fill_value: Any
 ) -> npt.NDArray[Any]:
     array = check_image(op, images)
     levels = _each(op, "level", level, array.shape)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from penstock.image.checks import numbers
 
 
 def check_integer(op: str, name: str, value: Any, least: int | None = 0) -> int:
@@ -31,18 +29,6 @@ def check_integer(op: str, name: str, value: Any, least: int | None = 0) -> int:
         message = f"{op}: {name} must be {wanted}, got {value!r}."
         raise InvalidArgumentError(message)
     return found
-
-
-def numbers(value: Any) -> npt.NDArray[Any]:
-    """`value` as an array; a ragged one, which has no shape, as an array of objects.
-
-    >>> numbers([1, 2]).shape, numbers([[1], 2]).dtype.kind
-    ((2,), 'O')
-    """
-    try:
-        return np.asarray(value)
-    except ValueError:
-        return np.empty(0, object)
 
 
 def check_sizes(op: str, name: str, sizes: Any, count: int, wanted: str, least: int = 0) -> tuple[int, ...]:
@@ -70,7 +56,7 @@ def check_fill(op: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     Raises:
         InvalidArgumentError: no single number, or one that does not fit.
     """
-    number = np.asarray(value)
+    number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "biuf":
         if dtype.kind == "f":
             return number.astype(dtype)[()]
@@ -78,4 +64,22 @@ def check_fill(op: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         if np.isfinite(number) and low <= int(number) <= high:
             return np.asarray(int(number), dtype)[()]
     message = f"{op}: {name} must be a number that fits {dtype}, got {value!r}."
+    raise InvalidArgumentError(message)
+
+
+def check_fills(op: str, name: str, value: Any, dtype: np.dtype[Any], channels: int) -> Any:
+    """`value` as one number of `dtype`, or as an array of one for each channel.
+
+    >>> check_fills("rotate", "fill_value", (1, 2.5, 3), np.dtype(np.uint8), 3).tolist()
+    [1, 2, 3]
+
+    Raises:
+        InvalidArgumentError: another number of them, or some that do not fit.
+    """
+    given = numbers(value)
+    if given.shape == (channels,):
+        return np.array([check_fill(op, name, number, dtype) for number in given.tolist()], dtype)
+    if given.ndim == 0:
+        return check_fill(op, name, value, dtype)
+    message = f"{op}: {name} must be a number, or one for each of the {channels} channels, got {value!r}."
     raise InvalidArgumentError(message)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
-from penstock.image.checks import check_image
+from penstock.image.checks import check_image, numbers
 from penstock.image.geometry.arguments import check_integer
 from penstock.trace.lift import tensor, traceable
 
@@ -29,6 +27,7 @@ def crop_to_bounding_box(
 ) -> npt.NDArray[Any]:
     """Cut a rectangle out of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
 
+    >>> import numpy as np
     >>> crop_to_bounding_box(np.arange(9).reshape(3, 3, 1), 1, 0, 2, 2).ravel().tolist()
     [3, 4, 6, 7]
 
@@ -74,6 +73,7 @@ def central_crop(image: npt.NDArray[Any], central_fraction: float) -> npt.NDArra
 
     Of `size` rows or columns, `int((size - size * central_fraction) / 2)` are cut off on both sides.
 
+    >>> import numpy as np
     >>> central_crop(np.zeros((10, 7, 3)), 0.5).shape
     (6, 5, 3)
 
@@ -85,7 +85,7 @@ def central_crop(image: npt.NDArray[Any], central_fraction: float) -> npt.NDArra
         InvalidArgumentError: another rank or fraction.
     """
     array = check_image("central_crop", image)
-    share = np.asarray(central_fraction)
+    share = numbers(central_fraction)
     if share.ndim or share.dtype.kind not in "iuf" or not 0 < share <= 1:
         message = f"central_crop: central_fraction must be above 0 and at most 1, got {central_fraction!r}."
         raise InvalidArgumentError(message)

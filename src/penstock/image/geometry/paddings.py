@@ -9,8 +9,8 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.checks import check_image
-from penstock.image.geometry.arguments import check_fill, check_integer, numbers
+from penstock.image.checks import check_image, numbers
+from penstock.image.geometry.arguments import check_fill, check_integer
 from penstock.trace.graph import Allocate
 from penstock.trace.lift import tensor, traceable
 
@@ -68,7 +68,7 @@ def pad(x: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0)
             axis too short to be mirrored.
         InvalidTypeError: not an array of numbers.
     """
-    array = np.asarray(x)
+    array = numbers(x)
     return _padded(array, *check_paddings(array.ndim, paddings, mode), constant_values)
 
 

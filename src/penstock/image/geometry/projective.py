@@ -8,8 +8,8 @@ import numpy as np
 
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.checks import check_choice, check_image
-from penstock.image.geometry.arguments import check_fill, check_sizes, numbers
+from penstock.image.checks import check_choice, check_image, numbers
+from penstock.image.geometry.arguments import check_fills, check_sizes
 from penstock.image.kernels.geometry.transform import transform_batch
 from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import tensor, traceable
@@ -59,7 +59,7 @@ def transform(
     interpolation: str = "nearest",
     fill_mode: str = "constant",
     output_shape: Sequence[int] | None = None,
-    fill_value: float = 0.0,
+    fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
     """Transform an image (H, W, C) or each of a batch (N, H, W, C) projectively.
 
@@ -79,7 +79,7 @@ def transform(
         fill_mode: beyond the edge comes the "constant" `fill_value`, the image mirrored ("reflect"), the image again
             ("wrap"), or the "nearest" pixel.
         output_shape: (height, width) of the result; that of the image if left out.
-        fill_value: a number that fits the dtype.
+        fill_value: a number that fits the dtype, or one for each channel.
 
     Returns:
         Images of the same dtype.
@@ -116,7 +116,7 @@ def transform_checked(
     interpolation: str,
     fill_mode: str,
     size: Sequence[int] | None,
-    fill_value: float,
+    fill_value: npt.ArrayLike,
 ) -> npt.NDArray[Any]:
     """`transform` for `op`, which has seen to it that there is one row of numbers for all images or one for each."""
     array = _checked_images(op, images)
@@ -127,7 +127,10 @@ def transform_checked(
 
 
 class Transform(NamedTuple):
-    """What a transform is to the kernels: rows of eight numbers, how it is read, what is beyond the edge."""
+    """What a transform is to the kernels: rows of eight numbers, how it is read, what is beyond the edge.
+
+    `fill` is a number, or one for each channel.
+    """
 
     rows: npt.NDArray[np.float32]
     mode: int
@@ -143,7 +146,7 @@ def check_transform(
     interpolation: str,
     fill_mode: str,
     size: Sequence[int] | None,
-    fill_value: float,
+    fill_value: npt.ArrayLike,
 ) -> Transform:
     """A transform of images of this shape and dtype to `size`.
 
@@ -157,7 +160,7 @@ def check_transform(
     interpolation, fill_mode = (name.lower() if isinstance(name, str) else name for name in (interpolation, fill_mode))
     check_choice(op, "interpolation", interpolation, INTERPOLATIONS)
     check_choice(op, "fill_mode", fill_mode, FILL_MODES)
-    fill = check_fill(op, "fill_value", fill_value, dtype)
+    fill = check_fills(op, "fill_value", fill_value, dtype, shape[-1])
     height, width = shape[-3:-1] if size is None else size
     if 0 in shape[-3:-1] or max(*shape[-3:-1], height, width) >= LONGEST:
         message = f"{op}: sides must have 1 to 2**24 - 1 pixels, got shape {tuple(shape)}, to be {height} x {width}."

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
+from penstock.image.checks import numbers
 from penstock.image.drawn import Keys, integers, stateless_key
 from penstock.image.geometry.arguments import check_sizes
 from penstock.image.kernels.geometry.window import window_batch
@@ -83,7 +84,7 @@ def random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: int | None =
     Raises:
         InvalidArgumentError: a size of another rank, or one that does not fit.
     """
-    array = np.asarray(value)
+    array = numbers(value)
     return crop_at(array, **somewhere(element_key(seed), array.shape, size=size))
 
 
@@ -97,5 +98,5 @@ def stateless_random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: An
         InvalidArgumentError: a size of another rank, one that does not fit, or another seed.
     """
     op = "stateless_random_crop"
-    array = np.asarray(value)
+    array = numbers(value)
     return crop_at(array, **_somewhere(op, stateless_key(op, seed), array.shape, size))

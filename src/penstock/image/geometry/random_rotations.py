@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
-from penstock.image.checks import check_image
+from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, stateless_key, uniforms
-from penstock.image.geometry.affine import rotate
+from penstock.image.geometry.affine import rotated
 from penstock.trace.drawing import element_key
 from penstock.trace.random_op import random_op
 
@@ -26,7 +27,7 @@ def some_angle(key: Keys, shape: Sequence[int], *, max_angle: float, **how: Any)
 
 
 def _some_angle(op: str, key: Keys, shape: Sequence[int], max_angle: Any, how: dict[str, Any]) -> dict[str, Any]:
-    most = np.asarray(max_angle)
+    most = numbers(max_angle)
     if most.ndim or most.dtype.kind not in "iuf" or not 0 <= most < np.inf:
         message = f"{op}: max_angle must be a number of radians of at least 0, got {max_angle!r}."
         raise InvalidArgumentError(message)
@@ -38,7 +39,7 @@ def _some_angle(op: str, key: Keys, shape: Sequence[int], max_angle: Any, how: d
     "image.random_rotate",
     lambda spec, **_: rules.same_shape(spec),
     sample=some_angle,
-    becomes=rotate,
+    becomes=partial(rotated, "random_rotate"),
     batches=lambda rank: rank == 3,
 )
 def random_rotate(
@@ -46,7 +47,7 @@ def random_rotate(
     max_angle: float,
     interpolation: str = "nearest",
     fill_mode: str = "constant",
-    fill_value: float = 0.0,
+    fill_value: npt.ArrayLike = 0.0,
     seed: int | None = None,
 ) -> npt.NDArray[Any]:
     """`rotate` by an angle drawn uniformly from [-max_angle, max_angle); each image of a batch (N, H, W, C) by its own.
@@ -71,7 +72,7 @@ def random_rotate(
     """
     array = check_image("random_rotate", image)
     how = {"interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value}
-    return rotate(array, **some_angle(element_key(seed), array.shape, max_angle=max_angle, **how))
+    return rotated("random_rotate", array, **some_angle(element_key(seed), array.shape, max_angle=max_angle, **how))
 
 
 def stateless_random_rotate(
@@ -80,7 +81,7 @@ def stateless_random_rotate(
     seed: Any,
     interpolation: str = "nearest",
     fill_mode: str = "constant",
-    fill_value: float = 0.0,
+    fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
     """`random_rotate` that follows from `seed` alone, an integer or a pair of integers.
 
@@ -95,4 +96,4 @@ def stateless_random_rotate(
     op = "stateless_random_rotate"
     array = check_image(op, image)
     how = {"interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value}
-    return rotate(array, **_some_angle(op, stateless_key(op, seed), array.shape, max_angle, how))
+    return rotated(op, array, **_some_angle(op, stateless_key(op, seed), array.shape, max_angle, how))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from penstock.compiled.kernel import kernel
 
 U: Any = np.uint64
 S: Any = np.int64
 CODES = 4096
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def unpack(packed: Any, bits: int, out: Any) -> bool:
     """Fill `out` with the numbers of `bits` bits that `packed` stands for; False if it does not hold so many.
 

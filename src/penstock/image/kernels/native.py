@@ -14,201 +14,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core.extending import intrinsic
-from numba.np import arrayobj
 
-BAD_ARGUMENT = 1  # status: sizes that do not fit, or a tap outside the source; nothing was written
-
-LANES = 4  # values made from one window, or loaded per pixel; a pixel of three channels has one too many
-WINDOW = 16  # bytes of a source row that LANES values are picked from
-STEP = 2  # windows or pixels at a time: 8 lanes fill an AVX2 register
-
-_BYTE, _INT, _LONG, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
-
-
-def _picker(context: Any) -> tuple[str, int]:
-    """The instruction that picks bytes by a table (255 picks nothing: 0), and how many windows it takes at once."""
-    triple, _, features = context.codegen().magic_tuple()
-    known = features.split(",")
-    if "+avx2" in known:
-        return "llvm.x86.avx2.pshuf.b", 2
-    if "+ssse3" in known:
-        return "llvm.x86.ssse3.pshuf.b.128", 1
-    if triple.startswith(("aarch64", "arm64")):
-        return "llvm.aarch64.neon.tbl1.v16i8", 1
-    return "", 0
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.kernels.bilinear_vectors import (
+    LANES,
+    STEP,
+    WINDOW,
+    can_pick,
+    expect_write,
+    lerp_over,
+    lerp_row,
+    lerp_times,
+    lerp_windows,
+)
+from penstock.image.kernels.bounds import BAD_ARGUMENT, images_in
 
 
-@intrinsic
-def _can_pick(typing: Any) -> Any:
-    """Whether the processor can do what `_lerp_windows` is made of."""
-    return types.boolean(), lambda context, *_: ir.Constant(ir.IntType(1), bool(_picker(context)[0]))
-
-
-def _operands(context: Any, builder: Any, signature: Any, args: Any) -> list[Any]:
-    """The arguments of an intrinsic, of arrays the pointers to their data."""
-    make: Any = arrayobj.make_array
-    pairs = zip(signature.args, args, strict=True)
-    return [make(kind)(context, builder, arg).data if isinstance(kind, types.Array) else arg for kind, arg in pairs]
-
-
-def _plus(builder: Any, value: Any, constant: int) -> Any:
-    return builder.add(value, ir.Constant(_LONG, constant))
-
-
-def _load(builder: Any, pointer: Any, kind: Any, align: int) -> Any:
-    value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
-    value.align = align
-    return value
-
-
-def _store(builder: Any, value: Any, pointer: Any, align: int = 4) -> None:
-    builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = align
-
-
-def _lanes(builder: Any, parts: list[Any], lanes: list[int]) -> Any:
-    """A vector of some lanes of one or two."""
-    second = parts[1] if len(parts) == 2 else ir.Constant(parts[0].type, ir.Undefined)
-    return builder.shuffle_vector(parts[0], second, ir.Constant(ir.VectorType(_INT, len(lanes)), lanes))
-
-
-def _joined(builder: Any, parts: list[Any]) -> Any:
-    return _lanes(builder, parts, list(range(sum(part.type.count for part in parts))))
-
-
-def _lerp(builder: Any, low: Any, high: Any, weight: Any) -> Any:
-    return builder.fadd(low, builder.fmul(builder.fsub(high, low), weight))
-
-
-@intrinsic
-def _lerp_windows(
-    typing: Any, src: Any, start: Any, base: Any, low: Any, high: Any, weight: Any, window: Any, out: Any
-) -> Any:
-    """Interpolate STEP windows, from `window` on, along the row that begins at `start`, into `out`.
-
-    The caller must have checked that WINDOW bytes can be read at `start + base[...]`.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        src, start, base, low, high, weight, window, out = _operands(context, builder, signature, args)
-        name, at_once = _picker(context)
-        if not name:  # compiled, but not reached
-            return context.get_dummy_value()
-        picked = ir.VectorType(_BYTE, WINDOW * at_once)
-        pick = builder.module.declare_intrinsic(name, (), ir.FunctionType(picked, [picked, picked]))
-        integers, floats = (ir.VectorType(kind, LANES * at_once) for kind in (_INT, _FLOAT))
-        for first in range(0, STEP, at_once):
-            lane = builder.mul(_plus(builder, window, first), ir.Constant(_LONG, LANES))
-            windows = []
-            for k in range(first, first + at_once):
-                offset = builder.load(builder.gep(base, [_plus(builder, window, k)]))
-                place = builder.gep(src, [builder.add(start, offset)])
-                windows.append(_load(builder, place, ir.VectorType(_BYTE, WINDOW), 1))
-            both = _joined(builder, windows)
-            tables = [_load(builder, builder.gep(table, [lane]), picked, 4) for table in (low, high)]
-            chosen = [builder.bitcast(builder.call(pick, [both, table]), integers) for table in tables]
-            left, right = (builder.sitofp(values, floats) for values in chosen)
-            share = _load(builder, builder.gep(weight, [lane]), floats, 4)
-            _store(builder, _lerp(builder, left, right, share), builder.gep(out, [lane]))
-        return context.get_dummy_value()
-
-    size = types.int64
-    return types.none(src, size, base, low, high, weight, size, out), generate
-
-
-@intrinsic
-def _expect_write(typing: Any, array: Any, at: Any) -> Any:
-    """Tell the processor that `array[at]` will be written: what its caches do not hold is fetched meanwhile.
-
-    Without it, results in memory not used for a while cost a third more.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array, at = _operands(context, builder, signature, args)
-        pointer = _BYTE.as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, _INT, _INT, _INT])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
-        place = builder.bitcast(builder.gep(array, [at]), pointer)
-        builder.call(prefetch, [place, *(ir.Constant(_INT, value) for value in (1, 3, 1))])  # to write, to keep, data
-        return context.get_dummy_value()
-
-    return types.none(array, types.int64), generate
-
-
-def _lerp_pixels(kind: str) -> Any:
-    """Build the intrinsic that interpolates STEP pixels, from `pixel` on, of source rows into `out` from `at` on.
-
-    For "row" along the row that begins at `top` and no further; for "times" and "over" between that and `bottom`, too,
-    and scaled. The caller must have checked that LANES values can be read at each tap, and written for each pixel: the
-    lane too many of one is written over by the next.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        src, left, right, weight, pixel, channels, top, bottom, y_weight, factor, out, at = _operands(
-            context, builder, signature, args
-        )
-        src_type, out_type = signature.args[0].dtype, signature.args[10].dtype
-        loaded = ir.VectorType(context.get_data_type(src_type), LANES)
-        floats = ir.VectorType(_FLOAT, LANES * STEP)
-        offsets = [
-            [builder.load(builder.gep(taps, [_plus(builder, pixel, k)])) for k in range(STEP)] for taps in (left, right)
-        ]
-        shares = _load(builder, builder.gep(weight, [pixel]), ir.VectorType(_FLOAT, STEP), 4)
-        across = _lanes(builder, [shares], [lane // LANES for lane in range(LANES * STEP)])
-
-        def along(start: Any) -> Any:
-            ends = []
-            for pair in offsets:
-                places = [builder.gep(src, [builder.add(start, offset)]) for offset in pair]
-                both = _joined(builder, [_load(builder, place, loaded, src_type.bitwidth // 8) for place in places])
-                ends.append(both if src_type == types.float32 else builder.uitofp(both, floats))
-            return _lerp(builder, ends[0], ends[1], across)
-
-        def splat(value: Any) -> Any:
-            undefined = ir.Constant(floats, ir.Undefined)
-            return _lanes(builder, [builder.insert_element(undefined, value, ir.Constant(_INT, 0))], [0] * LANES * STEP)
-
-        result = along(top)
-        if kind != "row":
-            scale = builder.fmul if kind == "times" else builder.fdiv
-            result = scale(_lerp(builder, result, along(bottom), splat(y_weight)), splat(factor))
-        if out_type == types.uint8:
-            result = builder.fptosi(result, ir.VectorType(_INT, LANES * STEP))
-            result = builder.trunc(result, ir.VectorType(_BYTE, LANES * STEP))
-        for k in range(STEP):
-            place = builder.gep(out, [builder.add(at, builder.mul(channels, ir.Constant(_LONG, k)))])
-            part = _lanes(builder, [result], list(range(LANES * k, LANES * (k + 1))))
-            _store(builder, part, place, out_type.bitwidth // 8)
-        return context.get_dummy_value()
-
-    @intrinsic
-    def lerp_pixels(
-        typing: Any,
-        src: Any,
-        left: Any,
-        right: Any,
-        x_weight: Any,
-        pixel: Any,
-        channels: Any,
-        top: Any,
-        bottom: Any,
-        y_weight: Any,
-        factor: Any,
-        out: Any,
-        at: Any,
-    ) -> Any:
-        size, share = types.int64, types.float32
-        return types.none(src, left, right, x_weight, size, size, size, size, share, share, out, size), generate
-
-    return lerp_pixels
-
-
-_lerp_pixels_row, _lerp_pixels_times, _lerp_pixels_over = (_lerp_pixels(kind) for kind in ("row", "times", "over"))
-
-
-@njit(nogil=True, cache=True)
+@helper
 def _inside(taps: Any, size: int) -> bool:
     inside = True
     for i in range(taps.size):
@@ -216,7 +38,7 @@ def _inside(taps: Any, size: int) -> bool:
     return inside
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, high: Any, weight: Any) -> None:
     """From taps of each pixel those of each value; behind the last its copies."""
     at = 0
@@ -232,9 +54,9 @@ def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, hig
         weight[k] = weight[at - 1]
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_pick: Any) -> bool:
-    """Fill the tables of `_lerp_windows`; False if some window would have to be wider."""
+    """Fill the tables of `lerp_windows`; False if some window would have to be wider."""
     fits = row_size >= WINDOW
     for window in range(base.size):
         first = np.int64(row_size - WINDOW)
@@ -252,7 +74,7 @@ def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_
     return fits
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def resize_bilinear(
     src: Any,
     height: int,
@@ -274,17 +96,13 @@ def resize_bilinear(
     """
     out_height = y_low.size
     out_width = x_low.size
-    if height <= 0 or width <= 0 or channels <= 0 or out_height == 0 or out_width == 0:
-        return BAD_ARGUMENT
-    # Step by step, so that no product can overflow.
-    if channels > src.size or width > src.size // channels or height > src.size // (width * channels):
-        return BAD_ARGUMENT
+    count = images_in(src.size, height, width, channels)
     row_size = width * channels
     image_size = height * row_size
     out_row = out_width * channels
-    count = src.size // image_size
     if (
-        src.size != count * image_size
+        count < 0
+        or min(out_height, out_width) < 1
         or dst.size != count * out_height * out_row
         or y_high.size != out_height
         or y_weight.size != out_height
@@ -303,7 +121,7 @@ def resize_bilinear(
     base = np.empty(steps * STEP, np.int64)
     low_pick = np.empty(room, np.uint32)
     high_pick = np.empty(room, np.uint32)
-    by_window = src.itemsize == 1 and _can_pick() and _windows(low, high, row_size, base, low_pick, high_pick)  # type: ignore[call-arg]
+    by_window = src.itemsize == 1 and can_pick() and _windows(low, high, row_size, base, low_pick, high_pick)
     left = np.empty(out_width, np.int64)
     right = np.empty(out_width, np.int64)
     for j in range(out_width):
@@ -330,9 +148,9 @@ def resize_bilinear(
             for j in range(0, out_width - STEP, STEP):
                 to = at + j * channels
                 if divide:
-                    _lerp_pixels_over(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
+                    lerp_over(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
                 else:
-                    _lerp_pixels_times(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
+                    lerp_times(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
             for k in range(np.uint64((out_width - 1) // STEP * STEP * channels), np.uint64(out_row)):
                 a = np.float32(src[np.uint64(top + low[k])])
                 b = np.float32(src[np.uint64(bottom + low[k])])
@@ -352,12 +170,12 @@ def resize_bilinear(
             done = 0
             if by_window:
                 for window in range(0, STEP * steps, STEP):
-                    _lerp_windows(src, start, base, low_pick, high_pick, weight, window, row)
-                    _expect_write(dst, at + window * LANES)
+                    lerp_windows(src, start, base, low_pick, high_pick, weight, window, row)
+                    expect_write(dst, at + window * LANES)
                 done = out_row
             elif readable:
                 for j in range(0, out_width - 1, STEP):
-                    _lerp_pixels_row(src, left, right, x_weight, j, channels, start, start, wy, wy, row, j * channels)
+                    lerp_row(src, left, right, x_weight, j, channels, start, start, wy, wy, row, j * channels)
                 done = out_width // STEP * STEP * channels
             for k in range(np.uint64(done), np.uint64(out_row)):
                 a = np.float32(src[np.uint64(start + low[k])])

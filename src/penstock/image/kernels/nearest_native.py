@@ -8,22 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-BAD_ARGUMENT = 1  # status: sizes that do not fit, or a tap outside the source; nothing was written
+from penstock.compiled.kernel import kernel
+from penstock.image.kernels.bounds import BAD_ARGUMENT, images_in
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def resize_nearest(src: Any, height: int, width: int, parts: int, y: Any, x: Any, dst: Any) -> int:
     """Copy the pixel at (y[i], x[j]), of `parts` values, of each image of the flat `src` to the flat `dst`."""
-    if height <= 0 or width <= 0 or parts <= 0 or y.size == 0 or x.size == 0:
-        return BAD_ARGUMENT
-    # Step by step, so that no product can overflow.
-    if parts > src.size or width > src.size // parts or height > src.size // (width * parts):
-        return BAD_ARGUMENT
+    count = images_in(src.size, height, width, parts)
     row_size, out_row = width * parts, x.size * parts
-    count = src.size // (height * row_size)
-    fits = src.size == count * height * row_size and dst.size == count * y.size * out_row
+    fits = count >= 0 and y.size > 0 and x.size > 0 and dst.size == count * y.size * out_row
     for i in range(y.size):
         fits = fits and 0 <= y[i] < height
     for j in range(x.size):

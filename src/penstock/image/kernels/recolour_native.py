@@ -9,83 +9,60 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core.extending import intrinsic
 
-BAD_ARGUMENT = 1  # status: sizes that do not fit; nothing was written
+from penstock.compiled.kernel import helper, inlined, kernel
+from penstock.image.kernels.bounds import BAD_ARGUMENT
+from penstock.image.kernels.codes import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION
+from penstock.image.kernels.floats import FIVE, FOUR, HALF, LEVEL, ONE, SIX, THREE, TINY, TOP, TWO, ZERO
+from penstock.image.kernels.instructions import larger, pick, smaller
 
-BRIGHTNESS, SATURATION, HUE, CONTRAST = 0, 1, 2, 3
-MULTIPLY, DIVIDE, ADD, SUBTRACT = 0, 1, 2, 3
 CHUNK = 512  # pixels at work at a time, and sums side by side
 
-_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX = (np.float32(x) for x in range(7))
-_TINY, _HALF, _TOP, _LEVEL = (np.float32(x) for x in (1e-9, 0.5, 255, 255.5 / 255))
 
-
-def _pick_code(typing: Any, condition: Any, yes: Any, no: Any) -> Any:
-    number = types.float32
-    return number(types.boolean, number, number), lambda context, builder, signature, args: builder.select(*args)
-
-
-def _comparison(sign: str) -> Any:
-    @intrinsic
-    def chosen(typing: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(sign, *args), *args)
-
-        return types.float32(types.float32, types.float32), generate
-
-    return chosen
-
-
-_pick: Any = intrinsic(_pick_code)  # pick(c, a, b): a if c else b
-_larger, _smaller = _comparison(">"), _comparison("<")
-
-
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def _settled(value: Any) -> Any:
-    return _larger(_smaller(_larger(value, _ZERO), _TOP) * _LEVEL - _HALF, _ZERO)
+    return larger(smaller(larger(value, ZERO), TOP) * LEVEL - HALF, ZERO)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper
 def _colour(codes: Any, args: Any, first: int, last: int, means: Any, a: Any, n: int) -> None:
     """Operations `first` to `last` on `n` pixels, three runs of levels."""
     reds, greens, blues = a[:n], a[n : 2 * n], a[2 * n : 3 * n]
     for k in range(first, last):
         code, argument = codes[k], args[k]
         if code == BRIGHTNESS:
-            more = argument * _TOP
+            more = argument * TOP
             levels = a[: 3 * n]
             for j in range(levels.size):
                 levels[j] = _settled(levels[j] + more)
         elif code == SATURATION:
-            limit = _larger(argument, _ZERO)
+            limit = larger(argument, ZERO)
             for j in range(reds.size):
                 red, green, blue = reds[j], greens[j], blues[j]
-                high = _larger(_larger(red, green), blue)
-                low = _smaller(_smaller(red, green), blue)
-                t = _smaller(high / _larger(high - low, _HALF), limit)
+                high = larger(larger(red, green), blue)
+                low = smaller(smaller(red, green), blue)
+                t = smaller(high / larger(high - low, HALF), limit)
                 reds[j] = _settled(high - (high - red) * t)
                 greens[j] = _settled(high - (high - green) * t)
                 blues[j] = _settled(high - (high - blue) * t)
         elif code == HUE:
-            sixths = argument * _SIX
+            sixths = argument * SIX
             for j in range(reds.size):
                 red, green, blue = reds[j], greens[j], blues[j]
-                most = _larger(red, green)
-                low = _smaller(_smaller(red, green), blue)
+                most = larger(red, green)
+                low = smaller(smaller(red, green), blue)
                 blue_most, green_most = blue > most, green > red
-                span = _larger(most, blue) - low
-                d = _pick(blue_most, red - green, _pick(green_most, blue - red, green - blue))
-                rising = _pick(blue_most, _FOUR, _pick(green_most, _TWO, _ZERO))
-                falling = _pick(blue_most, _THREE, _pick(green_most, _ONE, _FIVE))
-                ratio = abs(d) / _larger(span, _TINY)
-                h = _pick(d > _ZERO, rising, falling) + _pick(d > _ZERO, ratio, _ONE - ratio) + sixths
-                h = _pick(h < _ZERO, h + _SIX, _pick(h >= _SIX, h - _SIX, h))
-                x, y, z = _larger(_TWO - h, h - _FOUR), _smaller(h, _FOUR - h), _smaller(h - _TWO, _SIX - h)
-                reds[j] = _settled(low + _smaller(_larger(x, _ZERO) * span, span))
-                greens[j] = _settled(low + _smaller(_larger(y, _ZERO) * span, span))
-                blues[j] = _settled(low + _smaller(_larger(z, _ZERO) * span, span))
+                span = larger(most, blue) - low
+                d = pick(blue_most, red - green, pick(green_most, blue - red, green - blue))
+                rising = pick(blue_most, FOUR, pick(green_most, TWO, ZERO))
+                falling = pick(blue_most, THREE, pick(green_most, ONE, FIVE))
+                ratio = abs(d) / larger(span, TINY)
+                h = pick(d > ZERO, rising, falling) + pick(d > ZERO, ratio, ONE - ratio) + sixths
+                h = pick(h < ZERO, h + SIX, pick(h >= SIX, h - SIX, h))
+                x, y, z = larger(TWO - h, h - FOUR), smaller(h, FOUR - h), smaller(h - TWO, SIX - h)
+                reds[j] = _settled(low + smaller(larger(x, ZERO) * span, span))
+                greens[j] = _settled(low + smaller(larger(y, ZERO) * span, span))
+                blues[j] = _settled(low + smaller(larger(z, ZERO) * span, span))
         else:
             for c in range(3):
                 levels = a[c * n : c * n + n]
@@ -94,7 +71,7 @@ def _colour(codes: Any, args: Any, first: int, last: int, means: Any, a: Any, n:
                     levels[j] = _settled(mean + argument * (levels[j] - mean))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper
 def _finish(codes: Any, numbers: Any, a: Any, n: int) -> None:
     for k in range(codes.size):
         for c in range(3):
@@ -113,7 +90,7 @@ def _finish(codes: Any, numbers: Any, a: Any, n: int) -> None:
                     values[j] = values[j] - number
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@helper
 def _image(image: Any, codes: Any, args: Any, last_codes: Any, last_numbers: Any, a: Any, lanes: Any) -> None:
     """One image in place: a pass for each contrast, whose mean has to be known, and one more."""
     size = image.size // 3
@@ -125,7 +102,7 @@ def _image(image: Any, codes: Any, args: Any, last_codes: Any, last_numbers: Any
         while last < codes.size and codes[last] != CONTRAST:
             last += 1
         for k in range(lanes.size):
-            lanes[k] = _ZERO
+            lanes[k] = ZERO
         for at in range(0, size, CHUNK):
             n = min(CHUNK, size - at)
             pixels = image[3 * at : 3 * at + 3 * n]
@@ -159,7 +136,7 @@ def _image(image: Any, codes: Any, args: Any, last_codes: Any, last_numbers: Any
         ready = 1
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel
 def recolour(images: Any, size: int, codes: Any, args: Any, last_codes: Any, last_numbers: Any) -> int:
     """Flat float32 `images` of `size` values each, in place; 0 or BAD_ARGUMENT."""
     if size <= 0 or size % 3 or images.size % size or args.shape[0] != images.size // size:

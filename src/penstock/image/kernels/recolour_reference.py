@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.image.kernels.chain import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
+from penstock.image.kernels.codes import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
 from penstock.image.kernels.colour.means import folded_sum
+from penstock.image.kernels.floats import FIVE, FOUR, HALF, LEVEL, ONE, SIX, THREE, TOP, TWO
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 CHUNK = 512
 _ARITHMETIC = {MULTIPLY: np.multiply, DIVIDE: np.divide, ADD: np.add, SUBTRACT: np.subtract}
-_HALF, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _TOP = (np.float32(x) for x in (0.5, 1, 2, 3, 4, 5, 6, 255))
-_LEVEL = np.float32(255.5 / 255)
 
 
 def recolour(
@@ -35,11 +34,11 @@ def recolour(
     channels = [image[..., c].reshape(-1) for c in range(3)]
     for code, argument in zip(codes, args, strict=True):
         if code == BRIGHTNESS:
-            channels = [settled(channel + argument * _TOP) for channel in channels]
+            channels = [settled(channel + argument * TOP) for channel in channels]
         elif code == SATURATION:
             channels = saturated(channels, argument)
         elif code == HUE:
-            channels = turned(channels, argument * _SIX)
+            channels = turned(channels, argument * SIX)
         else:
             assert code == CONTRAST
             channels = [settled(m + argument * (channel - m)) for channel, m in ((c, mean(c)) for c in channels)]
@@ -56,7 +55,7 @@ def settled(values: Levels) -> Levels:
     >>> settled(np.array([-3, 100, 300], np.float32)).tolist()
     [0.0, 99.69607543945312, 255.0]
     """
-    found: Levels = np.maximum(np.minimum(np.maximum(values, np.float32(0)), _TOP) * _LEVEL - _HALF, np.float32(0))
+    found: Levels = np.maximum(np.minimum(np.maximum(values, np.float32(0)), TOP) * LEVEL - HALF, np.float32(0))
     return found
 
 
@@ -81,7 +80,7 @@ def saturated(channels: Sequence[Levels], factor: Any) -> list[Levels]:
     [[199.89215087890625], [149.7941131591797], [99.69607543945312]]
     """
     high, low = np.maximum(np.maximum(*channels[:2]), channels[2]), np.minimum(np.minimum(*channels[:2]), channels[2])
-    t = np.minimum(high / np.maximum(high - low, _HALF), np.maximum(factor, np.float32(0)))
+    t = np.minimum(high / np.maximum(high - low, HALF), np.maximum(factor, np.float32(0)))
     return [settled(high - (high - channel) * t) for channel in channels]
 
 
@@ -96,10 +95,10 @@ def turned(channels: Sequence[Levels], sixths: Any) -> list[Levels]:
     blue_most, green_most = blue > most, green > red
     span = np.maximum(most, blue) - low
     d = np.where(blue_most, red - green, np.where(green_most, blue - red, green - blue))
-    rising = np.where(blue_most, _FOUR, np.where(green_most, _TWO, np.float32(0)))
-    falling = np.where(blue_most, _THREE, np.where(green_most, _ONE, _FIVE))
+    rising = np.where(blue_most, FOUR, np.where(green_most, TWO, np.float32(0)))
+    falling = np.where(blue_most, THREE, np.where(green_most, ONE, FIVE))
     ratio = np.abs(d) / np.maximum(span, np.float32(1e-9))
-    h = np.where(d > 0, rising, falling) + np.where(d > 0, ratio, _ONE - ratio) + sixths
-    h = np.where(h < 0, h + _SIX, np.where(h >= _SIX, h - _SIX, h))
-    parts = np.maximum(_TWO - h, h - _FOUR), np.minimum(h, _FOUR - h), np.minimum(h - _TWO, _SIX - h)
+    h = np.where(d > 0, rising, falling) + np.where(d > 0, ratio, ONE - ratio) + sixths
+    h = np.where(h < 0, h + SIX, np.where(h >= SIX, h - SIX, h))
+    parts = np.maximum(TWO - h, h - FOUR), np.minimum(h, FOUR - h), np.minimum(h - TWO, SIX - h)
     return [settled(low + np.minimum(np.maximum(part, np.float32(0)) * span, span)) for part in parts]

@@ -12,125 +12,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core.extending import intrinsic
-from numba.np import arrayobj
 
-BAD_ARGUMENT = 1  # status: sizes that do not fit, or a span outside the source; nothing was written
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.kernels.bounds import BAD_ARGUMENT, images_in
+from penstock.image.kernels.spans_vectors import LANES, sum_four, sum_one, sum_three, turn
 
-LANES = 8  # rows at a time: an AVX2 register of float32
 TILE = 512  # values of a row that are summed up before they are turned: eight rows of them stay in the L1 cache
 
-_INT, _LONG, _FLOATS = ir.IntType(32), ir.IntType(64), ir.VectorType(ir.FloatType(), LANES)
 
-
-def _operands(context: Any, builder: Any, signature: Any, args: Any) -> list[Any]:
-    """The arguments of an intrinsic, of arrays the pointers to their data."""
-    make: Any = arrayobj.make_array
-    pairs = zip(signature.args, args, strict=True)
-    return [make(kind)(context, builder, arg).data if isinstance(kind, types.Array) else arg for kind, arg in pairs]
-
-
-def _load(builder: Any, array: Any, at: Any) -> Any:
-    value = builder.load(builder.bitcast(builder.gep(array, [at]), _FLOATS.as_pointer()))
-    value.align = 4
-    return value
-
-
-def _store(builder: Any, value: Any, array: Any, at: Any) -> None:
-    builder.store(value, builder.bitcast(builder.gep(array, [at]), _FLOATS.as_pointer())).align = 4
-
-
-def _mixed(builder: Any, one: Any, other: Any, lanes: list[int]) -> Any:
-    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_INT, LANES), lanes))
-
-
-def _splat(builder: Any, value: Any) -> Any:
-    undefined = ir.Constant(_FLOATS, ir.Undefined)
-    return _mixed(builder, builder.insert_element(undefined, value, ir.Constant(_INT, 0)), undefined, [0] * LANES)
-
-
-@intrinsic
-def _turn(typing: Any, src: Any, at: Any, stride: Any, dst: Any, to: Any, dst_stride: Any) -> Any:
-    """Transpose LANES x LANES floats: row r of `src` begins at `at + r * stride`, of `dst` at `to + r * dst_stride`."""
-    size = types.int64
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        src, at, stride, dst, to, dst_stride = _operands(context, builder, signature, args)
-        numbers = [ir.Constant(_LONG, r) for r in range(LANES)]
-        rows = [_load(builder, src, builder.add(at, builder.mul(stride, r))) for r in numbers]
-        for width in (4, 2, 1):  # swap the off-diagonal halves, then those of the halves, then single values
-            low = [lane if not lane & width else lane - width + LANES for lane in range(LANES)]
-            high = [lane + width if not lane & width else lane + LANES for lane in range(LANES)]
-            for r in range(LANES):
-                if not r & width:
-                    pair = rows[r], rows[r + width]
-                    rows[r], rows[r + width] = (_mixed(builder, *pair, lanes) for lanes in (low, high))
-        for r, row in zip(numbers, rows, strict=True):
-            _store(builder, row, dst, builder.add(to, builder.mul(dst_stride, r)))
-        return context.get_dummy_value()
-
-    return types.none(src, size, size, dst, size, size), generate
-
-
-def _sum(together: int) -> Any:
-    """Build the intrinsic that sums up `taps` pixels of LANES rows, for `together` neighbouring channels at once.
-
-    The first value lies at `lanes[at]`, that of the next pixel `stride` further; the weights begin at
-    `weights[first]`; the sums, times `factor`, go to `out[to]` and behind it.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes, at, stride, weights, first, taps, factor, out, to = _operands(context, builder, signature, args)
-        before = builder.block
-        loop, after = (builder.append_basic_block(name) for name in ("taps", "summed"))
-        builder.branch(loop)  # there is at least one
-        builder.position_at_end(loop)
-        tap, place = builder.phi(_LONG), builder.phi(_LONG)
-        totals = [builder.phi(_FLOATS) for _ in range(together)]
-        weight = _splat(builder, builder.load(builder.gep(weights, [builder.add(first, tap)])))
-        sums = []
-        for c, total in enumerate(totals):
-            value = _load(builder, lanes, builder.add(place, ir.Constant(_LONG, c * LANES)))
-            sums.append(builder.fadd(total, builder.fmul(weight, value)))
-        next_tap = builder.add(tap, ir.Constant(_LONG, 1))
-        next_place = builder.add(place, stride)
-        builder.cbranch(builder.icmp_signed("<", next_tap, taps), loop, after)
-        starts = [(tap, ir.Constant(_LONG, 0), next_tap), (place, at, next_place)]
-        starts += [(total, ir.Constant(_FLOATS, [0.0] * LANES), sums[c]) for c, total in enumerate(totals)]
-        for variable, start, following in starts:
-            variable.add_incoming(start, before)
-            variable.add_incoming(following, loop)
-        builder.position_at_end(after)
-        scale = _splat(builder, factor)
-        for c, total in enumerate(sums):
-            _store(builder, builder.fmul(total, scale), out, builder.add(to, ir.Constant(_LONG, c * LANES)))
-        return context.get_dummy_value()
-
-    @intrinsic
-    def sum_channels(
-        typing: Any,
-        lanes: Any,
-        at: Any,
-        stride: Any,
-        weights: Any,
-        first: Any,
-        taps: Any,
-        factor: Any,
-        out: Any,
-        to: Any,
-    ) -> Any:
-        size = types.int64
-        return types.none(lanes, size, size, weights, size, size, types.float32, out, size), generate
-
-    return sum_channels
-
-
-_sum_one, _sum_three, _sum_four = _sum(1), _sum(3), _sum(4)
-
-
-@njit(nogil=True, cache=True)
+@helper
 def _sum_columns(lanes: Any, starts: Any, weights: Any, channels: int, factor: Any, out: Any) -> None:
     """Sum up the pixels of LANES rows, times `factor`."""
     taps = weights.shape[1]
@@ -138,15 +28,15 @@ def _sum_columns(lanes: Any, starts: Any, weights: Any, channels: int, factor: A
     for j in range(starts.size):
         at = starts[j] * stride
         if channels == 3:
-            _sum_three(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
+            sum_three(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
         elif channels == 4:
-            _sum_four(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
+            sum_four(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
         else:
             for c in range(0, stride, LANES):
-                _sum_one(lanes, at + c, stride, weights, j * taps, taps, factor, out, j * stride + c)
+                sum_one(lanes, at + c, stride, weights, j * taps, taps, factor, out, j * stride + c)
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _sum_rows(src: Any, start: int, row_size: int, size: int, weights: Any, y: int, out: Any, to: int) -> None:
     """Sum up `size` values of rows, the first from `start` on, with the weights of result `y`; four rows at a time."""
     # Unsigned indices: numba would otherwise test each for counting from the end.
@@ -173,24 +63,24 @@ def _sum_rows(src: Any, start: int, row_size: int, size: int, weights: Any, y: i
         k += 1
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _turn_tile(tile: Any, size: int, lanes: Any, to: int) -> None:
     for at in range(0, size, LANES):
-        _turn(tile, at, TILE, lanes, (to + at) * LANES, LANES)  # type: ignore[call-arg]
+        turn(tile, at, TILE, lanes, (to + at) * LANES, LANES)
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _turn_back(out: Any, rows: int, size: int, dst: Any, to: int) -> None:
     """Write `size` values of `rows` rows to `dst`, one row behind the other."""
     whole = size // LANES * LANES if rows == LANES else 0
     for at in range(0, whole, LANES):
-        _turn(out, at * LANES, LANES, dst, to + at, size)  # type: ignore[call-arg]
+        turn(out, at * LANES, LANES, dst, to + at, size)
     for r in range(rows):
         for at in range(whole, size):
             dst[np.uint64(to + r * size + at)] = out[np.uint64(at * LANES + r)]
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _count(
     src: Any,
     height: int,
@@ -204,14 +94,10 @@ def _count(
     beyond: int,
 ) -> int:
     """How many images there are; -1 if the arguments do not fit each other. Spans may reach `beyond` the input."""
-    if height <= 0 or width <= 0 or channels <= 0 or y_starts.size == 0 or x_starts.size == 0:
-        return -1
-    # Step by step, so that no product can overflow.
-    if channels > src.size or width > src.size // channels or height > src.size // (width * channels):
-        return -1
-    count = src.size // (height * width * channels)
+    count = images_in(src.size, height, width, channels)
     fits = (
-        src.size == count * height * width * channels
+        count >= 0
+        and min(y_starts.size, x_starts.size) > 0
         and dst.size == count * y_starts.size * x_starts.size * channels
         and y_weights.shape[0] == y_starts.size
         and x_weights.shape[0] == x_starts.size
@@ -225,7 +111,7 @@ def _count(
     return count if fits else -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def resize_spans(
     src: Any,
     height: int,
@@ -265,7 +151,7 @@ def resize_spans(
     return 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def resize_area(
     src: Any,
     height: int,
@@ -328,5 +214,5 @@ def warm_up() -> None:
     for kind in (np.uint8, np.float32):
         pixels = np.zeros(12, kind)
         pixels.flags.writeable = False
-        for kernel in (resize_spans, resize_area):
-            kernel(pixels, 2, 2, 3, starts, weights, starts, weights, np.float32(1), np.zeros(3, np.float32))
+        for resize in (resize_spans, resize_area):
+            resize(pixels, 2, 2, 3, starts, weights, starts, weights, np.float32(1), np.zeros(3, np.float32))

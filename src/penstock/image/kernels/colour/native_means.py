@@ -9,56 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core.extending import intrinsic, overload
+from numba import types
+from numba.core.extending import overload
 
-INLINE: Any = {"nogil": True, "error_model": "numpy", "forceinline": True}
-KERNEL: Any = {"nogil": True, "cache": True, "error_model": "numpy"}
-PER_LEVEL = np.float32(1 / 255)
-LEVELS = np.float32(255.5)
-ZERO, ONE, TOP, NOTHING = np.float32(0), np.float32(1), np.float32(255), np.float32(-0.0)
+from penstock.compiled.kernel import INLINED, inlined, kernel
+from penstock.image.kernels.colour.native_units import stored, unit
+from penstock.image.kernels.floats import ONE
+from penstock.image.kernels.instructions import pick
+
+NOTHING = np.float32(-0.0)
 LANES = 1024  # float64 sums side by side: long enough for vectors, short enough for the cache
 TILE = 1024  # values that a row of repeated means has at least: long enough for vectors, short enough for the cache
 
 
-@intrinsic
-def _pick(typing: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes if condition else no`, both computed."""
-    return yes(types.boolean, yes, yes), lambda context, builder, signature, args: builder.select(*args)
-
-
-pick: Any = _pick  # as those who call it see it, without numba's own first argument
-
-
-def unit(pixel: Any) -> Any:
-    """A stored value as float32: a level as its share of 255."""
-
-
-@overload(unit, jit_options=INLINE, strict=False)
-def _unit(pixel: Any) -> Any:
-    if pixel == types.uint8:
-        return lambda pixel: np.float32(pixel) * PER_LEVEL
-    return lambda pixel: pixel
-
-
-def stored(value: Any, like: Any) -> Any:
-    """A float32 as it is stored in an array like `like`: saturated and truncated to a level, or as it is."""
-
-
-@overload(stored, jit_options=INLINE, strict=False)
-def _stored(value: Any, like: Any) -> Any:
-    if like.dtype == types.uint8:
-        return lambda value, like: level(value * LEVELS)
-    return lambda value, like: value
-
-
-@njit(**INLINE)
-def level(value: Any) -> Any:
-    value = pick(value > ZERO, value, ZERO)
-    return np.uint8(np.int32(pick(value < TOP, value, TOP)))
-
-
-@njit(**INLINE)
+@inlined
 def gather(src: Any, start: int, row: int, rows: int, channels: int, parts: Any) -> None:
     """The eight values that three foldings bring onto one row; -0.0, which adds nothing, for what is not there."""
     one = rows - rows // 2
@@ -72,7 +36,7 @@ def gather(src: Any, start: int, row: int, rows: int, channels: int, parts: Any)
         parts[leaf] = unit(src[np.uint64(start + lower * channels)]) if there else NOTHING
 
 
-@njit(**INLINE)
+@inlined
 def fold(src: Any, start: int, rows: int, channels: int, buffer: Any) -> None:
     """The folded sum of `rows` rows of `src` from `start` on, into the first `channels` values of `buffer`."""
     one = rows - rows // 2
@@ -101,7 +65,7 @@ def fold(src: Any, start: int, rows: int, channels: int, buffer: Any) -> None:
             buffer[np.uint64(i)] += buffer[np.uint64(i + far)]
 
 
-@njit(**KERNEL)
+@kernel
 def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
     """Multiply the distance from the mean of each channel, in flat images of `pixels` pixels, by its own factor."""
     size = pixels * channels
@@ -123,7 +87,7 @@ def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> No
                 dst[i] = stored(mean + factor * (unit(src[i]) - mean), dst)
 
 
-@njit(**INLINE)
+@inlined
 def levels_moments(src: Any, start: int, size: int) -> Any:
     """Mean and standard deviation of levels, from exact sums."""
     total, squares = np.int64(0), np.int64(0)
@@ -135,7 +99,7 @@ def levels_moments(src: Any, start: int, size: int) -> Any:
     return bounded(mean, np.float64(squares) / size - mean * mean, size)
 
 
-@njit(**INLINE)
+@inlined
 def floats_moments(src: Any, start: int, size: int, lanes: Any) -> Any:
     """Mean and standard deviation of floats, from float64 sums in lanes."""
     mean = 0.0
@@ -159,7 +123,7 @@ def floats_moments(src: Any, start: int, size: int, lanes: Any) -> Any:
     return bounded(mean, variance, size)
 
 
-@njit(**INLINE)
+@inlined
 def bounded(mean: float, variance: float, size: int) -> Any:
     spread = np.sqrt(variance if variance > 0 else 0.0 * variance)
     least = 1 / np.sqrt(np.float64(size))
@@ -170,14 +134,14 @@ def moments(src: Any, start: int, size: int, lanes: Any) -> Any:
     """The mean of `size` values, and their standard deviation, at least 1 / sqrt(size)."""
 
 
-@overload(moments, jit_options=INLINE, strict=False)
+@overload(moments, jit_options=INLINED, strict=False)
 def _moments(src: Any, start: int, size: int, lanes: Any) -> Any:
     if src.dtype == types.uint8:
         return lambda src, start, size, lanes: levels_moments(src, start, size)
     return lambda src, start, size, lanes: floats_moments(src, start, size, lanes)
 
 
-@njit(**KERNEL)
+@kernel
 def standardise(src: Any, size: int, dst: Any) -> None:
     """Give each flat image of `size` values mean 0 and variance 1."""
     lanes = np.empty(LANES, np.float64)
@@ -191,7 +155,7 @@ def standardise(src: Any, size: int, dst: Any) -> None:
             dst[i] = (np.float32(src[i]) - mean) / spread
 
 
-@njit(**KERNEL)
+@kernel
 def normalise(src: Any, mean: Any, std: Any, dst: Any) -> None:
     """Subtract the mean of its channel from each value and divide by its std; both have one for each channel."""
     channels = min(mean.size, std.size)

@@ -9,68 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core.extending import intrinsic, overload
 
-INLINE: Any = {"nogil": True, "error_model": "numpy", "forceinline": True}
-KERNEL: Any = {"nogil": True, "cache": True, "error_model": "numpy"}
-PER_LEVEL = np.float32(1 / 255)
-LEVELS = np.float32(255.5)
-ZERO, HALF, ONE, TWO, THREE, FOUR, FIVE, SIX = (np.float32(value) for value in (0, 0.5, 1, 2, 3, 4, 5, 6))
-TOP = np.float32(255)
+from penstock.compiled.kernel import inlined, kernel
+from penstock.image.kernels.colour.native_units import clipped, stored, unit
+from penstock.image.kernels.floats import FIVE, FOUR, HALF, ONE, SIX, THREE, TWO, ZERO
+from penstock.image.kernels.instructions import floor, pick
 
 
-@intrinsic
-def _pick(typing: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes if condition else no`, both computed."""
-    return yes(types.boolean, yes, yes), lambda context, builder, signature, args: builder.select(*args)
-
-
-pick: Any = _pick  # as those who call it see it, without numba's own first argument
-
-
-@intrinsic
-def _floor(typing: Any, value: Any) -> Any:
-    """The largest whole number not above `value`, as one instruction."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(builder.module.declare_intrinsic("llvm.floor", [args[0].type]), args)
-
-    return value(value), generate
-
-
-floor: Any = _floor
-
-
-def unit(pixel: Any) -> Any:
-    """A stored value as float32: a level as its share of 255."""
-
-
-@overload(unit, jit_options=INLINE, strict=False)
-def _unit(pixel: Any) -> Any:
-    if pixel == types.uint8:
-        return lambda pixel: np.float32(pixel) * PER_LEVEL
-    return lambda pixel: pixel
-
-
-def stored(value: Any, like: Any) -> Any:
-    """A float32 as it is stored in an array like `like`: saturated and truncated to a level, or as it is."""
-
-
-@overload(stored, jit_options=INLINE, strict=False)
-def _stored(value: Any, like: Any) -> Any:
-    if like.dtype == types.uint8:
-        return lambda value, like: level(value * LEVELS)
-    return lambda value, like: value
-
-
-@njit(**INLINE)
-def level(value: Any) -> Any:
-    value = pick(value > ZERO, value, ZERO)
-    return np.uint8(np.int32(pick(value < TOP, value, TOP)))
-
-
-@njit(**INLINE)
+@inlined
 def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
     """One pixel with its saturation times `factor`."""
     value = pick(red < green, green, red)
@@ -87,9 +33,7 @@ def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
     turn = pick(is_red, turn, np.float32(moved))
     turn = pick(turn == turn, turn, ZERO)  # grey has none
     turn = pick(turn < ZERO, turn + ONE, turn)
-    share = share * factor
-    share = pick(share > ZERO, share, ZERO)
-    share = pick(share < ONE, share, ONE)
+    share = clipped(share * factor, ONE)
     chroma = share * value
     rest = value - chroma
     turn = turn * SIX
@@ -99,7 +43,7 @@ def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
     return red + rest, green + rest, blue + rest
 
 
-@njit(**INLINE)
+@inlined
 def turned(red: Any, green: Any, blue: Any, sixths: Any) -> Any:
     """One pixel with its hue turned by `sixths` of a sixth of the circle."""
     rising = red < green
@@ -125,7 +69,7 @@ def turned(red: Any, green: Any, blue: Any, sixths: Any) -> Any:
     return around(turn, high, low + share * span, low)
 
 
-@njit(**INLINE)
+@inlined
 def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
     """Red, green and blue of a turn of 0 to 6 sixths."""
     first, second, third, fourth, fifth = turn < ONE, turn < TWO, turn < THREE, turn < FOUR, turn < FIVE
@@ -135,7 +79,7 @@ def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
     return red, green, blue
 
 
-@njit(**KERNEL)
+@kernel
 def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
     """Add its own of `deltas` to each flat image of `pixels` times `channels` values."""
     size = pixels * channels
@@ -146,7 +90,7 @@ def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> N
             dst[at] = stored(unit(src[at]) + delta, dst)
 
 
-@njit(**KERNEL)
+@kernel
 def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
     """Multiply the saturation of each flat RGB image of `pixels` pixels by its own of `factors`."""
     for image in range(fitting(src, 3 * pixels, factors, dst)):
@@ -160,7 +104,7 @@ def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> 
             dst[third] = stored(blue, dst)
 
 
-@njit(**KERNEL)
+@kernel
 def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
     """Turn the hue of each flat RGB image of `pixels` pixels by its own of `deltas`, shares of the circle."""
     for image in range(fitting(src, 3 * pixels, deltas, dst)):
@@ -174,7 +118,7 @@ def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
             dst[third] = stored(blue, dst)
 
 
-@njit(**INLINE)
+@inlined
 def fitting(src: Any, size: int, factors: Any, dst: Any) -> int:
     """How many images of `size` values there are room and a factor for."""
     return min(src.size, dst.size) // size if size > 0 and factors.size * size >= min(src.size, dst.size) else 0
@@ -187,5 +131,5 @@ def warm_up() -> None:
     for dtype in (np.uint8, np.float32):
         src = np.zeros(3, dtype)
         src.flags.writeable = False
-        for kernel in (brightness, saturation, hue):
-            kernel(src, 1, 3, ones, np.zeros(3, dtype))
+        for change in (brightness, saturation, hue):
+            change(src, 1, 3, ones, np.zeros(3, dtype))

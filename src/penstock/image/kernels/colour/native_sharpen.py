@@ -5,35 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core.extending import intrinsic, overload
+from numba import types
+from numba.core.extending import overload
 
-INLINE: Any = {"nogil": True, "error_model": "numpy", "forceinline": True}
-KERNEL: Any = {"nogil": True, "cache": True, "error_model": "numpy"}
-ZERO, HALF, ONE, FIVE, THIRTEEN = (np.float32(value) for value in (0, 0.5, 1, 5, 13))
-TOP = np.float32(255)
+from penstock.compiled.kernel import INLINED, inlined, kernel
+from penstock.image.kernels.colour.native_units import clipped, level
+from penstock.image.kernels.floats import FIVE, HALF, ONE, ZERO
 
-
-@intrinsic
-def _pick(typing: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes if condition else no`, both computed."""
-    return yes(types.boolean, yes, yes), lambda context, builder, signature, args: builder.select(*args)
-
-
-pick: Any = _pick  # as those who call it see it, without numba's own first argument
-
-
-@njit(**INLINE)
-def clipped(value: Any, top: Any) -> Any:
-    value = pick(value > ZERO, value, ZERO)
-    return pick(value < top, value, top)
+THIRTEEN = np.float32(13)
 
 
 def average(total: Any, like: Any) -> Any:
     """A thirteenth of `total`; of levels the nearest level, which the error of float32 is too small to change."""
 
 
-@overload(average, jit_options=INLINE, strict=False)
+@overload(average, jit_options=INLINED, strict=False)
 def _average(total: Any, like: Any) -> Any:
     if like.dtype == types.uint8:
         return lambda total, like: np.float32(np.int32(total / THIRTEEN + HALF))
@@ -44,14 +30,14 @@ def stored(value: Any, like: Any) -> Any:
     """A float32 as it is stored in an array like `like`: clipped to its range, a level truncated."""
 
 
-@overload(stored, jit_options=INLINE, strict=False)
+@overload(stored, jit_options=INLINED, strict=False)
 def _stored(value: Any, like: Any) -> Any:
     if like.dtype == types.uint8:
-        return lambda value, like: np.uint8(np.int32(clipped(value, TOP)))
+        return lambda value, like: level(value)
     return lambda value, like: clipped(value, ONE)
 
 
-@njit(**INLINE)
+@inlined
 def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
     """The border, whose smoothed self is itself."""
     for i in range(begin, end):
@@ -59,7 +45,7 @@ def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
         dst[np.uint64(i)] = stored(value + other * (value - value), dst)
 
 
-@njit(**KERNEL)
+@kernel
 def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: Any) -> None:
     """Each flat image moved `other` times the way to its smoothed self; images are at least 3 x 3."""
     row = width * channels

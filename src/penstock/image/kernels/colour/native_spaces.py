@@ -5,63 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core.extending import intrinsic, overload
 
-INLINE: Any = {"nogil": True, "error_model": "numpy", "forceinline": True}
-KERNEL: Any = {"nogil": True, "cache": True, "error_model": "numpy"}
-PER_LEVEL = np.float32(1 / 255)
-LEVELS = np.float32(255.5)
-ZERO, ONE, TWO, THREE, FOUR, SIX = (np.float32(value) for value in (0, 1, 2, 3, 4, 6))
-TOP = np.float32(255)
+from penstock.compiled.kernel import kernel
+from penstock.image.kernels.colour.native_units import clipped, stored, unit
+from penstock.image.kernels.floats import FOUR, ONE, SIX, THREE, TWO, ZERO
+from penstock.image.kernels.instructions import pick
+
 SIXTH, THIRD, TWO_THIRDS = ONE / SIX, TWO / SIX, FOUR / SIX
 RED, GREEN, BLUE = (np.float32(weight) for weight in (0.2989, 0.5870, 0.1140))
 
 
-@intrinsic
-def _pick(typing: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes if condition else no`, both computed."""
-    return yes(types.boolean, yes, yes), lambda context, builder, signature, args: builder.select(*args)
-
-
-pick: Any = _pick  # as those who call it see it, without numba's own first argument
-
-
-def unit(pixel: Any) -> Any:
-    """A stored value as float32: a level as its share of 255."""
-
-
-@overload(unit, jit_options=INLINE, strict=False)
-def _unit(pixel: Any) -> Any:
-    if pixel == types.uint8:
-        return lambda pixel: np.float32(pixel) * PER_LEVEL
-    return lambda pixel: pixel
-
-
-def stored(value: Any, like: Any) -> Any:
-    """A float32 as it is stored in an array like `like`: saturated and truncated to a level, or as it is."""
-
-
-@overload(stored, jit_options=INLINE, strict=False)
-def _stored(value: Any, like: Any) -> Any:
-    if like.dtype == types.uint8:
-        return lambda value, like: level(value * LEVELS)
-    return lambda value, like: value
-
-
-@njit(**INLINE)
-def level(value: Any) -> Any:
-    value = pick(value > ZERO, value, ZERO)
-    return np.uint8(np.int32(pick(value < TOP, value, TOP)))
-
-
-@njit(**INLINE)
-def clipped(value: Any) -> Any:
-    value = pick(value > ZERO, value, ZERO)
-    return pick(value < ONE, value, ONE)
-
-
-@njit(**KERNEL)
+@kernel
 def to_hsv(src: Any, dst: Any) -> None:
     """Hue, saturation and value of the flat RGB pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
@@ -81,7 +35,7 @@ def to_hsv(src: Any, dst: Any) -> None:
         dst[third] = value
 
 
-@njit(**KERNEL)
+@kernel
 def to_rgb(src: Any, dst: Any) -> None:
     """Red, green and blue of the flat HSV pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
@@ -89,12 +43,12 @@ def to_rgb(src: Any, dst: Any) -> None:
         second, third = at + np.uint64(1), at + np.uint64(2)
         turn, share, value = src[at] * SIX, src[second], src[third]
         rest = ONE - share
-        dst[at] = (rest + share * clipped(abs(turn - THREE) - ONE)) * value
-        dst[second] = (rest + share * clipped(TWO - abs(turn - TWO))) * value
-        dst[third] = (rest + share * clipped(TWO - abs(turn - FOUR))) * value
+        dst[at] = (rest + share * clipped(abs(turn - THREE) - ONE, ONE)) * value
+        dst[second] = (rest + share * clipped(TWO - abs(turn - TWO), ONE)) * value
+        dst[third] = (rest + share * clipped(TWO - abs(turn - FOUR), ONE)) * value
 
 
-@njit(**KERNEL)
+@kernel
 def to_grey(src: Any, dst: Any) -> None:
     """The luma of the flat RGB pixels of `src`."""
     for i in range(min(src.size // 3, dst.size)):
@@ -103,7 +57,7 @@ def to_grey(src: Any, dst: Any) -> None:
         dst[i] = stored(unit(src[at]) * RED + unit(src[second]) * GREEN + unit(src[third]) * BLUE, dst)
 
 
-@njit(**KERNEL)
+@kernel
 def spread(src: Any, dst: Any) -> None:
     """Each value of `src` three times."""
     for i in range(min(src.size, dst.size // 3)):

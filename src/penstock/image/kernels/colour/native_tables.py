@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-KERNEL: Any = {"nogil": True, "cache": True}
+from penstock.compiled.kernel import inlined, kernel
+
 WAYS = 4  # counts side by side: neighbouring pixels are alike, and adding twice to one place takes its time
 
 
-@njit(**KERNEL)
+@kernel
 def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None:
     """Replace each level of the flat `src`, images of `pixels` pixels each, by its entry in the flat `tables`.
 
@@ -31,7 +31,7 @@ def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None
             dst[i] = tables[np.uint64(plane * 256 + src[i])]
 
 
-@njit(**KERNEL)
+@kernel
 def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
     """Add to the flat `counts` how often each level occurs in each channel of each image."""
     if pixels < 1 or channels < 1:
@@ -47,7 +47,7 @@ def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
                 counts[plane * 256 + k] += ways[way * 256 + k]
 
 
-@njit(nogil=True, forceinline=True)
+@inlined
 def first(plane: int, channels: int, pixels: int) -> int:
     """Where the values of the plane (image × channels + channel) begin."""
     return plane // channels * channels * pixels + plane % channels

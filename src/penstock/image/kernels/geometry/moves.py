@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 PIXELS = 256  # calculated with at once: vectors run long and the values stay in the nearest cache
-_NATIVE = Compiled("penstock.image.kernels.geometry.transform_native")
+_NATIVE = Compiled("penstock.image.kernels.geometry.moves_native")
 
 
 class Window(NamedTuple):
@@ -28,7 +28,10 @@ class Window(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A projective transform of the window: eight float32 for all images or for each, and how it is read."""
+    """A projective transform of the window: eight float32 for all images or for each, and how it is read.
+
+    `fill` is a number, or one for each channel.
+    """
 
     numbers: npt.NDArray[np.float32]
     mode: int
@@ -61,7 +64,7 @@ def moves_into(
     Each value equals, to the last bit, what `window`, `transform`, float32 arithmetic with a number for each channel,
     and the filling of rectangles give one after the other.
 
-    >>> from penstock.image.kernels.chain import MULTIPLY
+    >>> from penstock.image.kernels.codes import MULTIPLY
     >>> images = np.array([[[[1], [2], [3]]]], np.uint8)
     >>> out = np.empty((1, 1, 3, 1), np.float32)
     >>> two = np.array([2], np.float32)
@@ -75,7 +78,7 @@ def moves_into(
         out: (N, out height, out width, C), C-contiguous, of the same dtype, or float32.
         window: which pixels of each image.
         turn: what is done to them.
-        arithmetic: MULTIPLY, DIVIDE, ADD or SUBTRACT of `kernels.chain`, each with a float32 for each channel; `out` is
+        arithmetic: MULTIPLY, DIVIDE, ADD or SUBTRACT of `kernels.codes`, each with a float32 for each channel; `out` is
             float32 then.
         covers: rectangles with values of the dtype of `out`, later ones on top.
 
@@ -95,7 +98,7 @@ def moves_into(
     turn = turn or Turn(np.empty((0, 8), np.float32), CONSTANT, False, 0)
     pixels = np.require(images, requirements=["C", "A"]).reshape(-1).view()
     transforms = np.ascontiguousarray(turn.numbers).view()
-    fill = np.array([turn.fill], images.dtype)
+    fill = np.full(channels, turn.fill, images.dtype)
     # Readable only, so that the kernel compiles once for arrays of both kinds.
     pixels.flags.writeable = transforms.flags.writeable = fill.flags.writeable = False
     outside = np.array([window.fill], images.dtype)

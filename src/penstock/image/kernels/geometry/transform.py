@@ -43,7 +43,7 @@ def transform_batch(
         np.require(images, requirements=["C", "A"]).reshape(-1).view(),
         np.ascontiguousarray(transforms).view(),
     )
-    filling = np.array([fill], images.dtype)
+    filling = np.full(channels, fill, images.dtype)
     pixels.flags.writeable = numbers.flags.writeable = filling.flags.writeable = False
     status = native.transform(
         pixels, count, height, width, channels, numbers, mode, bilinear, filling, out_height, out_width, result.ravel()

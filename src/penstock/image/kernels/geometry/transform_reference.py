@@ -32,7 +32,8 @@ def transform(
 ) -> npt.NDArray[Any]:
     """Read each pixel of the results (N, out_height, out_width, C) from `images` (N, H, W, C).
 
-    `transforms` has one row of eight numbers for all images or one for each; `fill` is a value of the images' dtype.
+    `transforms` has one row of eight numbers for all images or one for each; `fill` is a value of the images'
+    dtype, or one for each channel.
 
     >>> row = np.array([[[[1], [2], [3]]]], np.uint8)
     >>> left = np.array([[1, 0, 1, 0, 1, 0, 0, 0]], np.float32)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-BAD_ARGUMENT = 1  # status: sizes that do not fit, or a window that reaches too far; nothing useful was written
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.kernels.bounds import BAD_ARGUMENT, fits
+from penstock.image.kernels.geometry.window_reference import CONSTANT, SYMMETRIC
 
-CONSTANT, REFLECT, SYMMETRIC = range(3)
 
-
-@njit(nogil=True, cache=True)
+@helper
 def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bool:
     """Fill in the row or column that each place shows, -1 for the constant; False if one is too far away."""
     edge = 1 if mode == SYMMETRIC else 0
@@ -29,7 +28,7 @@ def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bo
     return near
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _run(columns: Any, start: int) -> int:
     """How many columns from `start` on follow one another in the image."""
     j = start + 1
@@ -38,16 +37,7 @@ def _run(columns: Any, start: int) -> int:
     return j - start
 
 
-@njit(nogil=True, cache=True)
-def _fits(size: int, count: int, height: int, width: int, values: int) -> bool:
-    """Whether `size` is the product of the others, step by step so that none can overflow."""
-    if values > size or width > size // values or height > size // (width * values):
-        return False
-    image = width * values * height
-    return count <= size // image and count * image == size
-
-
-@njit(nogil=True, cache=True)
+@kernel
 def window(
     src: Any,
     count: int,
@@ -69,9 +59,8 @@ def window(
     A pixel has `values` values, and so has `fill`.
     """
     if (
-        min(count, height, width, values, out_height, out_width) < 1
-        or not _fits(src.size, count, height, width, values)
-        or not _fits(dst.size, count, out_height, out_width, values)
+        not fits(src.size, count, height, width, values)
+        or not fits(dst.size, count, out_height, out_width, values)
         or fill.size != values
         or min(top.size, left.size, upside_down.size, mirrored.size) < count
     ):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import importlib
 import importlib.metadata
-import importlib.util
 import os
 import subprocess
 import sys
@@ -18,6 +18,8 @@ import threading
 import warnings
 from pathlib import Path
 from types import ModuleType
+
+from penstock.compiled.sources import source_files
 
 _begun: list[Compiled] = []
 
@@ -122,18 +124,15 @@ def compile_kernels(name: str) -> None:
 
 
 def _marker(name: str) -> Path:
-    """The file that says: the kernels of this module, as it is now, are in the cache."""
-    found = importlib.util.find_spec(name)
-    assert found is not None
-    assert found.origin is not None
-    source = Path(found.origin)
-    stamp = source.stat()
-    numba = importlib.metadata.version("numba")
-    tag = f"{name}-{stamp.st_mtime_ns}-{stamp.st_size}-{sys.implementation.cache_tag}-{numba}"
+    """The file that says: the kernels of this module, as its sources are now, are in the cache."""
+    files = source_files(name)
+    stamps = [(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    sources = hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]
+    tag = f"{name}-{sources}-{sys.implementation.cache_tag}-{importlib.metadata.version('numba')}"
     folder = os.environ.get("NUMBA_CACHE_DIR")
     if folder:
         return Path(folder) / f"{tag}.compiled"
-    beside = source.parent / "__pycache__"
-    if os.access(beside if beside.exists() else source.parent, os.W_OK):
+    beside = files[0].parent / "__pycache__"
+    if os.access(beside if beside.exists() else files[0].parent, os.W_OK):
         return beside / f"{tag}.compiled"
     return Path.home() / ".cache" / "penstock" / f"{tag}.compiled"

@@ -11,17 +11,14 @@ import numpy as np
 
 from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
+from penstock.image.kernels.codes import DIVIDE, MULTIPLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-_NATIVE = Compiled("penstock.image.kernels.chain_native")
-
-BRIGHTNESS, SATURATION, HUE, CONTRAST = range(4)  # colour operations, as the kernel numbers them
-MULTIPLY, DIVIDE, ADD, SUBTRACT = range(4)  # what may be done to the resized values
-LEFT_RIGHT, UP_DOWN = 1, 2  # bits of a flip
+_NATIVE = Compiled("penstock.image.kernels.chain.native")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,5 @@
+"""Compiled kernels: modules that are compiled in a child process, and functions that are kept by all their sources."""
+
+from penstock.compiled.module import Compiled, compile_kernels, wait_for_kernels
+
+__all__ = ["Compiled", "compile_kernels", "wait_for_kernels"]

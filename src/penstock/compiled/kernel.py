@@ -1,0 +1,51 @@
+"""kernel: a function compiled without the GIL and kept on disk, compiled anew when anything it is made of changes.
+
+numba looks at the file of the function alone, so that what it calls would have to stand there, too. Helpers, which only
+kernels call, are part of what is kept. Imported by modules of kernels only, as numba itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from penstock.compiled.sources import digest
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# A division that may raise keeps LLVM from making vectors.
+INLINED: Any = {"error_model": "numpy", "forceinline": True}
+
+
+class _BySources(FunctionCache):
+    """numba's cache of one function, current while the sources of its module are what they were."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        stamped: Any = IndexDataCacheFile
+        self._cache_file = stamped(self._cache_path, self._impl.filename_base, digest(function.__module__))
+
+
+def kernel(function: F) -> F:
+    """Compile `function` for the types of its arguments when it is first called with them; nothing in it raises."""
+    compiled: Any = njit(nogil=True, error_model="numpy")(function)
+    compiled._cache = _BySources(function)
+    kept: F = compiled
+    return kept
+
+
+def helper(function: F) -> F:
+    """Compile `function` as part of the kernels that call it."""
+    compiled: Any = njit(error_model="numpy")(function)
+    made: F = compiled
+    return made
+
+
+def inlined(function: F) -> F:
+    """Compile `function` into the place of each call: LLVM leaves out of its vectors what it thinks too large."""
+    compiled: Any = njit(**INLINED)(function)
+    made: F = compiled
+    return made

@@ -1,0 +1,1 @@
+"""PNGs of a Block from compiled code, and the definition of the filters."""
