@@ -12,11 +12,11 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
-from penstock.cache.alike import Alike, Kept, joined
+from penstock.cache.alike import Alike, joined
+from penstock.cache.side_by_side import SideBySide
 from penstock.errors import PenstockError
 from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.durable import write_whole
-from penstock.io.saved.encode import encode_chunk
+from penstock.io.saved.chunk_writer import ChunkWriter
 from penstock.io.saved.manifest import Manifest, read_manifest, spec_as_json, write_manifest
 
 _CHUNK = 1 << 25  # bytes of a shard that wait to become a file
@@ -33,11 +33,11 @@ class SavedWriter:
     def __init__(self, folder: str, *, plan: str, codec: str | None, spec: Any = None) -> None:
         self._folder = Path(folder)
         self._plan = plan
-        self._codec = codec
+        self._writer = ChunkWriter(self._folder, codec)
         self._known = spec
         self._run = f"data-{token_hex(6)}"
         self._alike = Alike()
-        self._waiting: dict[int, list[Kept]] = {}
+        self._waiting: dict[int, SideBySide] = {}
         self._bytes: dict[int, int] = {}
         self._total = 0  # of them
         self._numbers: dict[int, int] = {}  # of files written, per shard
@@ -52,10 +52,12 @@ class SavedWriter:
         """
         block, specs = self._alike(block)
         for shard, part in by_shard(block, shards):
+            if shard not in self._waiting:
+                self._waiting[shard] = waiting_of(shards, part, _CHUNK)
             self._put(shard, part, specs)
 
     def _put(self, shard: int, block: Block, specs: list[LeafSpec]) -> None:
-        self._waiting.setdefault(shard, []).append((block, specs))
+        self._waiting[shard].add(block, specs)
         cost = block.nbytes + _BLOCK
         self._bytes[shard] = self._bytes.get(shard, 0) + cost
         self._total += cost
@@ -67,18 +69,15 @@ class SavedWriter:
     def _write(self, shard: int) -> None:
         waiting = self._waiting.pop(shard)
         self._total -= self._bytes.pop(shard)
-        for block, specs in joined(waiting):
+        for block, specs in joined(waiting.kept()):
             self._write_chunk(shard, block, specs)
 
     def _write_chunk(self, shard: int, block: Block, specs: list[LeafSpec]) -> None:
-        content, rows, self._codec = encode_chunk(block, specs, self._codec)
-        folder = self._folder / self._run
-        folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / self._run).mkdir(parents=True, exist_ok=True)
         number = self._numbers.get(shard, 0)
         self._numbers[shard] = number + 1
-        name = f"shard_{shard:05d}_{number:05d}.arrow"
-        write_whole(folder / name, content)
-        self._chunks.append(Chunk.of(f"{self._run}/{name}", shard, block.size, rows, content))
+        name = f"{self._run}/shard_{shard:05d}_{number:05d}.arrow"
+        self._chunks.append(self._writer.write(name, shard, block, specs))
 
     def commit(self) -> None:
         """Write what waits, then the manifest, in the place of a data set that was there."""
@@ -88,7 +87,7 @@ class SavedWriter:
         self._folder.mkdir(parents=True, exist_ok=True)
         before = self._run_before()
         spec = self._alike.spec if self._known is None else self._known
-        codec = self._codec if self._chunks else None
+        codec = self._writer.codec if self._chunks else None
         write_manifest(
             str(self._folder),
             Manifest(self._plan, self._run, codec, spec_as_json(spec), tuple(self._chunks)),
@@ -124,3 +123,8 @@ def by_shard(block: Block, shards: np.ndarray | None) -> list[tuple[int, Block]]
         rows = np.flatnonzero(shards == shard)
         found.append((shard, block if len(rows) == block.size else block.take(rows)))
     return found
+
+
+def waiting_of(shards: np.ndarray | None, first: Block, expected: int) -> SideBySide:
+    """What elements of a shard wait in, the first of which are given; all shards get so many bytes."""
+    return SideBySide(expected if shards is None else first.nbytes + 1)

@@ -116,7 +116,7 @@ class _Table:
             end = min(stop, piece.stop)
             parts.append(piece.rows(start, end))
             start = end
-        return concat_blocks(parts)
+        return concat_blocks(parts).freeze()  # what is in one file cannot be written to either
 
     def _piece_with(self, place: int) -> Piece:
         last = self._last

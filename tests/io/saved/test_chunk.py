@@ -1,5 +1,6 @@
 """Chunks: whatever happened to a file is found, and named by file and place."""
 
+import io
 import os
 import re
 from contextlib import suppress
@@ -8,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.io.saved.chunks import chunk_of
 from tests.io.saved.flipped import flipped
 
 from penstock.block.block import Block
@@ -17,7 +19,7 @@ from penstock.errors import DataLossError, NotFoundError, PenstockError
 from penstock.io.saved import chunk as chunk_module
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_file import ChunkFile
-from penstock.io.saved.encode import encode_chunk
+from penstock.io.saved.encode import batch_rows, encode
 
 STRUCTURE = flatten((1, 2))[1]
 
@@ -28,12 +30,18 @@ def block(count=3):
 
 
 def content_of(found):
-    return bytes(encode_chunk(found, found.specs(), None)[0])
+    return encoded(found, found.specs(), None)
+
+
+def encoded(found, specs, codec):
+    sink = io.BytesIO()
+    encode(found, specs, codec, batch_rows(found, specs, codec), sink)
+    return sink.getvalue()
 
 
 def written(path, content, elements=3):
     path.write_bytes(content)
-    return Chunk.of(path.name, 0, elements, elements, memoryview(content))
+    return chunk_of(path.name, 0, elements, elements, content)
 
 
 # -- damage
@@ -123,7 +131,7 @@ def test_bytes_of_strangers_are_elements_or_an_error(codec, tmp_path):
     path, rng = tmp_path / "chunk.arrow", np.random.default_rng(0)
     ragged = ListColumn([np.arange(i) for i in range(3)])
     whole = Block(flatten((1, 2, 3))[1], [*block().columns, ragged], 3)
-    content = bytes(encode_chunk(whole, [*block().specs(), ragged.spec()], codec)[0])
+    content = encoded(whole, [*block().specs(), ragged.spec()], codec)
     path.write_bytes(content)
     for _ in range(200):
         found = bytearray(content)
@@ -132,7 +140,7 @@ def test_bytes_of_strangers_are_elements_or_an_error(codec, tmp_path):
         with path.open("r+b") as file:
             file.write(found)
         with suppress(PenstockError):
-            read = ChunkFile(str(path), Chunk.of(path.name, 0, 3, 3, memoryview(found))).block(0, whole.structure)
+            read = ChunkFile(str(path), chunk_of(path.name, 0, 3, 3, found)).block(0, whole.structure)
             assert len(read.take(np.array([0, 2])).elements()) == 2
 
 
@@ -141,7 +149,7 @@ def test_bytes_of_strangers_are_elements_or_an_error(codec, tmp_path):
 
 @pytest.mark.parametrize("size", [1, 1 << 20, (1 << 20) + 1, 5 << 20])
 def test_there_is_a_checksum_for_every_mebibyte_and_json_keeps_them(size):
-    found = Chunk.of("data/a.arrow", 3, 7, 2, memoryview(bytes(size)))
+    found = chunk_of("data/a.arrow", 3, 7, 2, bytes(size))
     assert len(found.crcs) == -(-size >> 20)
     assert Chunk.from_json(found.to_json()) == found
 
@@ -162,7 +170,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_no_chunk_is_refused(name):
-    found = Chunk.of("a.arrow", 0, 1, 1, memoryview(b"content"))
+    found = chunk_of("a.arrow", 0, 1, 1, b"content")
     with pytest.raises(ValueError, match="is no chunk"):
         Chunk.from_json({**found.to_json(), **OTHERS[name]})
     with pytest.raises(KeyError):

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.io.saved.chunks import chunk_of
 from tests.io.saved.flipped import flipped
 
 import penstock as ps
 from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError
-from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.manifest import NAME, Manifest, read_manifest, spec_as_json, write_manifest
 
-CHUNKS = tuple(Chunk.of(f"data/{i}.arrow", i % 2, i + 1, 1, memoryview(bytes(i + 1))) for i in range(3))
+CHUNKS = tuple(chunk_of(f"data/{i}.arrow", i % 2, i + 1, 1, bytes(i + 1)) for i in range(3))
 FULL = Manifest(
     key="k",
     run="data",

@@ -8,14 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.block.block import Block
-from penstock.block.spec import LeafSpec
 from penstock.cache.alike import Alike, Kept, joined, whole
 from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lock import Lock
-from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.chunk_writer import ChunkWriter
 from penstock.io.saved.durable import write_whole
-from penstock.io.saved.encode import encode_chunk
 from penstock.io.saved.journal import NAME as JOURNAL
 from penstock.io.saved.journal import Commit, text_of
 from penstock.io.saved.manifest import Manifest, spec_as_json, write_manifest
@@ -34,9 +31,9 @@ class Committer:
         self._lock = lock
         self._made_by = made_by
         self._alike = alike
-        self._codec = manifest.compression
         self.folder = entry.folder
         self._folder = Path(entry.folder)
+        self._writer = ChunkWriter(self._folder, manifest.compression)
         self._commits: list[Commit] = []
         self._journal = -1
         try:
@@ -74,20 +71,17 @@ class Committer:
     def commit(self, shards: dict[int, list[Kept]], state: Any) -> None:
         """Write elements, by their shards, and the state of the input behind them: all of them, or none."""
         chunks = [
-            self._written(shard, number, block, specs)
+            self._writer.write(self._name(shard, part), shard, block, specs)
             for shard in sorted(shards)
-            for number, (block, specs) in enumerate(joined(shards[shard]))
+            for part, (block, specs) in enumerate(joined(shards[shard]))
         ]
         elements = self.elements + sum(chunk.elements for chunk in chunks)
         commit = Commit(tuple(chunks), elements, state, self._made_by, spec_as_json(self._alike.spec))
         self._append(commit.line(len(self._commits)))
         self._commits.append(commit)
 
-    def _written(self, shard: int, part: int, block: Block, specs: Sequence[LeafSpec]) -> Chunk:
-        content, rows, self._codec = encode_chunk(block, specs, self._codec)
-        name = f"{_CHUNKS}/{len(self._commits):06d}_{shard:05d}_{part}.arrow"
-        write_whole(self._folder / name, content)
-        return Chunk.of(name, shard, block.size, rows, content)
+    def _name(self, shard: int, part: int) -> str:
+        return f"{_CHUNKS}/{len(self._commits):06d}_{shard:05d}_{part}.arrow"
 
     def _append(self, line: bytes) -> None:
         try:
@@ -104,7 +98,7 @@ class Committer:
         """Say that all elements are there."""
         chunks = tuple(chunk for commit in self._commits for chunk in commit.chunks)
         spec = self._manifest.spec or spec_as_json(self._alike.spec)
-        codec = self._codec if chunks else None
+        codec = self._writer.codec if chunks else None
         self._manifest = replace(self._manifest, chunks=chunks, spec=spec, compression=codec, complete=True)
         write_manifest(self.folder, self._manifest, replace=True)
 
@@ -116,10 +110,7 @@ class Committer:
         place, at = places[number]
         commit = self._commits[place]
         before = commit.chunks[at]
-        block, specs = whole(kept)
-        content, rows, _ = encode_chunk(block, specs, self._codec)
-        chunk = Chunk.of(before.file, before.shard, block.size, rows, content)
-        write_whole(self._folder / chunk.file, content)
+        chunk = self._writer.write(before.file, before.shard, *whole(kept))
         if chunk == before:
             return
         chunks = (*commit.chunks[:at], chunk, *commit.chunks[at + 1 :])

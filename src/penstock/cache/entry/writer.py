@@ -6,7 +6,6 @@ import errno
 import logging
 import threading
 import weakref
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
@@ -18,31 +17,18 @@ from penstock.block.spec import LeafSpec
 from penstock.cache.alike import Alike
 from penstock.cache.entry import here
 from penstock.cache.entry.committer import Committer
-from penstock.cache.writer import by_shard
+from penstock.cache.entry.gathered import Gathered
 
 _LOG = logging.getLogger("penstock")
 _BYTES = 1 << 24  # that wait to become chunks
 _SECONDS = 5.0  # that they wait at most
 _QUEUE = 1 << 26  # bytes that the pass may be ahead of the disk
-_BLOCK = 1 << 10  # bytes that a Block costs beside its elements
 
-
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """Elements, the shard of each, their specs, and the state of the input behind them."""
-
-    block: Block
-    shards: np.ndarray | None
-    specs: list[LeafSpec]
-    state: Any
-    nbytes: int
-
-
-_Message = _Added | bool  # or the end: whether all elements are there
+_Message = Gathered | bool | None  # to commit; the end, and whether all elements are there; the first of some wait
 
 
 class EntryWriter:
-    """Elements go in by `add`; a thread joins them to chunks and commits these, 16 MiB or 5 seconds at a time.
+    """Elements go in by `add`, which joins them; a thread commits what is there, 16 MiB or 5 seconds at a time.
 
     When it cannot write any more (a full disk, a lost permission) it says so once, what is committed stays, and what is
     added from then on is dropped. It ends by `complete`, by `finish`, or when nobody holds it any more.
@@ -72,7 +58,7 @@ class EntryWriter:
         kind than those before.
         """
         kept, specs = self._alike(block)
-        self._work.put(_Added(kept, shards, specs, state, kept.nbytes + _BLOCK))
+        self._work.put(kept, specs, shards, state)
 
     def finish(self) -> None:
         """Commit what was added, and let others write. Returns at once, and never takes a lock. Idempotent."""
@@ -97,6 +83,7 @@ class _Work:
         self._committer = committer
         self._label = label
         self._changed = threading.Condition()
+        self._gathered = Gathered(_BYTES)
 
     def leave(self, *, complete: bool) -> None:
         self.leaving = True
@@ -107,26 +94,39 @@ class _Work:
         self.leaving = self.failed = True
         self.over.set()
 
-    def put(self, added: _Added) -> None:
+    def put(self, block: Block, specs: list[LeafSpec], shards: np.ndarray | None, state: Any) -> None:
         with self._changed:
             while self.nbytes > _QUEUE and not self.failed:
                 self._changed.wait()
             if self.failed or self.leaving:
                 return
-            self.nbytes += added.nbytes
-        self.fed = monotonic()
-        self.messages.put(added)
+            try:
+                self._gather(block, specs, shards, state)
+            except BaseException:  # an interrupt, too: nothing may be written behind a part of a Block
+                self._gathered, self.failed = Gathered(_BYTES), True
+                raise
 
-    def _taken(self, nbytes: int) -> None:
-        with self._changed:
-            self.nbytes -= nbytes
-            self._changed.notify_all()
+    def _gather(self, block: Block, specs: list[LeafSpec], shards: np.ndarray | None, state: Any) -> None:
+        self.fed = monotonic()
+        gathered, before = self._gathered, self._gathered.nbytes
+        if not before:
+            self.messages.put(None)
+        gathered.add(block, specs, shards, state)
+        self.nbytes += gathered.nbytes - before
+        if gathered.nbytes >= _BYTES:
+            self.messages.put(self._taken())
+
+    def _taken(self) -> Gathered:
+        """What waits; what comes from now on is gathered anew. To be called with the lock."""
+        taken, self._gathered = self._gathered, Gathered(_BYTES)
+        return taken
 
     def _drop(self) -> None:
         """What was added behind the end is written by nobody."""
         while not self.messages.empty():
             self.messages.get()
         with self._changed:
+            self._gathered = Gathered(_BYTES)
             self.nbytes = 0
             self._changed.notify_all()
 
@@ -152,32 +152,32 @@ class _Work:
                 self.over.set()
 
     def _serve(self) -> None:
-        waiting: list[_Added] = []
-        nbytes, due = 0, 0.0
+        due: float | None = None
         while True:
             try:
-                message = self.messages.get(timeout=max(due - monotonic(), 0) if waiting else None)
+                message = self.messages.get(timeout=None if due is None else max(due - monotonic(), 0))
             except Empty:
-                message = None
-            if isinstance(message, _Added):
-                if not waiting:
-                    due = monotonic() + _SECONDS
-                waiting.append(message)
-                nbytes += message.nbytes
-                if nbytes < _BYTES and monotonic() < due:
-                    continue
-            if waiting:
-                self._commit(waiting)
-                self._taken(nbytes)
-                waiting, nbytes = [], 0
-            if isinstance(message, bool):
-                if message:
-                    self._committer.complete()
-                return
+                with self._changed:
+                    if not self.messages.empty():  # what was gathered before comes first
+                        continue
+                    message = self._taken()
+            if message is None:
+                due = monotonic() + _SECONDS
+                continue
+            if isinstance(message, Gathered):
+                self._commit(message)
+                due = None
+                continue
+            with self._changed:
+                rest = self._taken()
+            if rest.nbytes:
+                self._commit(rest)
+            if message:
+                self._committer.complete()
+            return
 
-    def _commit(self, waiting: list[_Added]) -> None:
-        shards: dict[int, list[tuple[Block, list[LeafSpec]]]] = {}
-        for added in waiting:
-            for shard, block in by_shard(added.block, added.shards):
-                shards.setdefault(shard, []).append((block, added.specs))
-        self._committer.commit(shards, waiting[-1].state)
+    def _commit(self, gathered: Gathered) -> None:
+        self._committer.commit(gathered.shards(), gathered.state)
+        with self._changed:
+            self.nbytes -= gathered.nbytes
+            self._changed.notify_all()

@@ -28,11 +28,6 @@ class Chunk:
     crcs: tuple[int, ...]
 
     @classmethod
-    def of(cls, file: str, shard: int, elements: int, rows: int, content: memoryview) -> Chunk:
-        """The chunk with this content."""
-        return cls(file, shard, elements, rows, len(content), tuple(_checksums(content)))
-
-    @classmethod
     def from_json(cls, found: dict[str, Any]) -> Chunk:
         """The inverse of `to_json`. Raises ValueError, TypeError or KeyError for anything else."""
         file, crcs = found["file"], found["crcs"]
@@ -53,7 +48,7 @@ class Chunk:
 
         `name` is what the error calls the file.
         """
-        for page, (found, wanted) in enumerate(zip(_checksums(content[: self.bytes]), self.crcs, strict=False)):
+        for page, (found, wanted) in enumerate(zip(checksums(content[: self.bytes]), self.crcs, strict=False)):
             first, stop = page * PAGE, min(page * PAGE + PAGE, self.bytes)
             if found != wanted and len(content) >= stop:
                 message = f"The file is damaged: bytes {first} to {stop - 1} are not those that were written."
@@ -63,8 +58,8 @@ class Chunk:
             raise DataLossError(message, hint=REMEDY, file=name, offset=min(len(content), self.bytes))
 
 
-def _checksums(content: memoryview) -> Iterator[int]:
-    """The CRC32C of each page. They run as fast as memory is read, and without the GIL."""
+def checksums(content: memoryview) -> Iterator[int]:
+    """The CRC32C of each page of bytes. They run as fast as memory is read, and without the GIL."""
     import crc32c
 
     for start in range(0, len(content), PAGE):

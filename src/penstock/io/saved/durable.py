@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -11,8 +13,7 @@ def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True
 
     With `replace=False` a file that is there already stays, and the result is False.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
+    with _part(path) as part:
         with part.open("wb") as file:
             file.write(content)
             file.flush()
@@ -26,10 +27,26 @@ def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True
                 if path.exists():
                     return False
                 part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
     _sync_folder(path.parent)
     return True
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """The temporary name of a file, which is written and brought to the disk inside, and gets its name behind."""
+    with _part(path) as part:
+        yield part
+        part.replace(path)
+    _sync_folder(path.parent)
+
+
+@contextmanager
+def _part(path: Path) -> Iterator[Path]:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

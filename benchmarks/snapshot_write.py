@@ -1,0 +1,113 @@
+"""What does it cost to write a snapshot beside the pass that makes it?
+
+pictures: 500×375 JPEGs in TFRecords → parse, decode, resize 224×224 bytes → batch 32 → snapshot, 241 MB
+records: TFRecords of 3 KB → parse 768 floats and a number, × 2 + 1 → snapshot → batch 128, 123 MB
+
+A ratio is the CPU time of a pass that writes, all files synced, over that of a pass without the snapshot; the two take
+turns in one process, whose threads do all the work. Goal: at most 1.1. Nothing is compressed, and each snapshot is
+deleted before the next is written.
+
+    python benchmarks/snapshot_write.py [--turns N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from _common.duel import cpu_seconds, data_folder
+from _common.photographs import COUNT, photographs, shards
+from _common.table import Row, print_table, rate
+
+import penstock as ps
+from penstock.compiled import wait_for_kernels
+
+TURNS, GOAL = 7, 1.1
+SIZE, BATCH = (224, 224), 32
+RECORDS, FLOATS = 40_000, 768
+
+
+def pictures() -> Any:
+    features = {"image": ps.io.FixedLenFeature((), bytes), "label": ps.io.FixedLenFeature((), np.int64)}
+
+    def prepare(record: bytes) -> Any:
+        row = ps.io.parse_single_example(record, features)
+        image = ps.image.resize(ps.image.decode_jpeg(row["image"], channels=3), SIZE)
+        return ps.image.cast(image, np.uint8), row["label"]
+
+    photographs()
+    return ps.TFRecordDataset(shards()).map(prepare, num_parallel_calls=ps.AUTOTUNE, executor="thread").batch(BATCH)
+
+
+def records() -> Any:
+    features = {"x": ps.io.FixedLenFeature((FLOATS,), np.float32), "y": ps.io.FixedLenFeature((), np.int64)}
+
+    def prepare(record: bytes) -> Any:
+        row = ps.io.parse_single_example(record, features)
+        return row["x"] * 2 + 1, row["y"]
+
+    return ps.TFRecordDataset(str(_records())).map(prepare, num_parallel_calls=ps.AUTOTUNE, executor="thread")
+
+
+def _records() -> Path:
+    path = data_folder() / f"records-{RECORDS}.tfrecord"
+    if not path.exists():
+        unfinished = path.with_suffix(".unfinished")
+        rng = np.random.default_rng(0)
+        with ps.io.TFRecordWriter(str(unfinished)) as writer:
+            for number in range(RECORDS):
+                writer.write(ps.io.encode_example({"x": rng.random(FLOATS, np.float32), "y": number}))
+        unfinished.rename(path)
+    return path
+
+
+def compared(name: str, plain: Any, batch: int | None, elements: int, turns: int) -> Row:
+    """A row of the table: passes that write beside passes that do not."""
+    folder = data_folder() / "snapshot-written"
+    sides = [plain.snapshot(str(folder), compression=None), plain]
+    found: list[list[tuple[float, float]]] = [[], []]
+    for turn in range(-1, turns):  # the first warms up
+        for side, ds in enumerate(sides):
+            shutil.rmtree(folder, ignore_errors=True)
+            measured = _pass(ds if batch is None else ds.batch(batch))
+            if turn >= 0:
+                found[side].append(measured)
+        wait_for_kernels()
+    shutil.rmtree(folder, ignore_errors=True)
+    (walls, cpus), (plain_walls, plain_cpus) = (zip(*side, strict=True) for side in found)
+    return Row(
+        workload=name,
+        penstock=rate(elements / median(walls)),
+        peer="penstock, not written",
+        theirs=rate(elements / median(plain_walls)),
+        ratios=[written / without for written, without in zip(cpus, plain_cpus, strict=True)],
+        cpu_penstock=median(cpus) / elements * 1e6,
+        cpu_peer=median(plain_cpus) / elements * 1e6,
+        goal=GOAL,
+        at_most=True,
+    )
+
+
+def _pass(ds: Any) -> tuple[float, float]:
+    """Seconds by the clock and of the processors."""
+    cpu, start = cpu_seconds(), time.perf_counter()
+    for _ in ds:
+        pass
+    return time.perf_counter() - start, cpu_seconds() - cpu
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="passes that write a snapshot beside passes that do not")
+    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="passes of each side (%(default)s)")
+    chosen = parser.parse_args()
+    print_table(
+        [
+            compared("snapshot of pictures", pictures(), None, COUNT, chosen.turns),
+            compared("snapshot of records", records(), 128, RECORDS, chosen.turns),
+        ]
+    )

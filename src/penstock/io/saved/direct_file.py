@@ -1,0 +1,118 @@
+"""DirectFile: a new file that is written from memory of ours, without a copy of it in the system's."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from penstock.block.arena import ARENA
+from penstock.io.saved.chunk import PAGE, checksums
+
+ROOM = 8 * PAGE  # bytes that are written at once
+_ALIGNED = 1 << 12  # bytes: what disks write as a whole, and pages of memory are multiples of
+_DIRECT = getattr(os, "O_DIRECT", 0)
+_REFUSED = errno.EINVAL, errno.EOPNOTSUPP  # by file systems that have no such files, or write other pieces only
+
+
+def room() -> np.ndarray:
+    """Memory for a DirectFile; the next one may have it when the file is closed."""
+    memory = ARENA.empty((ROOM + _ALIGNED,), np.uint8)
+    begin = -memory.ctypes.data % _ALIGNED
+    return memory[begin : begin + ROOM]
+
+
+class DirectFile:
+    """A file that pieces are written to, one behind the other, which is on the disk when it is finished.
+
+    The pieces are put side by side in `room`, and go from there to the disk. The system's own copy of a file, which it
+    would have to find memory for, costs several times what all else here does; who reads the file first pays for that
+    instead. Where the system cannot do without it, it is made. `crcs` are the CRC32Cs of what was written, one for
+    every MiB. All methods raise OSError where the disk, or its owner, does not let them.
+    """
+
+    def __init__(self, path: Path, room: np.ndarray) -> None:
+        self._file = _created(path)
+        self._room = room
+        self._filled = 0
+        self.size = 0  # bytes of all pieces
+        self.crcs: list[int] = []
+        self.closed = False
+
+    def __enter__(self) -> DirectFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def write(self, piece: Any) -> int:
+        """Add the bytes of a buffer, and tell how many they are."""
+        left = np.frombuffer(piece, np.uint8)
+        size = len(left)
+        self.size += size
+        while len(left):
+            begin = self._filled
+            stop = min(begin + len(left), begin - begin % PAGE + PAGE)
+            self._room[begin:stop] = left[: stop - begin]
+            left = left[stop - begin :]
+            self._filled = stop
+            if stop % PAGE == 0:
+                self.crcs += checksums(self._room[stop - PAGE : stop].data)  # while it is in the processor's cache
+            if stop == ROOM:
+                self._flush(ROOM)
+        return size
+
+    def finish(self) -> None:
+        """Bring all to the disk."""
+        last = self._filled - self._filled % PAGE
+        self.crcs += checksums(self._room[last : self._filled].data)
+        padded = -(-self._filled // _ALIGNED) * _ALIGNED
+        self._room[self._filled : padded] = 0
+        self._flush(padded)
+        os.ftruncate(self._file, self.size)
+        os.fsync(self._file)
+
+    def _flush(self, stop: int) -> None:
+        left = self._room[:stop].data
+        while left:
+            try:
+                done = os.write(self._file, left)
+            except OSError as error:
+                if error.errno not in _REFUSED or not _made_indirect(self._file):
+                    raise
+                continue
+            left = left[done:]
+        self._filled = 0
+
+    def close(self) -> None:
+        """Idempotent."""
+        if not self.closed:
+            self.closed = True
+            os.close(self._file)
+
+
+def _created(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        return os.open(path, flags | _DIRECT, 0o666)
+    except OSError as error:
+        if error.errno not in _REFUSED or not _DIRECT:
+            raise
+    return os.open(path, flags, 0o666)
+
+
+def _made_indirect(file: int) -> bool:
+    """Have the system copy what is written from now on; False if it did before."""
+    if not _DIRECT:
+        return False
+    import fcntl
+
+    flags = fcntl.fcntl(file, fcntl.F_GETFL)
+    if not flags & _DIRECT:
+        return False
+    fcntl.fcntl(file, fcntl.F_SETFL, flags & ~_DIRECT)
+    return True

@@ -1,0 +1,116 @@
+"""DirectFile: what is in the file is what was written, with its checksums, whatever the file system takes."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+from penstock.io.saved import direct_file
+from penstock.io.saved.chunk import PAGE, checksums
+from penstock.io.saved.direct_file import ROOM, DirectFile, room
+
+CONTENT = np.random.default_rng(0).integers(0, 256, ROOM + PAGE + 5000, np.uint8).tobytes()
+DIRECT = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct files")
+
+
+def written(path, pieces, memory=None):
+    with DirectFile(path, room() if memory is None else memory) as file:
+        for piece in pieces:
+            assert file.write(piece) == len(piece)
+        file.finish()
+    assert file.size == sum(map(len, pieces))
+    return file
+
+
+def check(path, pieces, file):
+    content = b"".join(pieces)
+    assert path.read_bytes() == content
+    assert file.crcs == list(checksums(memoryview(content)))
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 4095, 4096, 4097, PAGE - 1, PAGE, PAGE + 1, ROOM - 1, ROOM, ROOM + 1, len(CONTENT)]
+)
+def test_all_of_it_is_there(size, tmp_path):
+    pieces = [CONTENT[:size]]
+    check(tmp_path / "file", pieces, written(tmp_path / "file", pieces))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_comes_in_pieces_of_any_size(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    cuts = np.sort(rng.integers(0, len(CONTENT), 60)).tolist()
+    pieces = [CONTENT[a:b] for a, b in zip([0, *cuts], [*cuts, len(CONTENT)], strict=True)]
+    check(tmp_path / "file", pieces, written(tmp_path / "file", pieces))
+
+
+def test_memory_that_is_used_again_leaves_nothing_of_the_file_before(tmp_path):
+    memory = room()
+    written(tmp_path / "long", [CONTENT], memory)
+    check(tmp_path / "short", [b"short"], written(tmp_path / "short", [b"short"], memory))
+
+
+def test_a_longer_file_that_was_there_is_gone(tmp_path):
+    (tmp_path / "file").write_bytes(CONTENT)
+    check(tmp_path / "file", [b"short"], written(tmp_path / "file", [b"short"]))
+
+
+@DIRECT
+def test_a_file_system_that_opens_no_direct_files_gets_others(tmp_path, monkeypatch):
+    real, asked = os.open, []
+
+    def picky(path, flags, *args):
+        asked.append(bool(flags & os.O_DIRECT))
+        if asked[-1]:
+            raise OSError(errno.EINVAL, "no direct files here")
+        return real(path, flags, *args)
+
+    monkeypatch.setattr(os, "open", picky)
+    check(tmp_path / "file", [CONTENT], written(tmp_path / "file", [CONTENT]))
+    assert asked == [True, False]
+
+
+@DIRECT
+@pytest.mark.parametrize("refused_from", [1, 2])
+def test_a_file_system_that_takes_no_such_piece_gets_it_otherwise(refused_from, tmp_path, monkeypatch):
+    import fcntl
+
+    real, calls = os.write, []
+
+    def picky(file, piece):
+        calls.append(len(piece))
+        if len(calls) >= refused_from and fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "not from there")
+        return real(file, piece)
+
+    monkeypatch.setattr(os, "write", picky)
+    check(tmp_path / "file", [CONTENT], written(tmp_path / "file", [CONTENT]))
+    assert len(calls) == 3  # one of them was refused
+
+
+def test_a_system_that_writes_a_part_is_asked_for_the_rest(tmp_path, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda file, piece: real(file, piece[: max(len(piece) // 2 & -4096, 4096)]))
+    check(tmp_path / "file", [CONTENT], written(tmp_path / "file", [CONTENT]))
+
+
+@pytest.mark.parametrize("kind", [errno.ENOSPC, errno.EIO, errno.EACCES])
+def test_any_other_error_is_the_callers(kind, tmp_path, monkeypatch):
+    def failing(*args):
+        raise OSError(kind, "no")
+
+    monkeypatch.setattr(os, "write", failing)
+    with pytest.raises(OSError, match="no") as caught:
+        written(tmp_path / "file", [CONTENT])
+    assert caught.value.errno == kind
+
+
+def test_a_system_without_direct_files_has_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(direct_file, "_DIRECT", 0)
+    check(tmp_path / "file", [CONTENT], written(tmp_path / "file", [CONTENT]))
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        DirectFile(tmp_path / "nowhere" / "file", room())
