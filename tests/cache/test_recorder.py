@@ -7,6 +7,7 @@ import penstock as ps
 from penstock.block.block import Block, concat_blocks
 from penstock.block.column import DenseColumn, ListColumn
 from penstock.block.footprint import footprint
+from penstock.block.origin import Origin
 from penstock.cache import recorder
 from penstock.cache.recorder import Recorder
 
@@ -70,14 +71,39 @@ def test_a_known_count_gives_one_array():
     assert recording.nbytes == kept.nbytes == recording.full
 
 
-def test_an_unknown_count_gives_few_arrays(monkeypatch):
+def test_an_unknown_count_gives_one_array(monkeypatch):
     monkeypatch.setattr(recorder, "_FIRST", 120)
     monkeypatch.setattr(recorder, "_SECOND", 1200)
     recording = Recorder()
+    handed = [recording.add(dense(start, 1)) for start in range(1000)]
+    (block,) = recording.finish()
+    assert flat([block]) == flat(handed) == [[i] * 3 for i in range(1000)]
+    assert recording.nbytes == block.columns[0].array.nbytes
+    assert not block.columns[0].array.flags.writeable
+    assert recording.full is None
+
+
+def test_what_would_take_long_to_move_stays(monkeypatch):
+    monkeypatch.setattr(recorder, "_FIRST", 120)
+    monkeypatch.setattr(recorder, "_SECOND", 1200)
+    monkeypatch.setattr(recorder, "_all_room", lambda: 3600)
+    recording = Recorder()
     for start in range(1000):
         recording.add(dense(start, 1))
-    assert [block.size for block in recording.finish()] == [10, 100, 890]
-    assert recording.full is None
+    blocks = recording.finish()
+    assert [block.size for block in blocks] == [410, 300, 290]
+    assert [row[0] for row in flat(blocks)] == list(range(1000))
+
+
+def test_elements_that_move_keep_where_they_were_read(monkeypatch):
+    monkeypatch.setattr(recorder, "_FIRST", 40)
+    monkeypatch.setattr(recorder, "_SECOND", 100)
+    recording = Recorder()
+    for start in range(30):
+        block = dense(start, 1)
+        recording.add(Block(block.structure, block.columns, 1, Origin.of_file(f"file {start % 2}", np.array([start]))))
+    (block,) = recording.finish()
+    assert [block.origin.at(i) for i in range(30)] == [(f"file {i % 2}", i) for i in range(30)]
 
 
 def test_memory_that_cannot_be_set_aside_comes_a_little_at_a_time():

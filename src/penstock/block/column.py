@@ -48,6 +48,10 @@ class Column(ABC):
     def take(self, rows: np.ndarray) -> Column:
         """The elements at the int64 positions `rows`, in that order; positions may repeat."""
 
+    def followed_by(self, others: Sequence[Column]) -> Column | None:
+        """With the elements of other columns behind its own, where that copies none of them; None elsewhere."""
+        return None
+
     @abstractmethod
     def batched(self, size: int) -> Column | None:
         """Every `size` neighbours as one element, without a copy; None where that needs one (see `stack`)."""
@@ -330,6 +334,9 @@ def concat(columns: Sequence[Column]) -> Column:
         strings = [column for column in columns if isinstance(column, BytesColumn)]
         if all(c.starts.shape[1:] == strings[0].starts.shape[1:] for c in strings):
             return _concat_bytes(strings)
+    found = columns[0].followed_by(columns[1:])
+    if found is not None:
+        return found
     items = [column.values() for column in columns]
     kinds = [spec_of(values[0]) for values in items]  # inside a column all are of one kind
     for kind in kinds[1:]:

@@ -95,11 +95,15 @@ def concat_origins(origins: Sequence[Origin | None]) -> Origin | None:
         return None
     shape = common_shape(known)
     known = [origin.widened(shape) for origin in known]
-    files: dict[str, int] = {}
-    parts = [numbered(origin, files) for origin in known]
+    if all(origin.files == first.files for origin in known):
+        names, parts = first.files, [origin.file for origin in known]
+    else:
+        numbers: dict[str, int] = {}
+        parts = [numbered(origin, numbers) for origin in known]
+        names = tuple(numbers)
     positions = [origin.position for origin in known if origin.position is not None]
     position = np.concatenate(positions) if len(positions) == len(known) else None
-    return Origin(tuple(files), np.concatenate(parts), np.concatenate([origin.offset for origin in known]), position)
+    return Origin(names, np.concatenate(parts), np.concatenate([origin.offset for origin in known]), position)
 
 
 def common_shape(origins: Sequence[Origin]) -> tuple[int, ...]:

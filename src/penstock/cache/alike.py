@@ -59,8 +59,9 @@ def relaxed(before: list[LeafSpec], now: list[LeafSpec]) -> list[LeafSpec]:
 def joined(waiting: Sequence[Kept]) -> Iterator[Kept]:
     """Neighbours as one Block, or as two, the second of which is smaller and of another spec."""
     alike = next((i for i, (_, specs) in enumerate(waiting) if specs != waiting[0][1]), len(waiting))
+    first = sum(block.size for block, _ in waiting[:alike])
     # a last batch that is smaller shall not make lists of all the others
-    parts = [waiting[:alike], waiting[alike:]] if 2 * alike >= len(waiting) else [waiting]
+    parts = [waiting[:alike], waiting[alike:]] if 2 * first >= sum(block.size for block, _ in waiting) else [waiting]
     for part in parts:
         if part:
             yield whole(part)

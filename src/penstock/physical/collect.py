@@ -22,7 +22,7 @@ class Collector:
         got = waiting = 0
         while got < count:
             try:
-                if not cursor.fill(ask):
+                if not cursor.fill(count - got if got and cursor.stage.cuts else ask):
                     break
                 parts.append(Stretch(cursor.take_available(count - got)))
             except Exception as error:

@@ -29,10 +29,17 @@ State = Any
 class Stage(ABC):
     """A running step of a plan. `inputs` are the stages it pulls from."""
 
+    cuts = False  # makes more at a time than it is asked for, and gives that in parts
+
     def __init__(self, label: str, inputs: tuple[Stage, ...] = (), where: str | None = None) -> None:
         self.label = label
         self.where = where
         self.inputs = inputs
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether all its elements are in memory already, so that asking for many costs as little as for one."""
+        return False
 
     @abstractmethod
     def next(self, want: int) -> Block | None: ...
@@ -102,14 +109,15 @@ class StretchStage(Stage):
             if made is None:
                 return None
             at = min(self._stretch_skip, made.size)
-            if not at and not made.failures:
+            if not at and not made.failures and (made.size <= want or not self.cuts):
                 if made.block is not None:
                     return made.block
                 continue
             self._stretch_skip -= at
             if at < made.size:
                 self._stretch, self._stretch_at, self._stretch_before = made.slice(at, made.size), at, before
-        piece = next(self._stretch.pieces())
+        first = self._stretch.slice(0, want) if self.cuts else self._stretch
+        piece = next(first.pieces())
         given = piece.size if isinstance(piece, Block) else 1
         self._stretch_at += given
         # a failure that was raised is let go of: its traceback leads back here

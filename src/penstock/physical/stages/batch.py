@@ -9,8 +9,10 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, shape_mismatch
+from penstock.block.picked import PickedColumn
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
+from penstock.physical.kernels.gather import gather
 from penstock.physical.stacking import stack_each
 from penstock.physical.stage import Cursor, Stage, State
 
@@ -20,6 +22,10 @@ def stack_column(column: Column, path: str) -> Column:
     batched = column.batched(len(column))
     if batched is not None:
         return batched
+    if isinstance(column, PickedColumn):
+        out = ARENA.empty((1, len(column), *column.whole.shape[1:]), column.whole.dtype)
+        gather(column.whole, column.rows, out[0])
+        return DenseColumn(out)
     assert isinstance(column, ListColumn)
     items = column.items
     first = items[0]

@@ -43,6 +43,10 @@ class Cached(Stage):
         self._offset = 0
         self._skip = 0
 
+    @property
+    def at_hand(self) -> bool:
+        return self._kept is not None
+
     def next(self, want: int) -> Block | None:
         while True:
             try:

@@ -54,7 +54,8 @@ class Grouped(Stage):
         block = self._cursor.peek()
         for column in block.columns:
             if isinstance(column, ListColumn):
-                count = min(count, max(_BYTES // (self._size * getattr(column.items[0], "nbytes", _BYTES) + 1), 1))
+                (first,) = column.slice(0, 1).items
+                count = min(count, max(_BYTES // (self._size * getattr(first, "nbytes", _BYTES) + 1), 1))
         try:
             found = self._stack(block.slice(0, count * self._size), self._size)
         except PenstockError:

@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.rows import Rows
+from penstock.block.unmoved import copied_bytes, moved, unmoved
 from penstock.compiled import Compiled
 from penstock.keys import draws
 from penstock.physical.kernels import reference
@@ -20,6 +21,8 @@ from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
 _NATIVE = Compiled("penstock.physical.kernels.native")
 _WORTH_COMPILING = 1 << 16  # elements from which loading numba (0.3 s once per process) pays
+_AT_ONCE = 256  # elements that are exchanged together where they are at hand, ...
+_COPIED_AT_ONCE = 1 << 20  # ... and bytes of them, as far as they are copied
 
 
 class Shuffle(StretchStage):
@@ -29,6 +32,8 @@ class Shuffle(StretchStage):
     those are is found by passing their numbers through the same picks. Draw number n depends on the key and n only.
     A failure takes a slot like any element, and comes out when that slot is picked.
     """
+
+    cuts = True
 
     def __init__(
         self,
@@ -59,10 +64,12 @@ class Shuffle(StretchStage):
         self._drain: np.ndarray | None = None  # slots in the order in which they empty, once the input has ended
         self._drained = 0
         self._tidy_at = 64
+        self._at_once = 0
 
     def make(self, want: int) -> Stretch | None:
         if self._drain is None:
             self._fill()
+        want = max(want, self._at_once)
         if self._drain is None:
             pulled = self._pull(want)
             if pulled is not None:
@@ -78,7 +85,10 @@ class Shuffle(StretchStage):
         try:
             if not self._cursor.fill(count):
                 return None
-            found = Stretch(self._cursor.take_available(count))
+            block = unmoved(self._cursor.take_available(count))
+            if self._cursor.stage.at_hand:
+                self._at_once = min(_COPIED_AT_ONCE * block.size // (copied_bytes(block) + 1), _AT_ONCE)
+            found = Stretch(block)
         except Exception as error:
             found = failure(error)
         self._pulled += found.size
@@ -147,7 +157,7 @@ class Shuffle(StretchStage):
             return Stretch(None, tuple(failures))
         if self._rows is None:  # nothing but failures so far
             assert block is not None
-            return Stretch(block.take(source - self._size), tuple(failures))
+            return Stretch(moved(block.take(source - self._size)), tuple(failures))
         return Stretch(self._rows.gather(source, block), tuple(failures))
 
     def _begin_drain(self) -> None:

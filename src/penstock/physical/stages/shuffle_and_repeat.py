@@ -27,6 +27,10 @@ class Held(Stage):
         self._size = 0
         self.ended = False
 
+    @property
+    def at_hand(self) -> bool:
+        return self._upstream.at_hand
+
     def hold(self, count: int, most: int) -> None:
         """Read about `count` elements more, if that makes no more than `most`."""
         count = min(count, most - self._size)

@@ -1,0 +1,60 @@
+"""unmoved: large elements are kept as views of where they are, and those that a memory cache keeps by their numbers."""
+
+from __future__ import annotations
+
+from penstock.block.block import Block
+from penstock.block.column import Column, DenseColumn, ListColumn, concat
+from penstock.block.counted_memory import is_counted
+from penstock.block.picked import PickedColumn, picked
+
+_BY_REFERENCE = 1 << 16  # bytes of one element from which a view of its Block is kept instead of a copy
+_BY_NUMBER = 1 << 12  # and its number, where it lies in memory that is kept and counted anyway
+
+
+def unmoved(block: Block) -> Block:
+    """The Block with elements that stay where they are anyway as views of it, or by number: taking some copies none."""
+    return block.with_columns(block.structure, [_where_it_is(column) for column in block.columns])
+
+
+def _where_it_is(column: Column) -> Column:
+    if not isinstance(column, DenseColumn) or column.array.flags.writeable:
+        return column
+    if is_large(column):
+        return picked(column) or ListColumn(column.values())
+    if _has(column, _BY_NUMBER) and is_counted(column.array):
+        return picked(column) or column
+    return column
+
+
+def moved(block: Block) -> Block:
+    """The Block with small elements side by side; large ones are copied once, into their batch."""
+    return block.with_columns(block.structure, [side_by_side(column) for column in block.columns])
+
+
+def side_by_side(column: Column) -> Column:
+    """The same elements, picked ones copied if they are small."""
+    return column.dense() if isinstance(column, PickedColumn) and not is_large(column) else column
+
+
+def copied_bytes(block: Block) -> int:
+    """Bytes that are copied when all elements of a Block that `unmoved` gave are taken and `moved`."""
+    return sum(column.nbytes for column in block.columns if _is_copied(column))
+
+
+def _is_copied(column: Column) -> bool:
+    return isinstance(column, DenseColumn) or (isinstance(column, PickedColumn) and not is_large(column))
+
+
+def joined(kept: Column, fresh: Column) -> Column:
+    """One column behind the other, both as `unmoved` gives them."""
+    return kept.followed_by([fresh]) or concat([side_by_side(kept), side_by_side(fresh)])
+
+
+def is_large(column: Column) -> bool:
+    """Whether its elements are copied as late as can be."""
+    return _has(column, _BY_REFERENCE)
+
+
+def _has(column: Column, nbytes: int) -> bool:
+    """Whether its elements have so many bytes each."""
+    return column.nbytes >= nbytes * len(column)
