@@ -234,3 +234,15 @@ def test_texts_of_a_stranger_are_shown_plain(entries, path, printed):
     write_manifest(folder, replace(manifest, made_of=parts), replace=True)
     for arguments in (["ls", path], ["why", path, entries[0], entries[1]]):
         assert "\x1b" not in printed(*arguments)[1]
+
+
+def test_automatic_caches_are_found_below_the_folders_of_their_plans(tmp_path, printed):
+    plans = [tmp_path / "autocache" / f"{number:032x}" for number in range(2)]
+    for number, plan in enumerate(plans):
+        list(ps.Dataset.range(number + 3).cache(plan))
+    keys = {entry.name for plan in plans for entry in plan.iterdir()}
+    status, out, _ = printed("ls", str(tmp_path / "autocache"), "--json")
+    assert (status, {entry["key"] for entry in json.loads(out)}) == (0, keys)
+    status, out, _ = printed("rm", str(tmp_path / "autocache"), "--all")
+    assert (status, out.splitlines()[-1].startswith("2 entries removed")) == (0, True)
+    assert [list(plan.iterdir()) for plan in plans] == [[], []]

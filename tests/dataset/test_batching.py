@@ -39,6 +39,20 @@ def test_padding_goes_to_a_shape_written_in_any_way(source, shape):
     assert given(source().padded_batch(2, shape)) == wanted
 
 
+@pytest.mark.parametrize("dtype", ["M8[D]", "M8[ms]", "m8[s]"])
+def test_times_are_padded_with_none(dtype):
+    times = rows().map(lambda row: row.astype(dtype))
+    (found,) = times.take(2).padded_batch(2)
+    np.testing.assert_array_equal(found, np.array([[1, "NaT"], [2, 2]], dtype))
+    (found,) = times.take(2).padded_batch(2, [3])
+    np.testing.assert_array_equal(found[1], np.array([2, 2, "NaT"], dtype))
+    value = np.array(7, dtype)[()]
+    (found,) = times.take(2).padded_batch(2, padding_values=value)
+    np.testing.assert_array_equal(found, np.array([[1, 7], [2, 2]], dtype))
+    with pytest.raises(errors.InvalidTypeError, match="not of the dtype"):
+        list(times.padded_batch(2, padding_values=0))
+
+
 def test_arrays_of_several_dimensions_are_padded_in_each():
     assert given(squares().padded_batch(2)) == [
         [[[1, 1, 1], [0, 0, 0]], [[2, 2, 0], [2, 2, 0]]],

@@ -1,4 +1,4 @@
-"""Entries: parts of passes that are used, what fails while they are written, and what is damaged in them."""
+"""Entries: parts of passes that are used, and what fails while they are written."""
 
 import errno
 import json
@@ -7,71 +7,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.positions import assert_continues_everywhere, given, positions, stage_of, texts
+from tests.dataset.entries import (
+    COUNT,
+    KINDS,
+    RANGE,
+    WANTED,
+    begin,
+    by_kind,
+    committed,
+    entry_of,
+    is_complete,
+    square,
+    squares,
+    values,
+)
+from tests.positions import assert_continues_everywhere, positions
 
 import penstock as ps
 from penstock import errors
-from penstock.cache.entry import here
 from penstock.testing import resumed
-
-RANGE = ps.Dataset.range
-COUNT = 20
-WANTED = [x * x for x in range(COUNT)]
 
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
-
-
-def square(x):
-    return x * x
-
-
-def squares():
-    return RANGE(COUNT).map(square)
-
-
-KINDS = {
-    "cache": lambda path, ds=None: (ds or squares()).cache(path),
-    "snapshot": lambda path, ds=None: (ds or squares()).snapshot(path),
-}
-by_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def values(dataset):
-    return [int(x) for x in dataset]
-
-
-def begin(dataset, count):
-    """A pass that stops behind so many elements."""
-    stage = stage_of(dataset)
-    found = []
-    for element in given(stage, 2):
-        found.append(int(element))
-        if len(found) >= count:
-            break
-    stage.close()
-    return found
-
-
-def entry_of(path):
-    (folder,) = {manifest.parent for manifest in Path(path).glob("*/manifest.json")}
-    here.is_writing(folder)  # a pass that was closed has written the rest
-    return folder
-
-
-def entry_of_writing(path):
-    return next(Path(path).glob("*/manifest.json")).parent
-
-
-def committed(path):
-    lines = (entry_of(path) / "journal.jsonl").read_text().splitlines()
-    return [chunk for line in lines for chunk in json.loads(line)[1]["chunks"]]
-
-
-def is_complete(path):
-    return json.loads((entry_of(path) / "manifest.json").read_text())["complete"]
 
 
 # -- parts of passes
@@ -252,83 +211,6 @@ def test_without_locks_every_pass_makes_its_own(tmp_path, monkeypatch, caplog):
         assert values(squares().cache(tmp_path)) == WANTED
     assert caplog.text.count("cannot be locked") == 1
     assert not is_complete(tmp_path)
-
-
-# -- damage
-
-
-def damage(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-DAMAGES = {"a bit": damage, "cut short": lambda path: os.truncate(path, 50), "missing": Path.unlink}
-
-
-@pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("stopped", [8, COUNT + 1])
-def test_a_damaged_file_of_a_cache_is_made_once_more(name, stopped, tmp_path, caplog):
-    begin(squares().cache(tmp_path), stopped)
-    chunk = entry_of(tmp_path) / committed(tmp_path)[1]["file"]
-    before = chunk.read_bytes()
-    DAMAGES[name](chunk)
-    assert values(squares().cache(tmp_path)) == WANTED
-    (text,) = [record.message for record in caplog.records]
-    assert "once more" in text
-    assert str(chunk) in text
-    assert chunk.read_bytes() == before
-    assert values(squares().cache(tmp_path)) == WANTED
-    assert len(caplog.records) == 1
-
-
-def test_every_file_of_a_cache_may_be_damaged(tmp_path):
-    assert values(squares().cache(tmp_path)) == WANTED
-    for chunk in entry_of(tmp_path).rglob("*.arrow"):
-        damage(chunk)
-    ds = squares().cache(tmp_path)
-    assert_continues_everywhere(ds)
-    assert values(ds) == WANTED
-
-
-def test_a_damaged_file_of_a_snapshot_fails_in_the_place_of_its_elements(tmp_path):
-    begin(squares().snapshot(tmp_path, None), 8)
-    first, second = committed(tmp_path)[:2]
-    damage(entry_of(tmp_path) / second["file"])
-    at, count = first["elements"], second["elements"]
-    found = texts(positions(squares().snapshot(tmp_path, None)))
-    assert found == [*WANTED[:at], *["DataLossError"] * count, *WANTED[at + count :]]
-
-
-@by_kind
-def test_a_manifest_that_is_damaged_is_named(kind, tmp_path):
-    values(KINDS[kind](tmp_path))
-    damage(entry_of(tmp_path) / "manifest.json")
-    with pytest.raises(errors.DataLossError, match="manifest"):
-        values(KINDS[kind](tmp_path))
-
-
-def test_an_entry_that_becomes_unreadable_ends_a_follower_once(tmp_path):
-    begin(squares().snapshot(tmp_path), 6)
-    stage = stage_of(ps.Dataset.load(entry_of(tmp_path), wait=True))
-    manifest = entry_of(tmp_path) / "manifest.json"
-    elements = given(stage, 2)
-    assert int(next(elements)) == 0
-    manifest.write_text("[]")
-    found = texts(elements)
-    assert found[-1] == "DataLossError"
-    assert found.count("DataLossError") == 1
-
-
-def test_a_pass_goes_on_without_an_entry_that_becomes_unreadable(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("penstock.physical.turn._LOOK", 0.0)
-    ds = squares().cache(tmp_path)
-    one, other = iter(ds), iter(ds)
-    assert int(next(one)) == int(next(other)) == 0
-    (entry_of_writing(tmp_path) / "manifest.json").write_text("[]")
-    assert values(other) == WANTED[1:]
-    assert "goes on without" in caplog.text
-    one.close()
 
 
 # -- by load

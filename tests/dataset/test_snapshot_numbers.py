@@ -109,4 +109,21 @@ def test_a_snapshot_that_was_removed_has_no_numbers_any_more(tmp_path):
 def test_the_text_of_a_data_set_looks_at_no_data(tmp_path):
     ds = thirds(tmp_path)
     list(ds)
+    assert "7 elements" in repr(ds)  # the pass has looked
+    assert "plan (7 elements)" in ds.explain()
+    assert "14 elements" in repr(ds.repeat(2))
+    again = thirds(tmp_path)
+    assert "unknown elements" in repr(again)
+    assert len(again) == 7
+    assert "7 elements" in repr(again)
+
+
+def test_the_text_of_a_data_set_is_there_whatever_its_files_are(tmp_path):
+    ds = thirds(tmp_path)
+    list(ds)
+    (manifest,) = tmp_path.rglob("manifest.json")
+    manifest.write_text("[]")
     assert "unknown elements" in repr(ds)
+    assert f"snapshot({tmp_path.name})" in repr(ds)
+    with pytest.raises(ps.errors.DataLossError):
+        len(ds)

@@ -92,6 +92,7 @@ def test_the_rows_of_several_files_are_put_together(tmp_path, mapped, small_chun
     batches = list(load(tmp_path).batch(16))
     assert len(mapped) > 5
     assert_same_elements(batches, list(RANGE(100).map(of_all_kinds).batch(16)))
+    assert not any(batch[field].flags.writeable for batch in batches for field in DENSE)
 
 
 # -- files

@@ -42,7 +42,7 @@ class Batching:
 
         `padded_shapes` is a nest like the elements with a shape for each component; a dimension of None (or -1) is as
         long as the longest of the batch, which is the default for all. `padding_values` is a scalar for all components
-        or a nest of them; None stands for 0 or an empty byte string.
+        or a nest of them; None stands for 0, an empty byte string, or NaT for times.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(1, 4).map(lambda n: np.full(n, n))

@@ -20,8 +20,7 @@ from penstock.dataset.storing import Storing
 from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
 from penstock.options import Options
-from penstock.plan.explain import cardinality_text
-from penstock.plan.in_files import known_cardinality
+from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
@@ -232,7 +231,8 @@ class Dataset(
         known = "decided by its functions" if spec is None else repr(spec)
         name = self._options.dataset_name
         label = self._plan.label if name is None else f"{name}: {self._plan.label}"
-        return f"<Dataset {label}: {known}, {cardinality_text(self._plan.cardinality)} elements>"
+        count = count_text(self._plan, self._options.seed, self._options.deterministic)
+        return f"<Dataset {label}: {known}, {count} elements>"
 
 
 _NO_OPTIONS = Options()

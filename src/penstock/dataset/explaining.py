@@ -87,14 +87,15 @@ class Explaining:
             message = f"format must be one of {', '.join(map(repr, _FORMATS))}, got format={format!r}."
             raise InvalidArgumentError(message)
         analysis = self._analysed(seconds, consumer_seconds) if analyze else None
-        placed = () if self._options.autocache is None else self._placed().told()
+        placing = None if self._options.autocache is None else self._placed()
+        running, placed = (self._plan, ()) if placing is None else (placing.shown(), placing.told())
         if format == "json":
             from penstock.profiler.plan_json import explanation_json
 
-            return explanation_json(self._plan, self._options, analysis, placed)
+            return explanation_json(self._plan, self._options, running, analysis, placed)
         from penstock.profiler.explanation import explanation
 
-        text = explanation(self._plan, self._options, placed)
+        text = explanation(self._plan, self._options, running, placed)
         if analysis is None:
             return text
         from penstock.profiler.analysis.report import report

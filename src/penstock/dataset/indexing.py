@@ -8,10 +8,13 @@ import numpy as np
 
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
-from penstock.physical.access import Access, by_number, obstacle, require_access
+from penstock.physical.access import Access, access, obstacle, require_access
+from penstock.physical.lower import Lowering
 from penstock.plan.in_files import in_files
 from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled, is_endless
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_int
+from penstock.rewrite.driver import optimise_inner
+from penstock.runtime.executors.inline import InlineExecutor
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -107,7 +110,7 @@ class Indexing:
         if self._last_access is None or self._last_access[0] != epoch:
             hint = "batch_at(step) runs the data set up to the element instead."
             require_access(self._in_files(), "at(index)", hint=hint)
-            self._last_access = epoch, by_number(self._plan, self._options, epoch)
+            self._last_access = epoch, access(self._plan, _beside(self._options, epoch))
         return self._last_access[1]
 
     def _in_files(self) -> Node:
@@ -166,6 +169,13 @@ class Indexing:
         no numbers. `Provenance` says what the fields mean.
         """
         return self._then(WithProvenance)
+
+
+def _beside(options: Options, epoch: int) -> Lowering:
+    """For elements that are asked for from outside of a pass."""
+    from penstock.dataset.dataset import _inner
+
+    return Lowering(options, InlineExecutor(options), epoch, optimise=optimise_inner, dataset=_inner)
 
 
 def _out_of_range(index: int, reason: str) -> OutOfRangeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -92,9 +91,6 @@ class Storing:
         if self._plan.cardinality == INFINITE_CARDINALITY:
             message = "save needs a data set that ends; this one is infinite."
             raise InvalidArgumentError(message, hint="Bound it with take().")
-        if pathlib.Path(folder).is_file():
-            message = f"save writes into a folder, and {folder!r} is a file."
-            raise InvalidArgumentError(message)
 
     def _write(self, writer: SavedWriter, shard_func: Any, context: Context) -> None:
         from penstock.dataset.dataset import _inner
@@ -144,7 +140,7 @@ class Storing:
 
         `element_spec` and `compression` are known from the manifest; where they are given they are compared with it.
         With `wait` the call waits until there is something. What a snapshot or cache holds that another program still
-        writes comes as it is written, and ends when it is complete (from a URL, or for a `reader_func`, the call waits
+        writes comes as it is written, also from a URL, and ends when it is complete (for a `reader_func` the call waits
         for that). Without `wait` it is what is there so far, with a warning. Arrays cannot be written to. The checksum
         of a file is looked at when the first of its elements is read.
 
@@ -160,7 +156,7 @@ class Storing:
                 check_function("reader_func", reader_func, "load")
             codec_of(compression)
             if wait:
-                wait_for(folder, complete=reader_func is not None or storage.is_url(folder))
+                wait_for(folder, complete=reader_func is not None)
             manifest = read_manifest(folder)
             if not manifest.complete and wait:
                 spec = checked_spec(element_spec, manifest) or manifest.element_spec()

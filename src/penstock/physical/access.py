@@ -10,7 +10,6 @@ import numpy as np
 
 from penstock.block.block import Block, concat_blocks
 from penstock.errors import UnimplementedError
-from penstock.options import Options
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch
 from penstock.plan.explain import short_location
@@ -86,16 +85,11 @@ def require_access(plan: Node, purpose: str, hint: str) -> None:
 
 
 def access(plan: Node, lowering: Lowering) -> Access:
-    """The elements of a plan, in the pass that `lowering` describes; there must be no `obstacle`."""
+    """The elements of a plan, in the pass that `lowering` describes; there must be no `obstacle`.
+
+    They are made by whoever asks, in the thread that asks.
+    """
     return _OPENERS[type(plan)][0](plan, lowering)
-
-
-_NOBODY: Any = None  # what is asked for by number is made by whoever asks
-
-
-def by_number(plan: Node, options: Options, epoch: int, *, provenance: bool = False) -> Access:
-    """`access` to a whole plan, from outside of a pass."""
-    return access(plan, Lowering(options, _NOBODY, epoch, provenance=provenance))
 
 
 def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:

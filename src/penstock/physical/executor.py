@@ -63,5 +63,9 @@ class Executor(ABC):
         """What reads the inputs of an interleave ahead, `at_once` of them at the same time (-1: as many as help)."""
 
     @abstractmethod
+    def inline(self) -> Executor:
+        """One for what is made beside the run, in the thread that asks. It can be pickled."""
+
+    @abstractmethod
     def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
         """Who takes Blocks through transforms that are not parallel: the puller, or a worker process if it is to be."""

@@ -10,9 +10,9 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
-from penstock.options import Options
 from penstock.physical import accesses as _accesses  # noqa: F401 - registers how plans are read by number
-from penstock.physical.access import by_number, stretch_of
+from penstock.physical.access import access, stretch_of
+from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Outcome, Transform
 from penstock.plan.node import Node
@@ -20,15 +20,15 @@ from penstock.trace.graph import Allocate
 
 
 class Fetch(Transform):
-    """The elements of a plan with the numbers that come; what is under way in `epoch`."""
+    """The elements of a plan with the numbers that come, in the pass that `lowering` describes."""
 
     one_to_one = True
 
-    def __init__(self, plan: Node, options: Options, epoch: int, *, provenance: bool) -> None:
+    def __init__(self, plan: Node, lowering: Lowering) -> None:
         self.label = plan.label
         self.where = plan.where
-        self._arguments = plan, options, epoch, provenance
-        self._elements = by_number(plan, options, epoch, provenance=provenance)
+        self._arguments = plan, lowering.beside()
+        self._elements = access(*self._arguments)
 
     @property
     def size(self) -> int:
@@ -65,8 +65,4 @@ class Fetch(Transform):
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, self._arguments
-
-
-def _again(plan: Node, options: Options, epoch: int, provenance: bool) -> Fetch:  # noqa: FBT001
-    return Fetch(plan, options, epoch, provenance=provenance)
+        return Fetch, self._arguments

@@ -40,6 +40,10 @@ class Lowering:
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)
 
+    def beside(self) -> Lowering:
+        """For what is made outside of the run, by whoever asks; not counted, and can be sent to other processes."""
+        return replace(self, executor=self.executor.inline(), depth=0, meter=None, memory=UNCOUNTED, pause=time.sleep)
+
     def turn(self, count: int, index: int) -> Lowering:
         """For turn number `index` of `count` repetitions (negative: for ever): each is an epoch of its own."""
         if count > 0:

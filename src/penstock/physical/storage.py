@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.block.block import Block, concat_blocks
+from penstock.block.leaf import NESTED
 from penstock.cache.alike import Alike
 from penstock.cache.entry import here
 from penstock.cache.entry.entry import Entry, Point
 from penstock.cache.entry.lock import Lock, take
 from penstock.cache.entry.writer import EntryWriter
+from penstock.io.saved.manifest import library
+from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State
 from penstock.physical.stages.scan import Scan
+from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
-from penstock.plan.snapshot_store import SnapshotStore
+from penstock.plan.shards import read_by
+from penstock.plan.snapshot_store import SnapshotStore, without_hint
+from penstock.plan.storing import Snapshot
 from penstock.sources.saved import SavedSource
+
+_LOG = logging.getLogger("penstock")
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Storage:
     order than they are in the files. `settled`: a pass gives the same elements as any other, in the same order.
     """
 
-    node: Node
+    node: Snapshot
     store: SnapshotStore
     entry: Entry
     made_by: str
@@ -40,7 +49,6 @@ class Storage:
     sharded: bool
     reordered: bool
     settled: bool
-    repairs: bool
     waits: bool
 
     @property
@@ -48,10 +56,19 @@ class Storage:
         """Whether the order in the files is that of every pass."""
         return self.settled and not self.sharded
 
+    @property
+    def mends(self) -> bool:
+        """Whether elements whose file is damaged are made once more; in free order nobody knows which these were."""
+        return self.node.repairs and self.fixed
+
     def refresh(self) -> None:
         """Look at the entry, once a pass of this process that has ended is done with it."""
         here.is_writing(self.entry.folder)
-        self.entry.refresh()
+        self.look()
+
+    def look(self) -> None:
+        """Look at the entry as it is. Raises DataLossError and FailedPreconditionError as `SnapshotStore.refresh`."""
+        self.store.refresh(self.entry)
 
     def readable(self) -> bool:
         """Whether a new pass may begin with what is committed: it must be able to go on behind it."""
@@ -99,10 +116,13 @@ class Storage:
         """The state of the input as it is now, which no later element changes."""
         return stage.state() if self.settled else _as_of_now(stage.state())
 
-    def again(self, count: int) -> Block:
-        """The elements from number `count` to the end of their chunk, made once more, and written if that can be."""
-        number, begin = self.entry.chunk_at(count)
-        stop = begin + self.entry.chunks[number].elements
+    def again(self, number: int, why: Exception) -> Block:
+        """The elements of a chunk, made once more, and written if that can be."""
+        text = "%s: elements are made and written once more, as their file cannot be read: %s"
+        _LOG.warning(text, self.node.label, without_hint(why))
+        *before, chunk = self.entry.chunks[: number + 1]
+        begin = sum(other.elements for other in before)
+        stop = begin + chunk.elements
         alike = Alike(self.entry.element_spec())
         point = self.point(begin)
         stage = self.input_at(point)
@@ -117,8 +137,44 @@ class Storage:
                 at += block.size
         finally:
             stage.close()
-        self.store.write_again(self.entry, self.made_by, number, kept)
-        return concat_blocks([block for block, _ in kept]).slice(count - begin, stop - begin)
+        try:
+            self.store.write_again(self.entry, self.made_by, number, kept)
+        except OSError as error:
+            text = "%s: they could not be written, and the next pass will make them, too: %s"
+            _LOG.warning(text, self.node.label, error)
+        return concat_blocks([block for block, _ in kept])
+
+
+def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
+    """The storage of a step, in the run that `lowering` describes."""
+    assert node.store is not None
+    options = lowering.options
+
+    def by_reader(source: SavedSource) -> Stage:
+        if node.reader_func is None:
+            return Scan(source, node.label, node.where)
+        dataset = read_by(node.reader_func, source, lowering.dataset)
+        return lower(lowering.optimise(getattr(dataset, NESTED), options), lowering)
+
+    return Storage(
+        node,
+        node.store,
+        Entry(node.store.folder(options.seed, options.deterministic)),
+        f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}",
+        # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to write it
+        upstream=lambda: lower(node.input, replace(lowering, epoch=0)),
+        by_reader=by_reader,
+        pause=lowering.pause,
+        sharded=node.shard_func is not None,
+        reordered=not node.faithful,
+        settled=settled(node.input, lowering),
+        waits=options.second_writer == "wait",
+    )
+
+
+def settled(plan: Node, lowering: Lowering) -> bool:
+    """Whether each pass gives the same elements in the same order."""
+    return all(lowering.ordered(getattr(node, "deterministic", None)) for node in plan.walk())
 
 
 def _as_of_now(state: Any) -> Any:

@@ -6,7 +6,7 @@ import logging
 import math
 from time import monotonic
 
-from penstock.cache.entry.lock import Unlockable
+from penstock.cache.entry.lock import Lock, Unlockable
 from penstock.cache.entry.writer import EntryWriter
 from penstock.errors import PenstockError
 from penstock.physical.storage import Storage
@@ -71,22 +71,29 @@ class Turn:
             return None
         try:
             lock = storage.lock()
-            if lock is None:
-                return None
-            storage.entry.refresh()
-            if storage.entry.complete or storage.entry.elements != at:  # others were here
-                lock.release()
-                self._alone = not storage.fixed or storage.entry.elements < at
-                return None
-            return storage.writer(lock)
+            return None if lock is None else self._written_by_this(lock, at)
         except Unlockable as error:
             self._alone = True
             if storage.entry.folder not in _UNLOCKABLE:
                 _UNLOCKABLE.add(storage.entry.folder)
                 _LOG.warning("%s: nothing is written: files in %s cannot be locked: %s", *self._names(), error)
-        except OSError as error:
+        except (PenstockError, OSError) as error:
             self._alone = True
             _LOG.warning("%s: nothing is written to %s in this pass, which goes on without: %s", *self._names(), error)
+        return None
+
+    def _written_by_this(self, lock: Lock, at: int) -> EntryWriter | None:
+        """The writer, which has the lock, or None where others were here before it was taken."""
+        storage = self._storage
+        try:
+            storage.look()
+            if not storage.entry.complete and storage.entry.elements == at:
+                return storage.writer(lock)
+        except BaseException:
+            lock.release()
+            raise
+        lock.release()
+        self._alone = not storage.fixed or storage.entry.elements < at
         return None
 
     def _names(self) -> tuple[str, str]:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from penstock.errors import PenstockError
+from penstock.plan.explain import cardinality_text
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Snapshot
 
 
-def in_files(plan: Node, seed: int, deterministic: bool) -> Node:  # noqa: FBT001 - an option's value
+def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -> Node:  # noqa: FBT001
     """The plan that reads the files of each complete snapshot, in the place of the steps that made it.
 
     The plan itself where there is none, or where a `reader_func` decides what of the files is read. Looks at the data
-    of a plan that has snapshots, once, as the first pass does.
+    of a plan that has snapshots, once, as the first pass does; without `look` only at snapshots whose data was looked
+    at before.
     """
-    if isinstance(plan, Snapshot):
+    if isinstance(plan, Snapshot) and plan.reader_func is None:
         assert plan.store is not None
-        saved = None if plan.reader_func is not None else plan.store.saved(plan.store.folder(seed, deterministic))
+        find = plan.store.folder if look else plan.store.known_folder
+        folder = find(seed, deterministic)
+        saved = None if folder is None else plan.store.saved(folder)
         if saved is not None:
             return Scan(source=saved, where=plan.where)
-    inputs = tuple(in_files(below, seed, deterministic) for below in plan.inputs)
+    inputs = tuple(in_files(below, seed, deterministic, look=look) for below in plan.inputs)
     changed = any(now is not before for now, before in zip(inputs, plan.inputs, strict=True))
     return plan.with_inputs(inputs) if changed else plan
 
@@ -27,3 +34,12 @@ def known_cardinality(plan: Node, seed: int, deterministic: bool) -> int:  # noq
     """The cardinality of a plan, from its snapshots where its steps do not tell."""
     known = plan.cardinality
     return in_files(plan, seed, deterministic).cardinality if known == UNKNOWN_CARDINALITY else known
+
+
+def count_text(plan: Node, seed: int, deterministic: bool) -> str:  # noqa: FBT001 - an option's value
+    """The number of elements, as far as it is known without a look at data, for people."""
+    known = plan.cardinality
+    if known == UNKNOWN_CARDINALITY:
+        with suppress(PenstockError, OSError):  # a snapshot that cannot be read: a pass says so
+            known = in_files(plan, seed, deterministic, look=False).cardinality
+    return cardinality_text(known)

@@ -106,7 +106,7 @@ _KINDS = {bool: "b", int: "iufc", float: "fc", complex: "c"}
 def _value(value: Any, dtype: DType, path: str) -> Any:
     """A padding value in the dtype of its component: Python's own numbers go where they fit, numpy's keep theirs."""
     if value is None:
-        return b"" if dtype is bytes else dtype.type(0)
+        return _default(dtype)
     number = type(value) in _KINDS
     try:
         found = value if number else as_leaf(value)
@@ -122,7 +122,7 @@ def _value(value: Any, dtype: DType, path: str) -> Any:
     if not fits:
         message = f"The padding value {value!r} ({type(value).__name__}) is not of the dtype of {_component(path)}, "
         message += f"{dtype_name(dtype)}."
-        hint = "Give a nest with a value for each component; None stands for the default, 0 or an empty string."
+        hint = "Give a nest with a value for each component; None stands for the default: 0, an empty string, NaT."
         raise InvalidTypeError(message, hint=hint)
     if not number:
         return found
@@ -130,3 +130,10 @@ def _value(value: Any, dtype: DType, path: str) -> Any:
         message = f"The padding value {value!r} does not fit {_component(path)} of dtype {dtype_name(dtype)}."
         raise InvalidArgumentError(message)
     return dtype.type(value)
+
+
+def _default(dtype: DType) -> Any:
+    """What stands where an element has nothing, unless the user says otherwise."""
+    if dtype is bytes:
+        return b""
+    return np.array("NaT", dtype)[()] if dtype.kind in "mM" else dtype.type(0)

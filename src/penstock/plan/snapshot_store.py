@@ -9,12 +9,15 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from penstock.block.size_text import size_text
 from penstock.cache.alike import Alike, Kept, stored_as
 from penstock.cache.entry.committer import Committer
 from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lock import Lock, take
-from penstock.errors import InvalidTypeError, NotFoundError
+from penstock.cache.entry.removal import size_of
+from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.io.saved.compression import codec_of
+from penstock.io.saved.journal import NAME as JOURNAL
 from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest, spec_as_json
 from penstock.plan.content_key import MadeOf, made_of, why_not
 from penstock.plan.node import Node
@@ -26,18 +29,34 @@ _LOG = logging.getLogger("penstock")
 class SnapshotStore:
     """The folders `path/<key>`, one for each content that the plan, as it was written, can have. Thread-safe.
 
-    The data that a plan holds is looked at once, when the first pass begins.
+    The data that a plan holds is looked at once, when the first pass begins. With `droppable` an entry that cannot be
+    read counts as none, and the next pass that writes makes it anew; otherwise that is an error.
     """
 
-    def __init__(self, path: str, plan: Node, shard_func: Any, compression: Any) -> None:
+    def __init__(self, path: str, plan: Node, shard_func: Any, compression: Any, *, droppable: bool = False) -> None:
         self._path = path
         self._plan = plan
         self._shard_func = shard_func
         self._codec = codec_of(compression)
+        self._droppable = droppable
         self._lock = threading.Lock()
         self._made: MadeOf | None = None
         self._made_under: dict[str, MadeOf] = {}  # by folder
         self._opened: dict[str, tuple[Any, SavedSource]] = {}  # by folder: which manifest it was
+        self._unreadable: set[tuple[str, str]] = set()  # folders, and what was said of them
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is open stays here."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_opened")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock(), _opened={})
+
+    def known_folder(self, seed: int, deterministic: bool) -> str | None:  # noqa: FBT001 - an option's value
+        """As `folder`, if that is known without a look at data."""
+        with self._lock:
+            made = self._made
+        return None if made is None else file_in(self._path, made.under(seed=seed, deterministic=deterministic).key)
 
     def folder(self, seed: int, deterministic: bool) -> str:  # noqa: FBT001 - an option's value
         """The folder of the entry under these options."""
@@ -52,6 +71,33 @@ class SnapshotStore:
             self._say_why(made, folder)
         return folder
 
+    def refresh(self, entry: Entry) -> None:
+        """Look at the files of an entry. Raises DataLossError and FailedPreconditionError where these are errors."""
+        try:
+            entry.refresh()
+        except (DataLossError, FailedPreconditionError) as error:
+            self._refuse(entry.folder, error)
+            entry.forget()
+
+    def _refuse(self, folder: str, error: PenstockError) -> None:
+        """Raise it with what to do, or say that nobody has to do anything."""
+        if not self._droppable:
+            remedy = f"Delete the folder {folder!r}: the next pass makes its elements once more, and writes them."
+            error.hint = remedy if isinstance(error, DataLossError) else f"{error.hint} {remedy}"
+            raise error
+        with self._lock:
+            known = (folder, str(error)) in self._unreadable
+            self._unreadable.add((folder, str(error)))
+        if not known:
+            text = "%s: what is kept there, %s, is made and written anew: %s"
+            _LOG.warning(text, folder, size_text(size_of(Path(folder))), without_hint(error))
+
+    def _say_lost(self, folder: str) -> None:
+        """A line where there are chunks, and nothing says of what."""
+        if Path(folder, JOURNAL).exists() and not Path(folder, NAME).exists():
+            text = "%s: what is kept there, %s, is made and written anew: there is no %s"
+            _LOG.warning(text, folder, size_text(size_of(Path(folder))), NAME)
+
     def _say_why(self, made: MadeOf, folder: str) -> None:
         """A line where the path has entries, and none of them is that of the plan."""
         why = None if Path(folder, NAME).exists() else why_not(made, self._path)
@@ -59,10 +105,10 @@ class SnapshotStore:
             _LOG.info("%s: a new entry, %s; %s", self._path, made.key[:8], why)
 
     def saved(self, folder: str) -> SavedSource | None:
-        """A complete entry, opened once."""
+        """A complete entry, opened once. Raises DataLossError and FailedPreconditionError as `refresh`."""
         try:
             found = Path(folder, NAME).stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         now = found.st_mtime_ns, found.st_ino
         with self._lock:
@@ -72,6 +118,9 @@ class SnapshotStore:
         try:
             manifest = read_manifest(folder)
         except NotFoundError:  # removed meanwhile
+            return None
+        except (DataLossError, FailedPreconditionError) as error:
+            self._refuse(folder, error)
             return None
         if not manifest.complete:
             return None
@@ -94,6 +143,7 @@ class SnapshotStore:
 
     def committer(self, entry: Entry, lock: Lock, made_by: str) -> tuple[Committer, Alike]:
         """What writes behind an entry, and the spec of its elements so far. Raises OSError."""
+        self._say_lost(entry.folder)
         alike = Alike(entry.element_spec() if entry.elements else None)
         made = self._made_under[entry.folder]
         spec = spec_as_json(_storable(self._plan.spec))
@@ -102,16 +152,30 @@ class SnapshotStore:
         return Committer(entry, lock, manifest, alike, made_by), alike
 
     def write_again(self, entry: Entry, made_by: str, number: int, kept: Sequence[Kept]) -> None:
-        """Write a chunk anew that was damaged, if that can be now. Raises OSError."""
+        """Write a chunk anew that was damaged, if that can be now and the entry is still there. Raises OSError."""
+        run = entry.run
         lock = take(entry.folder)
-        if lock is not None:
-            committer, _ = self.committer(entry, lock, made_by)
-            try:
-                committer.write_again(number, kept)
-            finally:
-                committer.close()
+        if lock is None:
+            return
+        try:
+            self.refresh(entry)
+            if entry.run == run:
+                committer, _ = self.committer(entry, lock, made_by)
+                try:
+                    committer.write_again(number, kept)
+                finally:
+                    committer.close()
+        finally:
+            lock.release()
         with self._lock:
             self._opened.pop(entry.folder, None)  # it remembers what failed
+
+
+def without_hint(error: Exception) -> str:
+    """The text of an error about which nobody has to do anything."""
+    if not isinstance(error, PenstockError):
+        return str(error)
+    return "\n  ".join([error.message, *error.context.lines()])
 
 
 def committed(entry: Entry, element: int) -> tuple[SavedSource, int]:

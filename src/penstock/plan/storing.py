@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from penstock.cache.memory import MemoryStore
@@ -53,8 +54,12 @@ class Snapshot(UnaryNode):
             hint = f"Put {self.name}() in front of repeat(), or bound it with take()."
             raise InvalidArgumentError(message, hint=hint)
         if self.store is None:
-            store = SnapshotStore(self.path, self.input, self.shard_func, self.compression)
+            store = SnapshotStore(self.path, self.input, self.shard_func, self.compression, droppable=self.repairs)
             object.__setattr__(self, "store", store)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}({last_name(self.path)})"
 
     @property
     def faithful(self) -> bool:
@@ -83,7 +88,7 @@ class Followed(Node):
 
     @property
     def label(self) -> str:
-        return f"load({self.folder.rstrip('/').rpartition('/')[2]}, wait=True)"
+        return f"load({last_name(self.folder)}, wait=True)"
 
     @property
     def spec(self) -> Any:
@@ -94,10 +99,18 @@ class Followed(Node):
         return UNKNOWN_CARDINALITY
 
 
+def last_name(path: str) -> str:
+    """What a folder is called, without those around it."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
 def local_folder(path: Any, step: str) -> str:
     """The path of a folder to write to."""
     name = storage.as_path(path)
     if storage.is_url(name):
         message = f"{step} writes to a local folder, got {name!r}."
         raise InvalidArgumentError(message, hint="Write it locally, and copy the folder.")
+    if Path(name).is_file():
+        message = f"{step} writes into a folder, and {name!r} is a file."
+        raise InvalidArgumentError(message, hint="Give the path of a folder, which need not be there.")
     return name

@@ -8,8 +8,9 @@ from typing import Any
 from penstock.block.structure import flatten
 from penstock.options import Options
 from penstock.physical.vectorise import optimised
-from penstock.plan.explain import cardinality_text, tree
+from penstock.plan.explain import tree
 from penstock.plan.fingerprint import fingerprint
+from penstock.plan.in_files import count_text
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
@@ -22,15 +23,15 @@ from penstock.trace.shippable import why_not_shippable
 from penstock.trace.traced import traced, traced_spec
 
 
-def explanation(plan: Node, options: Options, placed: Sequence[str] = ()) -> str:
+def explanation(plan: Node, options: Options, running: Node, placed: Sequence[str] = ()) -> str:
     """Paragraphs: the plan as written, each rewrite with its sentence, how every step runs, advice if there is any.
 
-    `placed` are the lines on what `Options.autocache` has come to.
+    `running` is the plan with the caches of `Options.autocache`, `placed` are the lines on what that has come to.
     """
     from penstock.profiler.lint.driver import lint
 
-    rewritten, record = rewrite(plan, options)
-    count = cardinality_text(plan.cardinality)
+    rewritten, record = rewrite(running, options)
+    count = count_text(plan, options.seed, options.deterministic)
     called = "plan" if options.dataset_name is None else f"plan of {options.dataset_name}"
     parts = [f"{called} ({count} element{'' if count == '1' else 's'})", _indented(tree(plan))]
     if record:

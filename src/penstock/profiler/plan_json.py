@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.options import Options
-from penstock.plan.explain import cardinality_text, short_location
+from penstock.plan.explain import short_location
+from penstock.plan.in_files import count_text
 from penstock.plan.node import Node
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
@@ -16,15 +17,17 @@ from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import PHASES
 
 
-def explanation_json(plan: Node, options: Options, analysis: Analysis | None, placed: Sequence[str] = ()) -> str:
+def explanation_json(
+    plan: Node, options: Options, running: Node, analysis: Analysis | None, placed: Sequence[str] = ()
+) -> str:
     """A JSON text; `json.loads` gives a dict with the keys that `Dataset.explain` lists."""
     from penstock.profiler.lint.driver import lint
 
-    rewritten, record = rewrite(plan, options)
+    rewritten, record = rewrite(running, options)
     sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
     values: dict[str, Any] = {
         "dataset": options.dataset_name,
-        "cardinality": cardinality_text(plan.cardinality),
+        "cardinality": count_text(plan, options.seed, options.deterministic),
         "plan": _tree(plan),
         "rewritten": [
             {"rule": step.rule, "before": step.before, "after": step.after, "because": sentences[step.rule]}

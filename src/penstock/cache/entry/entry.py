@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import NotFoundError
+from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.journal import Commit, Journal
 from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
@@ -21,7 +21,9 @@ class Point:
 
 
 class Entry:
-    """As it was when `refresh` was called last. `manifest` is None before a pass began to write.
+    """As it was when `refresh` was called last, in a folder that may be a URL of one.
+
+    `manifest` is None before a pass began to write.
 
     Its elements have an order: that of the chunks, in the order in which they were committed.
     """
@@ -35,17 +37,20 @@ class Entry:
     def refresh(self) -> None:
         """Look at the files. Raises DataLossError and FailedPreconditionError for a manifest that cannot be read."""
         try:
-            found = Path(file_in(self.folder, NAME)).stat()
-            now = found.st_mtime_ns, found.st_ino, found.st_size
-            if now != self._seen:
+            now = _stamp(file_in(self.folder, NAME))
+            if now is None or now != self._seen:
                 self.manifest = read_manifest(self.folder)
                 self._seen = now
-        except (FileNotFoundError, NotFoundError):
-            self.manifest = self._seen = None
-            self._journal = Journal(self.folder)
+        except (FileNotFoundError, NotADirectoryError):
+            self.forget()
             return
         if not self.complete:
             self._journal.refresh()
+
+    def forget(self) -> None:
+        """Take it for one that no pass has begun to write."""
+        self.manifest = self._seen = None
+        self._journal = Journal(self.folder)
 
     @property
     def complete(self) -> bool:
@@ -119,3 +124,12 @@ class Entry:
         assert self.manifest is not None
         chunks = tuple(replace(chunk, shard=0) for chunk in self.chunks[first:])
         return replace(self.manifest, chunks=chunks, spec=self.spec, complete=True)
+
+
+def _stamp(name: str) -> Any:
+    """What changes when a file is replaced; None where that cannot be told."""
+    if not storage.is_url(name):
+        found = Path(name).stat()
+        return found.st_mtime_ns, found.st_ino, found.st_size
+    size, told = storage.version(name)
+    return (size, told) if told else None

@@ -1,4 +1,4 @@
-"""The lock of an entry: who holds it may write. The kernel lets go of it when its holder dies, however that happens."""
+"""The locks of an entry: who may write, and who wants it to stay. The kernel lets go of them when their holder dies."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = "writer.lock"
+_USERS = "users.lock"
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
@@ -81,13 +82,13 @@ def take(folder: str) -> Lock | None:
         os.close(handle)  # the entry was removed, and perhaps made again, while we took it
 
 
-def _locked(handle: int, kind: str) -> bool:
+def _locked(handle: int, kind: str, *, wait: bool = False) -> bool:
     try:
         import fcntl
     except ImportError as error:
         raise Unlockable(errno.ENOSYS, "this system has no flock") from error
     try:
-        fcntl.flock(handle, getattr(fcntl, kind) | fcntl.LOCK_NB)
+        fcntl.flock(handle, getattr(fcntl, kind) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError as error:
@@ -95,6 +96,55 @@ def _locked(handle: int, kind: str) -> bool:
             raise Unlockable(error.errno, os.strerror(error.errno)) from error
         raise
     return True
+
+
+def use(folder: str) -> Lock:
+    """What keeps an entry from being removed unasked (`unused`), and says that it was wanted now. Makes its folder.
+
+    Raises OSError where that cannot be.
+    """
+    name = Path(folder, _USERS)
+    while True:
+        name.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:  # removed between the two
+            continue
+        try:
+            _locked(handle, "LOCK_SH", wait=True)
+            if _is(handle, name):
+                os.utime(handle)
+                return Lock(handle)
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # it was removed while we waited
+
+
+def unused(folder: str) -> Lock | None:
+    """A lock that nobody gets who wants to `use` the entry in a folder; None where somebody does, or did not say so."""
+    try:
+        handle = os.open(Path(folder, _USERS), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if _locked(handle, "LOCK_EX"):
+            return Lock(handle)
+    except OSError:
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
+
+
+def last_used(folder: str) -> int:
+    """When `use` was called last for the entry in a folder, in nanoseconds; 0 for never."""
+    try:
+        return Path(folder, _USERS).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _is(handle: int, name: Path) -> bool:

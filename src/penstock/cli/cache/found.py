@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from penstock.io.saved.manifest import Manifest
     from penstock.plan.content_key import MadeOf
 
-_KEY = re.compile("[0-9a-f]{32}")
 SHOWN = 12  # digits of a key, for people
 _LISTED = 5  # keys in an error
 
@@ -72,7 +70,7 @@ def entries_in(path: str) -> list[Found]:
     if not folder.is_dir():
         message = f"There is no folder {path!r}."
         raise NotFoundError(message, hint="Give the path that was given to snapshot() or cache().")
-    found = [_look(entry) for entry in folder.iterdir() if _KEY.fullmatch(entry.name) and entry.is_dir()]
+    found = [_look(entry) for entry in _named_by_keys(folder)]
     if not found and any(folder.iterdir()):
         message = f"{path!r} is no folder of snapshots or caches: nothing in it is named by a key."
         hint = "Give the path that was given to snapshot() or cache()."
@@ -80,6 +78,16 @@ def entries_in(path: str) -> list[Found]:
             hint = f"It is one itself, or was written by save(). The folder around it is {str(folder.parent)!r}."
         raise InvalidArgumentError(message, hint=hint)
     return sorted(found, key=lambda entry: (entry.created, entry.changed), reverse=True)
+
+
+def _named_by_keys(folder: Path) -> Iterator[Path]:
+    """The folders of entries; those of automatic caches are in one for each plan."""
+    from penstock.cache.entry.removal import KEY
+
+    for entry in folder.iterdir():
+        if KEY.fullmatch(entry.name) and entry.is_dir():
+            inside = [inner for inner in entry.iterdir() if KEY.fullmatch(inner.name) and inner.is_dir()]
+            yield from inside or [entry]
 
 
 def _look(folder: Path) -> Found:

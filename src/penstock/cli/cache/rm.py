@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
-from contextlib import suppress
 from typing import Any
 
 from penstock.cli.cache.found import SHOWN, Found, chosen, entries_in
@@ -68,22 +66,11 @@ def _writable(entries: list[Found]) -> list[Found]:
 
 
 def _remove(entry: Found) -> bool:
-    """False for an entry that somebody writes to, who would not notice."""
-    from penstock.cache.entry.lock import Unlockable, take
-    from penstock.io.saved.manifest import NAME
+    """As `cache.entry.removal.remove`."""
+    from penstock.cache.entry.removal import remove
 
-    lock = None
     try:
-        with suppress(Unlockable):  # then nobody writes
-            lock = take(str(entry.folder))
-            if lock is None:
-                return False
-        (entry.folder / NAME).unlink(missing_ok=True)  # first: without it there is no entry, however this ends
-        shutil.rmtree(entry.folder)
+        return remove(str(entry.folder))
     except OSError as error:
         message = f"{entry.key[:SHOWN]} cannot be removed: {error.strerror}."
         raise FailedPreconditionError(message, file=str(error.filename or entry.folder)) from error
-    finally:
-        if lock is not None:
-            lock.release()
-    return True

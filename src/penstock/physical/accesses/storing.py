@@ -2,13 +2,109 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from functools import partial
 
-from penstock.physical.access import Access, access, accessible, require_access
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
+from penstock.physical.located import located
 from penstock.physical.lower import Lowering
+from penstock.physical.storage import Storage, settled, storage_of
+from penstock.physical.stretch import Stretch
 from penstock.plan.in_files import in_files
 from penstock.plan.scan import Scan
 from penstock.plan.storing import DiskCache, Snapshot
+from penstock.sources.arrow_pieces import RECENT, Piece
+from penstock.sources.row_files import gather
+from penstock.sources.saved import SavedSource
+
+
+class _Made(Piece):
+    """The elements of a chunk that were made once more."""
+
+    def __init__(self, block: Block, first: int) -> None:
+        self._block = block
+        self.first = first
+        self.stop = first + block.size
+        self.nbytes = block.nbytes
+
+    def rows(self, start: int, stop: int) -> Block:
+        return self._block.slice(start - self.first, stop - self.first)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return self._block.take(rows - self.first)
+
+
+class _Mending(Access):
+    """The elements of a complete cache; those whose file cannot be read are made once more, a file at a time."""
+
+    def __init__(self, node: Snapshot, saved: SavedSource, lowering: Lowering) -> None:
+        self._node = node
+        self._lowering = lowering
+        self._lock = threading.Lock()
+        self._begins = np.cumsum([0, *(chunk.elements for chunk in saved.manifest.chunks)])
+        self._open: tuple[SavedSource | None, Access] = saved, _read(node, saved, lowering)
+
+    @property
+    def size(self) -> int:
+        return self._open[1].size
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        while True:
+            saved, elements = self._open
+            found = elements.rows(numbers)
+            if not found.failures or saved is None:
+                return found
+            with self._lock:
+                if self._renewed(saved):
+                    continue
+                return self._mended(numbers, found, saved)
+
+    def _renewed(self, saved: SavedSource) -> bool:
+        """Whether there is something else to read than what was `saved`: what was mended or made anew, or the input."""
+        node, lowering = self._node, self._lowering
+        assert node.store is not None
+        now = node.store.saved(node.store.folder(lowering.options.seed, lowering.options.deterministic))
+        if now is saved or (now is None and obstacle(node.input) is not None):
+            return False
+        same = replace(lowering, epoch=0)
+        self._open = now, access(node.input, same) if now is None else _read(node, now, lowering)
+        return True
+
+    def _mended(self, numbers: np.ndarray, found: Stretch, saved: SavedSource) -> Stretch:
+        node, lowering = self._node, self._lowering
+        below = lowering.optimise(node.input, lowering.options)  # as passes run it, whose states are in the files
+        storage = storage_of(replace(node, input=below), lowering)
+        storage.refresh()
+        if storage.entry.run != saved.manifest.run:
+            return found
+        lost = np.array([at for at, _ in found.failures])
+        left = np.delete(np.arange(len(numbers)), lost)
+        chunks = np.searchsorted(self._begins, numbers[lost], side="right") - 1
+        why = {chunk: error for chunk, (_, error) in zip(chunks.tolist(), found.failures, strict=True)}
+        try:
+            again = gather(chunks, numbers[lost], partial(self._of_chunk, storage, saved, why))
+        except Exception as error:
+            for _, failed in found.failures:
+                failed.add_note(f"Making its elements once more failed, too: {error}")
+            return found
+        parts = [(lost, Stretch(again)), (left, Stretch(found.block))]
+        return scattered([(where, stretch) for where, stretch in parts if len(where)])
+
+    def _of_chunk(
+        self, storage: Storage, saved: SavedSource, why: dict[int, Exception], number: int, numbers: np.ndarray
+    ) -> Block:
+        first = int(self._begins[number])
+        (piece,) = RECENT.get(self, number, lambda: [_Made(storage.again(number, why[number]), first)])
+        made = piece.rows_at(numbers)
+        return located(made, saved, numbers) if self._lowering.provenance else made
+
+
+def _read(node: Snapshot, saved: SavedSource, lowering: Lowering) -> Access:
+    return access(Scan(source=saved, where=node.where), lowering)
 
 
 def _reordered(node: Snapshot) -> str | None:
@@ -23,7 +119,8 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     options = lowering.options
     saved = node.store.saved(node.store.folder(options.seed, options.deterministic))
     if saved is not None:
-        return access(Scan(source=saved), lowering)
+        mending = node.repairs and settled(node.input, lowering)
+        return _Mending(node, saved, lowering) if mending else _read(node, saved, lowering)
     found = in_files(node, options.seed, options.deterministic)
     require_access(found, f"Reading a {node.name} that is not complete", hint="Run a pass: a complete one has numbers.")
     return access(node.input, replace(lowering, epoch=0))

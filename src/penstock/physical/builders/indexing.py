@@ -20,7 +20,7 @@ from penstock.plan.storing import Cache
 
 @register(GlobalShuffle)
 def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
-    fetch = Fetch(node, lowering.options, lowering.epoch, provenance=lowering.provenance)
+    fetch = Fetch(node, lowering)
     fill: list[Callable[[], Stage]] = [
         partial(lower, cache, lowering.deeper())
         for cache in _caches(node.input)

@@ -16,6 +16,7 @@ from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.storage import Storage
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.turn import Turn
+from penstock.plan.snapshot_store import without_hint
 
 _LOG = logging.getLogger("penstock")
 _SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
@@ -47,6 +48,7 @@ class Snapshot(StretchStage):
         self._writer: EntryWriter | None = None
         self._stage: Stage | None = None
         self._from = _END
+        self._run: str | None = None  # of the entry whose files give positions
         self._count = 0  # positions made, or passed over
         self._skip = 0  # positions of the input that come again
         storage.refresh()
@@ -68,12 +70,16 @@ class Snapshot(StretchStage):
         """Find what gives the position that comes next, as of now."""
         storage = self._storage
         storage.refresh()
+        self._run = storage.entry.run
         if storage.entry.elements > self._count:
             self._use(_FILES, storage.files(self._count))
         elif storage.entry.complete:
             self._use(_END, None)
         else:
             point = storage.point(self._count)
+            if not storage.settled and point.elements != self._count:
+                message = "The files that this pass has read are gone, and in free order nobody knows what is left."
+                raise FailedPreconditionError(message, hint="Begin the pass anew.", file=storage.entry.folder)
             self._use(_INPUT, storage.input_at(point), self._count - point.elements)
             self._turn.begin()
 
@@ -106,8 +112,10 @@ class Snapshot(StretchStage):
     def _ended(self) -> Stretch | None:
         """What comes behind the end of files, or of the input."""
         if self._from == _FILES:
+            whole = self._storage.entry.complete and self._storage.entry.elements == self._count
             self._use(_END, None)  # where it stays, should the entry be unreadable by now
-            self._decide()
+            if not whole:
+                self._decide()
             return Stretch(None)
         if self._writer is not None:
             self._writer.complete()
@@ -121,25 +129,41 @@ class Snapshot(StretchStage):
             self._stop_writing()  # what failed is in no file; the next pass tries again
             self._turn.give_up()
             return self._dropped(failure(error))
-        made = self._repaired(error) if self._from == _FILES and self._storage.repairs else None
-        if made is None:
-            self._count += 1
-            return failure(error)
-        self._count += made.size
-        self._use(_END, None)
-        self._decide()
-        return made
+        if self._from == _FILES and isinstance(error, (DataLossError, NotFoundError)):
+            try:
+                made = self._instead(error)
+            except Exception as again:
+                error.add_note(f"Making its elements once more failed, too: {again}")
+            else:
+                if made is not None:
+                    return made
+        self._count += 1
+        return failure(error)
 
-    def _repaired(self, error: Exception) -> Stretch | None:
-        """The elements of the damaged chunk that come next, made once more."""
-        if not isinstance(error, (DataLossError, NotFoundError)):
+    def _instead(self, error: Exception) -> Stretch | None:
+        """What comes in the place of a file that cannot be read: of positions, or from where they come now."""
+        storage, run = self._storage, self._run
+        if storage.fixed:
+            storage.refresh()
+            if storage.entry.run != run:  # it was removed, and perhaps made again, while we read it
+                self._decide()
+                return Stretch(None)
+        if storage.mends:
+            number, begin = storage.entry.chunk_at(self._count)
+            block = storage.again(number, error)
+            made = block.slice(self._count - begin, block.size)
+            self._count += made.size
+            self._use(_END, None)
+            self._decide()
+            return Stretch(made)
+        point = storage.point(self._count)
+        if not storage.node.repairs or point.elements != self._count:
             return None
-        _LOG.warning("%s: elements are made and written once more, as their file cannot be read: %s", self.label, error)
-        try:
-            return Stretch(self._storage.again(self._count))
-        except Exception as again:
-            error.add_note(f"Making its elements once more failed, too: {again}")
-            return None
+        text = "%s: this pass goes on without the files behind %d elements, as the next cannot be read: %s"
+        _LOG.warning(text, self.label, self._count, without_hint(error))
+        self._use(_INPUT, storage.input_at(point))
+        self._turn.give_up()
+        return Stretch(None)
 
     def _written(self, block: Block) -> Stretch:
         block.freeze()  # a later pass gives arrays that cannot be written to, and so does this one

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from penstock.cache.memory import MemoryStore
 from penstock.options import Options
@@ -20,15 +18,15 @@ from penstock.profiler.analysis.places import Place, places
 from penstock.profiler.placement.choose import choose
 from penstock.profiler.placement.figures import Choice, Room, Spot
 from penstock.profiler.placement.measured import measured
+from penstock.profiler.placement.on_disk import Uses, folder_of, room
 from penstock.profiler.placement.remembered import recall, remember
 from penstock.profiler.placement.spots import against, covered, turns
 from penstock.profiler.placement.told import told
 from penstock.runtime.autotune.remembered import tuning_digest
-from penstock.runtime.machine.cache_folder import cache_folder
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for
 
-_SHARE = 2  # of what is free, a cache that nobody asked for takes at most one part in so many
+_SHARE = 2  # of the memory that is free, a cache that nobody asked for takes at most one part in so many
 
 
 class Placing:
@@ -43,6 +41,7 @@ class Placing:
     def __init__(self, plan: Node, options: Options) -> None:
         self._plan = plan
         self._options = options
+        self._uses = Uses()
         self._places = places(plan)
         self._lock = threading.Lock()
         self._begin_anew()
@@ -87,17 +86,33 @@ class Placing:
             return None if self._choice is None else self._choice.place
 
     def placed(self, place: str | None) -> Node:
-        """The plan with a cache there."""
+        """The plan with a cache there, for a pass."""
+        plan, cache = self._with_cache(place)
+        if isinstance(cache, DiskCache):
+            assert cache.store is not None
+            choice = self._choice
+            nbytes = 0 if choice is None or choice.spot is None else int(choice.spot.nbytes or 0)
+            self._uses.begin(cache.store.folder(self._options.seed, self._options.deterministic), nbytes)
+        return plan
+
+    def shown(self) -> Node:
+        """The plan with a cache where one was decided on, to look at."""
+        choice = self._choice
+        return self._with_cache(None if choice is None else choice.place)[0]
+
+    def _with_cache(self, place: str | None) -> tuple[Node, Node | None]:
+        """The plan with a cache, and the cache."""
         found = next((each for each in self._places if place is not None and place.endswith(f":{each.name}")), None)
         if place is None or found is None:
-            return self._plan
-        return _with(self._plan, found.step, self._cache(place, found))
+            return self._plan, None
+        cache = self._cache(place, found)
+        return _with(self._plan, found.step, cache), cache
 
     def _cache(self, place: str, found: Place) -> Node:
         if place.startswith("disk:"):
-            return DiskCache(input=found.step, path=str(_folder(self._plan, self._options)), where=found.step.where)
+            return DiskCache(input=found.step, path=str(folder_of(self._plan, self._options)), where=found.step.where)
         with self._lock:
-            store = self._stores.setdefault(place, MemoryStore(silent=True, most=self._room().memory))
+            store = self._stores.setdefault(place, MemoryStore(silent=True, most=self._memory_room()))
         return Cache(input=found.step, store=store, where=found.step.where)
 
     def watch(self, running: Node, place: str | None) -> Watched:
@@ -136,14 +151,13 @@ class Placing:
         return tuple(found)
 
     def _room(self) -> Room:
-        wanted = self._options.autocache
-        memory = disk = None
-        if wanted in ("memory", "auto"):
-            memory = min(budget_for(self._options).total, available_memory()) // _SHARE
-        if wanted in ("disk", "auto"):
-            folder = _folder(self._plan, self._options)
-            disk = None if folder is None else _free(folder) // _SHARE
-        return Room(memory, disk)
+        folder = folder_of(self._plan, self._options) if self._options.autocache in ("disk", "auto") else None
+        return Room(self._memory_room(), None if folder is None else room(folder))
+
+    def _memory_room(self) -> int | None:
+        if self._options.autocache not in ("memory", "auto"):
+            return None
+        return min(budget_for(self._options).total, available_memory()) // _SHARE
 
     def told(self) -> list[str]:
         """Lines for `explain`: what is estimated, and what has happened."""
@@ -172,15 +186,3 @@ def _with(node: Node, target: Node, cache: Node) -> Node:
     inputs = tuple(_with(below, target, cache) for below in node.inputs)
     same = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
     return node if same else node.with_inputs(inputs)
-
-
-def _folder(plan: Node, options: Options) -> Path | None:
-    """Of the caches of a plan, in the user's cache directory; what is in it tells which data they are of."""
-    folder = cache_folder("autocache")
-    return None if folder is None else folder / fingerprint(plan, options.seed, options.deterministic)
-
-
-def _free(folder: Path) -> int:
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free

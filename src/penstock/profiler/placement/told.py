@@ -33,7 +33,7 @@ def told(
 
 def _happened(choice: Choice, store: MemoryStore | None) -> str:
     if choice.kind == "disk":
-        return "the passes that come next fill it and read it, also in other processes"
+        return "the passes that come next fill it and read it, also in other processes; `penstock cache` looks after it"
     if store is None or store.blocks() is None:
         return "the next whole pass fills it"
     return f"it is full, with {size_text(store.nbytes)}, and serves every further epoch"
