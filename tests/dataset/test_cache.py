@@ -298,3 +298,12 @@ def test_two_caches_one_behind_the_other_are_shuffled_as_one():
     wanted = [row.tolist() for row in plain.shuffle(25, seed=4).batch(1)]
     for _ in range(2):
         assert [row.tolist() for row in ds.shuffle(25, seed=4).batch(1)] == wanted
+
+
+def test_workers_that_fill_batches_take_large_elements_from_the_cache():
+    kept = ps.Dataset.range(70).map(lambda x: np.full((20_000,), x, np.float32)).cache()
+    wanted = list(kept.shuffle(16, seed=3).batch(8))
+    for _ in range(2):
+        found = list(kept.shuffle(16, seed=3).batch(8, num_parallel_calls=2))
+        assert [batch[:, -1].tolist() for batch in found] == [batch[:, 0].tolist() for batch in wanted]
+        assert all(batch.flags.writeable for batch in found)

@@ -12,9 +12,11 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.column import Column, DenseColumn, concat
 from penstock.block.numbers import Numbers
 from penstock.block.origin import concat_origins
+from penstock.block.picked import PickedColumn
 from penstock.block.structure import Structure
 from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.executor import BatchTask
+from penstock.physical.kernels.gather import gather
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure
 from penstock.trace.graph import Allocate
@@ -106,6 +108,12 @@ class Filling:
             self._pieces.append((row, written))
 
     def _written(self, leaf: int, row: int, column: Column) -> Column:
+        if isinstance(column, PickedColumn):
+            place = self.place(leaf, row, len(column), column.whole.shape[1:], column.whole.dtype)
+            if place is None:
+                return column
+            gather(column.whole, column.rows, place)
+            return DenseColumn(place)
         values: Any
         if isinstance(column, DenseColumn):
             values, shape, dtype = column.array, column.array.shape[1:], column.array.dtype
