@@ -1,4 +1,4 @@
-"""kernel: a function compiled without the GIL and kept on disk, compiled anew when anything it is made of changes.
+"""kernel: a function compiled and kept on disk, compiled anew when anything it is made of changes.
 
 numba looks at the file of the function alone, so that what it calls would have to stand there, too. Helpers, which only
 kernels call, are part of what is kept. Imported by modules of kernels only, as numba itself.
@@ -31,7 +31,16 @@ class _BySources(FunctionCache):
 
 def kernel(function: F) -> F:
     """Compile `function` for the types of its arguments when it is first called with them; nothing in it raises."""
-    compiled: Any = njit(nogil=True, error_model="numpy")(function)
+    return _kept(function, nogil=True)
+
+
+def short_kernel(function: F) -> F:
+    """As `kernel`, of so little work that it keeps the GIL: to take it anew may cost more."""
+    return _kept(function, nogil=False)
+
+
+def _kept(function: F, *, nogil: bool) -> F:
+    compiled: Any = njit(nogil=nogil, error_model="numpy")(function)
     compiled._cache = _BySources(function)
     kept: F = compiled
     return kept

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from penstock.compiled.kernel import kernel
 from penstock.image.kernels.jpeg.colour import PIXELS, packed
 from penstock.image.kernels.jpeg.headers import COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH, read_headers
 from penstock.image.kernels.jpeg.mixing import STEP, along, between_over, between_times
 from penstock.image.kernels.jpeg.pixels import row_of_pixels
 from penstock.image.kernels.jpeg.planes import MARGIN, decode_planes, layout, new_work, room
-from penstock.image.kernels.jpeg.sources import SOURCES
 
 __all__ = ["COMPONENTS", "FIELDS", "HEIGHT", "TAKEN", "WIDTH", "decode_block", "read_headers", "warm_up"]
 
@@ -155,95 +155,88 @@ def _row_of_luma(
         out[np.uint64(at + j)] = value / factor if divide else value * factor
 
 
-def _built(sources: str) -> Any:
-    @njit(nogil=True, cache=True, error_model="numpy")
-    def decode_block(
-        addresses: Any,
-        lengths: Any,
-        table: Any,
-        samples: Any,
-        windows: Any,
-        flips: Any,
-        mode: int,
-        factor: Any,
-        height: int,
-        width: int,
-        channels: int,
-        floats_out: Any,
-        bytes_out: Any,
-        places: Any,
-        done: Any,
-    ) -> int:
-        key = sources  # noqa: F841 - of the cache
-        in_row = in_picture = tallest = widest = 0
-        for n in range(table.shape[0]):
-            if table[n, TAKEN]:
-                coefficients, planes = room(table[n])
-                in_row, in_picture = max(in_row, coefficients), max(in_picture, planes)
-                tallest, widest = max(tallest, table[n, HEIGHT]), max(widest, table[n, WIDTH])
-        if in_picture > samples.size:
-            samples = np.empty(in_picture, np.uint8)
-        work = new_work(in_row)
-        rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
-        lines = tallest if mode == COPY else height
-        steps = ((widest if mode == COPY else width) + STEP - 1) // STEP * STEP
-        y = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines, np.float32)
-        x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
-        floats = np.empty(2 * 4 * steps, np.float32)
-        for n in range(table.shape[0]):
-            done[n] = 0
-            header = table[n]
-            if not header[TAKEN]:
+@kernel
+def decode_block(
+    addresses: Any,
+    lengths: Any,
+    table: Any,
+    samples: Any,
+    windows: Any,
+    flips: Any,
+    mode: int,
+    factor: Any,
+    height: int,
+    width: int,
+    channels: int,
+    floats_out: Any,
+    bytes_out: Any,
+    places: Any,
+    done: Any,
+) -> int:
+    """Decode each file and write it to its place, an index into a flat `floats_out` or `bytes_out`; the other is empty.
+
+    With COPY a picture keeps its size, else it is resized to `height` and `width`, and multiplied or divided by
+    `factor`. `table` is that of `read_headers`; `windows` (N, 4) holds top, left, height and width of the part to take,
+    or is empty; `flips` (N, 2) what becomes of columns and of rows. `done[n]` is 1 where the place was written, 0 where
+    it is left as it was. The result says how much memory `samples` were enough; if they are less, it is taken anew.
+    """
+    in_row = in_picture = tallest = widest = 0
+    for n in range(table.shape[0]):
+        if table[n, TAKEN]:
+            coefficients, planes = room(table[n])
+            in_row, in_picture = max(in_row, coefficients), max(in_picture, planes)
+            tallest, widest = max(tallest, table[n, HEIGHT]), max(widest, table[n, WIDTH])
+    if in_picture > samples.size:
+        samples = np.empty(in_picture, np.uint8)
+    work = new_work(in_row)
+    rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
+    lines = tallest if mode == COPY else height
+    steps = ((widest if mode == COPY else width) + STEP - 1) // STEP * STEP
+    y = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines, np.float32)
+    x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
+    floats = np.empty(2 * 4 * steps, np.float32)
+    for n in range(table.shape[0]):
+        done[n] = 0
+        header = table[n]
+        if not header[TAKEN]:
+            continue
+        top, left, rows, columns = 0, 0, header[HEIGHT], header[WIDTH]
+        if windows.size:
+            top, left, rows, columns = windows[n, 0], windows[n, 1], windows[n, 2], windows[n, 3]
+            if min(top, left) < 0 or min(rows, columns) < 1:
                 continue
-            top, left, rows, columns = 0, 0, header[HEIGHT], header[WIDTH]
-            if windows.size:
-                top, left, rows, columns = windows[n, 0], windows[n, 1], windows[n, 2], windows[n, 3]
-                if min(top, left) < 0 or min(rows, columns) < 1:
-                    continue
-                if rows > header[HEIGHT] - top or columns > header[WIDTH] - left:
-                    continue
-            out_rows, out_columns = (rows, columns) if mode == COPY else (height, width)
-            size = out_rows * out_columns * channels
-            if places[n] < 0 or places[n] + size > max(floats_out.size, bytes_out.size):
+            if rows > header[HEIGHT] - top or columns > header[WIDTH] - left:
                 continue
-            only_luma = channels == 1
-            if not decode_planes(addresses[n], lengths[n], header, work, samples, only_luma, top, top + rows):
-                continue
-            done[n] = 1
-            _taps(top, rows, out_rows, flips[n, 1], *y)
-            _taps(left, columns, out_columns, flips[n, 0], *x)
-            if mode == COPY:
-                _copied(header, samples, rgbx, y[0][:rows], x[0][:columns], channels, bytes_out, places[n])
-            else:
-                divide = mode == OVER
-                _resized(
-                    header,
-                    samples,
-                    rgbx,
-                    floats,
-                    y,
-                    x,
-                    width,
-                    factor,
-                    divide,
-                    channels,
-                    floats_out,
-                    bytes_out,
-                    places[n],
-                )
-        return in_picture
-
-    return decode_block
-
-
-decode_block = _built(SOURCES)
-"""Decode each file and write it to its place, an index into a flat `floats_out` or `bytes_out`; the other is empty.
-
-With COPY a picture keeps its size, else it is resized to `height` and `width`, and multiplied or divided by `factor`.
-`table` is that of `read_headers`; `windows` (N, 4) holds top, left, height and width of the part to take, or is empty;
-`flips` (N, 2) what becomes of columns and of rows. `done[n]` is 1 where the place was written, 0 where it is left as it
-was. The result says how much memory `samples` were enough; if they are less, it is taken anew.
-"""
+        out_rows, out_columns = (rows, columns) if mode == COPY else (height, width)
+        size = out_rows * out_columns * channels
+        if places[n] < 0 or places[n] + size > max(floats_out.size, bytes_out.size):
+            continue
+        only_luma = channels == 1
+        if not decode_planes(addresses[n], lengths[n], header, work, samples, only_luma, top, top + rows):
+            continue
+        done[n] = 1
+        _taps(top, rows, out_rows, flips[n, 1], *y)
+        _taps(left, columns, out_columns, flips[n, 0], *x)
+        if mode == COPY:
+            _copied(header, samples, rgbx, y[0][:rows], x[0][:columns], channels, bytes_out, places[n])
+        else:
+            divide = mode == OVER
+            _resized(
+                header,
+                samples,
+                rgbx,
+                floats,
+                y,
+                x,
+                width,
+                factor,
+                divide,
+                channels,
+                floats_out,
+                bytes_out,
+                places[n],
+            )
+    return in_picture
 
 
 def warm_up() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from penstock.compiled.kernel import short_kernel
 from penstock.image.kernels.jpeg.bits import byte
-from penstock.image.kernels.jpeg.sources import SOURCES
 
 # The columns of a header's row. Positions count from the start of the file.
 TAKEN, HEIGHT, WIDTH, COMPONENTS = 0, 1, 2, 3
@@ -149,21 +149,14 @@ def _read(start: int, size: int, header: Any) -> Any:
     return height * width * components < MAX_VALUES and height * width <= PIXELS_PER_BYTE * size
 
 
-def _built(sources: str) -> Any:
-    @njit(cache=True, error_model="numpy")
-    def read_headers(addresses: Any, lengths: Any, table: Any) -> None:
-        key = sources  # noqa: F841 - of the cache
-        for i in range(table.shape[0]):
-            header = table[i]
-            for k in range(FIELDS):
-                header[k] = 0
-            header[TAKEN] = _read(addresses[i], lengths[i], header)
+@short_kernel
+def read_headers(addresses: Any, lengths: Any, table: Any) -> None:
+    """Fill row i of the int64 `table` (N, FIELDS) for the file of `lengths[i]` bytes at `addresses[i]`.
 
-    return read_headers
-
-
-read_headers = _built(SOURCES)
-"""Fill row i of the int64 `table` (N, FIELDS) for the file of `lengths[i]` bytes at `addresses[i]`.
-
-It keeps the GIL: 0.1 µs a file is less than taking it anew may cost.
-"""
+    It keeps the GIL: 0.1 µs a file is less than taking it anew may cost.
+    """
+    for i in range(table.shape[0]):
+        header = table[i]
+        for k in range(FIELDS):
+            header[k] = 0
+        header[TAKEN] = _read(addresses[i], lengths[i], header)

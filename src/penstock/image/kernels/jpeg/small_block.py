@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from penstock.compiled.kernel import kernel
 from penstock.image.kernels.jpeg.block import between_rows
 from penstock.image.kernels.jpeg.colour import PIXELS, colour_full, colour_half
 from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, FIELDS, HEIGHT, TAKEN, WIDTH
 from penstock.image.kernels.jpeg.mixing import STEP, along
 from penstock.image.kernels.jpeg.planes import MARGIN, decode_planes, layout, new_work, room
 from penstock.image.kernels.jpeg.small import decode_small, new_small_work, small_layout, small_room
-from penstock.image.kernels.jpeg.sources import SOURCES
 from penstock.image.kernels.jpeg.upright import SAMPLES, WEIGHTS, upright
 
 
@@ -120,92 +120,85 @@ def _resized(
                 bytes_out[np.uint64(at + j)] = np.uint8(np.int32(target[j]))
 
 
-def _built(sources: str) -> Any:
-    @njit(nogil=True, cache=True, error_model="numpy")
-    def decode_small_block(
-        addresses: Any,
-        lengths: Any,
-        table: Any,
-        ratios: Any,
-        flips: Any,
-        samples: Any,
-        factor: Any,
-        divide: bool,
-        height: int,
-        width: int,
-        floats_out: Any,
-        bytes_out: Any,
-        done: Any,
-    ) -> int:
-        key = sources  # noqa: F841 - of the cache
-        in_row = in_small_row = in_picture = widest = 0
-        sides = np.empty(2, np.int64)
-        for n in range(table.shape[0]):
-            done[n] = 0
-            if table[n, TAKEN] and ratios[n]:
-                widest = max(widest, table[n, WIDTH])
-                if ratios[n] == 1:
-                    coefficients, planes = room(table[n])
-                    in_row = max(in_row, coefficients)
-                else:
-                    _sides(table[n], ratios[n], sides)
-                    coefficients, planes = small_room(table[n], sides)
-                    in_small_row = max(in_small_row, coefficients)
-                in_picture = max(in_picture, planes)
-        if in_picture > samples.size:
-            samples = np.empty(in_picture, np.uint8)
-        work, small_work = new_work(in_row), new_small_work(in_small_row)
-        rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
-        lines = np.empty(3 * (widest + 3 * MARGIN), np.uint8)
-        steps = (width + STEP - 1) // STEP * STEP
-        y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
-        colour_y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
-        x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
-        floats = np.empty((4 + 3) * steps, np.float32)
-        size = height * width * 3
-        for n in range(table.shape[0]):
-            header = table[n]
-            if not header[TAKEN] or not ratios[n] or (n + 1) * size > max(floats_out.size, bytes_out.size):
-                continue
-            _sides(header, ratios[n], sides)
+@kernel
+def decode_small_block(
+    addresses: Any,
+    lengths: Any,
+    table: Any,
+    ratios: Any,
+    flips: Any,
+    samples: Any,
+    factor: Any,
+    divide: bool,
+    height: int,
+    width: int,
+    floats_out: Any,
+    bytes_out: Any,
+    done: Any,
+) -> int:
+    """Decode each file to three channels, into its row of a flat `floats_out` or `bytes_out`; the other is empty.
+
+    A picture is decoded at 1 / `ratios[n]` of its size (1, 2, 4 or 8), mirrored where `flips[n]` (columns, rows) says
+    so, resized to `height` and `width`, and multiplied or divided by `factor`. `table` is that of `read_headers`.
+    `done[n]` is 1 where the row was written; where a ratio is 0, and where a file is not as it should be, it is left as
+    it was. The result says how much memory `samples` were enough; if they are less, it is taken anew.
+    """
+    in_row = in_small_row = in_picture = widest = 0
+    sides = np.empty(2, np.int64)
+    for n in range(table.shape[0]):
+        done[n] = 0
+        if table[n, TAKEN] and ratios[n]:
+            widest = max(widest, table[n, WIDTH])
             if ratios[n] == 1:
-                fine = decode_planes(addresses[n], lengths[n], header, work, samples, False, 0, header[HEIGHT])
+                coefficients, planes = room(table[n])
+                in_row = max(in_row, coefficients)
             else:
-                fine = decode_small(addresses[n], lengths[n], header, sides, small_work, samples)
-            if not fine:
-                continue
-            done[n] = 1
-            taps = y, colour_y, x
-            _resized(
-                header,
-                samples,
-                sides,
-                flips[n],
-                lines,
-                taps,
-                rgbx,
-                floats,
-                height,
-                width,
-                factor,
-                divide,
-                floats_out,
-                bytes_out,
-                n * size,
-            )
-        return in_picture
-
-    return decode_small_block
-
-
-decode_small_block = _built(SOURCES)
-"""Decode each file to three channels and write it to its row of a flat `floats_out` or `bytes_out`; the other is empty.
-
-A picture is decoded at 1 / `ratios[n]` of its size (1, 2, 4 or 8), mirrored where `flips[n]` (columns, rows) says so,
-resized to `height` and `width`, and multiplied or divided by `factor`. `table` is that of `read_headers`. `done[n]` is
-1 where the row was written; where a ratio is 0, and where a file is not as it should be, it is left as it was. The
-result says how much memory `samples` were enough; if they are less, it is taken anew.
-"""
+                _sides(table[n], ratios[n], sides)
+                coefficients, planes = small_room(table[n], sides)
+                in_small_row = max(in_small_row, coefficients)
+            in_picture = max(in_picture, planes)
+    if in_picture > samples.size:
+        samples = np.empty(in_picture, np.uint8)
+    work, small_work = new_work(in_row), new_small_work(in_small_row)
+    rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
+    lines = np.empty(3 * (widest + 3 * MARGIN), np.uint8)
+    steps = (width + STEP - 1) // STEP * STEP
+    y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
+    colour_y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
+    x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
+    floats = np.empty((4 + 3) * steps, np.float32)
+    size = height * width * 3
+    for n in range(table.shape[0]):
+        header = table[n]
+        if not header[TAKEN] or not ratios[n] or (n + 1) * size > max(floats_out.size, bytes_out.size):
+            continue
+        _sides(header, ratios[n], sides)
+        if ratios[n] == 1:
+            fine = decode_planes(addresses[n], lengths[n], header, work, samples, False, 0, header[HEIGHT])
+        else:
+            fine = decode_small(addresses[n], lengths[n], header, sides, small_work, samples)
+        if not fine:
+            continue
+        done[n] = 1
+        taps = y, colour_y, x
+        _resized(
+            header,
+            samples,
+            sides,
+            flips[n],
+            lines,
+            taps,
+            rgbx,
+            floats,
+            height,
+            width,
+            factor,
+            divide,
+            floats_out,
+            bytes_out,
+            n * size,
+        )
+    return in_picture
 
 
 def warm_up() -> None:
