@@ -5,9 +5,9 @@
 Python runs one thread at a time. A thread that comes back from a codec waits for the interpreter up to 5 ms, its switch
 interval, if another one computes; a call per picture waits once or twice per picture, a call per Block once. Shown are
 one worker that calls libjpeg per picture, one that calls the kernel per Block of 32, and the pipeline of `jpeg.py`
-with as many workers as it chooses, also with a `threading.switch_interval` of a tenth. Under "GIL" stands for how long
-a picture keeps the interpreter: the CPU time of a Block outside of the kernels. Goals: ≤ 30 µs, and beside the busy
-thread ≥ 0.45 of the rate without it.
+with as many workers as it chooses: as it is, which shortens the interval once its workers are seen to wait, and
+with the interval left alone. Under "GIL" stands for how long a picture keeps the interpreter: the CPU time of a Block
+outside of the kernels. Goals: ≤ 30 µs, and beside the busy thread ≥ 0.45 of the rate without it.
 
     python benchmarks/image_gil.py [--rounds N] [--seconds S]
 """
@@ -30,6 +30,7 @@ from _common.photographs import singles
 Pass = Callable[[], int]
 SIZE, BLOCK, FILES = 224, 32, 256
 LIMIT_US, SHARE = 30.0, 0.45
+WITHOUT_GOAL = ("per picture", "pipeline, left alone")
 
 
 def per_picture() -> Pass:
@@ -63,10 +64,10 @@ def pipeline() -> Pass:
     return lambda: sum(len(images) for images, _ in ds)
 
 
-def pipeline_switching() -> Pass:
+def pipeline_left_alone() -> Pass:
     import penstock as ps
 
-    ds = jpeg_pipelines.penstock().with_options(ps.Options(threading={"switch_interval": 0.0005}))
+    ds = jpeg_pipelines.penstock().with_options(ps.Options(threading={"switch_interval": 0.005}))
     return lambda: sum(len(images) for images, _ in ds)
 
 
@@ -136,7 +137,7 @@ SIDES = {
     "per picture": per_picture,
     "per Block of 32": per_block,
     "pipeline": pipeline,
-    "pipeline, 0.5 ms": pipeline_switching,
+    "pipeline, left alone": pipeline_left_alone,
 }
 
 
@@ -159,7 +160,7 @@ def main() -> None:
             with busy_thread():
                 beside.append(rate(one_pass, chosen.seconds))
         share = median(b / a for a, b in zip(alone, beside, strict=True))
-        verdict = "" if name == "per picture" else f"  ≥ {SHARE} {'met' if share >= SHARE else 'MISSED'}"
+        verdict = "" if name in WITHOUT_GOAL else f"  ≥ {SHARE} {'met' if share >= SHARE else 'MISSED'}"
         print(f"{name:24}{median(alone):>12.0f}/s{median(beside):>12.0f}/s{share:>8.2f}{verdict}")
     held = gil_us_per_picture()
     print(f"GIL held per picture: {held:.1f} µs  ≤ {LIMIT_US:g} {'met' if held <= LIMIT_US else 'MISSED'}")

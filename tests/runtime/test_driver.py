@@ -11,6 +11,7 @@ from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.figures import Decision, Knobs, Limits, Means
 from penstock.runtime.autotune.remembered import Remembered, tuning_digest
 from penstock.runtime.instrument import Silent
+from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.memory.ledger import Ledger
 
@@ -61,6 +62,7 @@ def driver(*, come=True, tuned=True, digest=None):
         Silent(),
         threads,
         Ledger(Budget(1 << 30, given=True)),
+        Switching(None),
         means=lambda: Means(2.0, 1 << 30),
         processes=lambda: processes,
         tuned=tuned,

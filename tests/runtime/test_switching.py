@@ -1,17 +1,20 @@
 """The interpreter's switch interval, while a pass wants it shorter."""
 
 import sys
+import threading
 
 import pytest
 
 import penstock as ps
-from penstock.runtime.machine.switching import Switching
+from penstock.runtime.machine.switching import SEEN, SHORT, Switching
 
 
 @pytest.fixture(autouse=True)
 def interval():
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.005)
+    SEEN.long = SEEN.short = 0
+    SEEN.busy = False
     yield
     sys.setswitchinterval(before)
 
@@ -20,8 +23,14 @@ def near(seconds):
     return pytest.approx(seconds, rel=0.01)
 
 
+def opened(seconds):
+    made = Switching(seconds)
+    made.open()
+    return made
+
+
 def test_the_shortest_wish_counts_and_in_the_end_it_is_as_before():
-    first, second = Switching(0.001), Switching(0.0005)
+    first, second = opened(0.001), opened(0.0005)
     assert sys.getswitchinterval() == near(0.0005)
     second.close()
     assert sys.getswitchinterval() == near(0.001)
@@ -30,25 +39,90 @@ def test_the_shortest_wish_counts_and_in_the_end_it_is_as_before():
     assert sys.getswitchinterval() == near(0.005)
 
 
-def test_it_is_never_made_longer_and_none_changes_nothing():
-    for wish in (None, 0.1):
-        open_ = Switching(wish)
-        assert sys.getswitchinterval() == near(0.005)
-        open_.close()
+def test_it_is_never_made_longer():
+    made = opened(0.1)
+    assert sys.getswitchinterval() == near(0.005)
+    made.close()
     assert sys.getswitchinterval() == near(0.005)
 
 
 def test_what_somebody_else_sets_meanwhile_stays():
-    first = Switching(0.001)
+    first = opened(0.001)
     sys.setswitchinterval(0.002)
     first.close()
     assert sys.getswitchinterval() == near(0.002)
-    second = Switching(0.001)
+    second = opened(0.001)
     sys.setswitchinterval(0.003)
-    third = Switching(0.0005)
+    third = opened(0.0005)
     second.close()
     third.close()
     assert sys.getswitchinterval() == near(0.003)
+
+
+def test_without_a_wish_it_is_shorter_while_threads_wait():
+    made = opened(None)
+    for seconds in (0.005, 0.006, 0.001, 0.005, 0.005):
+        made.waited(seconds)
+        assert sys.getswitchinterval() == near(0.005)
+    made.waited(0.003)
+    assert sys.getswitchinterval() == near(SHORT)
+    for seconds in (0.0, 0.001, *[0.0001] * 9):
+        made.waited(seconds)
+        assert sys.getswitchinterval() == near(SHORT)
+    made.waited(0.0001)
+    assert sys.getswitchinterval() == near(0.005)
+    made.close()
+    assert sys.getswitchinterval() == near(0.005)
+
+
+def test_what_one_pass_saw_counts_for_the_next():
+    for _ in range(3):
+        assert sys.getswitchinterval() == near(0.005)
+        made = opened(None)
+        made.waited(0.005)
+        made.close()
+    made = opened(None)
+    assert sys.getswitchinterval() == near(SHORT)
+    made.close()
+    assert sys.getswitchinterval() == near(0.005)
+
+
+def test_a_wish_is_not_changed_by_waits_and_a_closed_pass_wants_nothing():
+    wished, closed = opened(0.004), opened(None)
+    closed.close()
+    for _ in range(9):
+        wished.waited(0.004)
+        closed.waited(0.004)
+    assert sys.getswitchinterval() == near(0.004)
+    wished.close()
+    assert sys.getswitchinterval() == near(0.005)
+
+
+def test_alone_a_thread_does_not_wait():
+    made = opened(None)
+    for _ in range(20):
+        made.measure()
+    assert sys.getswitchinterval() == near(0.005)
+    made.close()
+
+
+def test_a_pass_beside_a_thread_that_computes_without_pause_shortens_it_by_itself():
+    ended = threading.Event()
+
+    def compute():
+        number = 0
+        while not ended.is_set():
+            number = (number * 3 + 1) % 1000003
+
+    other = threading.Thread(target=compute)
+    other.start()
+    try:
+        with iter(ps.Dataset.range(1 << 40).map(lambda x: x + 1, num_parallel_calls=2)) as elements:
+            assert any(sys.getswitchinterval() < 0.001 for _ in elements)
+        assert sys.getswitchinterval() == near(0.005)
+    finally:
+        ended.set()
+        other.join()
 
 
 def test_a_pass_has_it_as_long_as_it_is_open():

@@ -27,10 +27,10 @@ class ThreadingOptions(Group):
     switch_interval = Setting[float | None](
         float,
         None,
-        "Seconds after which a Python thread of this process makes way for one that waits, while a pass over this data "
-        "set is open: `sys.setswitchinterval`. By default nothing is changed, and it is 0.005. Where your own threads "
-        "compute in Python without pause, workers wait so long after each read and each codec; 0.0005 gives them their "
-        "share for some per cent of your threads' time.",
+        "Seconds after which a Python thread of this process makes way for one that waits, at most, while a pass over "
+        "this data set is open: `sys.setswitchinterval`. By default it is measured: while workers wait as long as the "
+        "interval to come back from a read or a codec, because a thread of yours computes in Python without pause, "
+        "it is 0.0005. Python's own is 0.005, which leaves them a fifth of their speed; to give that leaves it alone.",
         above=0,
-        hint="0.0005 is a good value beside threads that compute in Python all the time.",
+        hint="Leave it out to have it measured; 0.0005 is good beside threads that compute in Python.",
     )

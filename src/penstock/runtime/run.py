@@ -64,10 +64,12 @@ class Run:
         self.scope = Scope(pool, options.autotune.cpu_budget)
         self._memory = Ledger(budget_for(options), plan if written is None else written)
         keep_freed_memory(min(ledger.budget.total for ledger in live_ledgers()))
+        self._switching = Switching(options.threading.switch_interval)
         self.driver = Driver(
             settings.instrument,
             self.scope,
             self._memory,
+            self._switching,
             means=partial(means, options, self._memory.budget),
             processes=process_pool,
             tuned=options.autotune.enabled,
@@ -90,7 +92,7 @@ class Run:
             pause=pausing(pool, self.scope),
         )
         self.root = lower(plan, lowering)
-        self._switching = Switching(options.threading.switch_interval)
+        self._switching.open()
         self._pulls = _pulls(self.root)
         next(self._pulls)
 

@@ -17,6 +17,7 @@ from penstock.runtime.instrument import Instrument
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.runtime.machine.spare import idle_seconds
+from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.ledger import Ledger
 
 _FIRST_LOOK = 0.1  # seconds after the first result
@@ -63,6 +64,7 @@ class Driver:
         instrument: Instrument,
         threads: Threads,
         memory: Ledger,
+        switching: Switching,
         *,
         means: Callable[[], Means],
         processes: Callable[[], Processes],
@@ -72,6 +74,7 @@ class Driver:
         self.instrument = instrument
         self.memory = memory
         self.due = 0.0 if tuned else _NEVER
+        self._switching = switching
         self._threads = threads
         self._means = means
         self._processes = processes
@@ -140,6 +143,7 @@ class Driver:
             if now < self.due:
                 return
             calm_opencv()  # which a function may have imported by now
+            self._switching.measure()
             clocks = _Clocks(
                 now,
                 time.process_time() + sum(lane.away() for lane in self.lanes),
