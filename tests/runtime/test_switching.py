@@ -87,6 +87,15 @@ def test_what_one_pass_saw_counts_for_the_next():
     assert sys.getswitchinterval() == near(0.005)
 
 
+def test_a_pass_without_autotune_leaves_it_alone():
+    for _ in range(3):
+        SEEN.add(0.005)
+    with iter(ps.Dataset.range(9).with_options(ps.Options(autotune={"enabled": False}))):
+        assert sys.getswitchinterval() == near(0.005)
+    with iter(ps.Dataset.range(9)):
+        assert sys.getswitchinterval() == near(SHORT)
+
+
 def test_a_wish_is_not_changed_by_waits_and_a_closed_pass_wants_nothing():
     wished, closed = opened(0.004), opened(None)
     closed.close()

@@ -87,7 +87,9 @@ def _draw(frame: GifFrame, number: int, canvas: npt.NDArray[np.uint8]) -> None:
     indices = _indices(frame, number)[: max(0, len(canvas) - frame.top), : max(0, canvas.shape[1] - frame.left)]
     if not indices.size:
         return
-    seen = indices != frame.transparent
+    seen = np.ones(indices.shape, np.bool_)
+    if frame.transparent >= 0:  # numpy 2.1 crashes where it compares a part of an array of bytes with -1
+        seen = indices != frame.transparent
     if indices.max(initial=0, where=seen) >= len(frame.colours):
         message = f"GIF damaged: frame {number} has pixels of a colour beyond its {len(frame.colours)}."
         raise DataLossError(message)

@@ -64,7 +64,7 @@ class Run:
         self.scope = Scope(pool, options.autotune.cpu_budget)
         self._memory = Ledger(budget_for(options), plan if written is None else written)
         keep_freed_memory(min(ledger.budget.total for ledger in live_ledgers()))
-        self._switching = Switching(options.threading.switch_interval)
+        self._switching = Switching(options.threading.switch_interval, tuned=options.autotune.enabled)
         self.driver = Driver(
             settings.instrument,
             self.scope,

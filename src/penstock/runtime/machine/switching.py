@@ -43,24 +43,25 @@ class Switching:
 
     None lets it be decided by measurement: while threads that come back to the interpreter wait for it as long as the
     interval, some thread computes in Python without pause, and the passes want `SHORT`. Where nobody waits, that
-    changes nothing.
+    changes nothing. A pass that is not `tuned` then leaves it alone.
 
     Source: sys.setswitchinterval.
     """
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, *, tuned: bool = True) -> None:
         self._seconds = seconds
+        self._measured = tuned and seconds is None
         self._closed = False
 
     def open(self) -> None:
         if self._seconds is not None:
             self._want(self._seconds)
-        elif SEEN.busy:
+        elif self._measured and SEEN.busy:
             self._want(SHORT)
 
     def measure(self) -> None:
         """Let go of the interpreter, and see how long it takes to have it again."""
-        if self._seconds is None:
+        if self._measured:
             longest = 0.0
             for _ in range(_NAPS):  # a thread that wants it may not have a core at once
                 start = time.perf_counter()
@@ -70,7 +71,7 @@ class Switching:
 
     def waited(self, seconds: float) -> None:
         """A thread that came back to the interpreter had it after so long."""
-        if self._seconds is None:
+        if self._measured:
             with _LOCK:
                 SEEN.add(seconds)
                 self._want(SHORT if SEEN.busy else None)
