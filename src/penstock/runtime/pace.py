@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from penstock.physical.transform import RunAll, Transform
+from penstock.runtime.clock import clock
 
 _SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it cost some 0.3 ms around the elements
 _BYTES = 1 << 21
@@ -48,7 +49,8 @@ class Clocks(NamedTuple):
 
     @classmethod
     def now(cls) -> Clocks:
-        return cls(time.perf_counter(), time.thread_time())
+        wall = time.perf_counter()
+        return cls(wall, clock().cpu(wall))
 
     def work(self, transforms: Sequence[Transform], run: RunAll) -> float:
         """Seconds of work since then: of transforms that only compute, those that they had a core for.
@@ -56,6 +58,7 @@ class Clocks(NamedTuple):
         Beside other programs, or a thread that keeps the interpreter's lock, a Block takes longer and is no more work.
         Smaller Blocks would then wait for the lock more often.
         """
+        wall = time.perf_counter()
         if getattr(run, "here", True) and all(transform.computes for transform in transforms):
-            return time.thread_time() - self.cpu
-        return time.perf_counter() - self.wall
+            return clock().cpu(wall) - self.cpu
+        return wall - self.wall

@@ -19,8 +19,9 @@ from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
+from penstock.runtime.clock import clock
 from penstock.runtime.free_order import Log
-from penstock.runtime.lane import Lane, Sums, clock
+from penstock.runtime.lane import Lane, Sums
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
 
