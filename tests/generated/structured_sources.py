@@ -58,8 +58,8 @@ def _typed(value: Any, kind: Any) -> Any:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, list):
-        return np.array(value, kind.value_type.to_pandas_dtype())
-    return kind.to_pandas_dtype()(value)
+        return np.array(value, str(kind.value_type))  # integers: Arrow calls them what numpy does
+    return np.dtype(str(kind)).type(value)
 
 
 @source_elements.register
