@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.dataset.entries import close
 
 import penstock as ps
 from penstock.cache.entry import lock
@@ -205,7 +206,8 @@ def test_bad_arguments_are_explained(entries, path, printed):
         ("why", path, "a", "b", "c"): "3 keys were given",
         ("rm", path): "in one way, and was told in 0",
         ("rm", path, first, "--all"): "in one way, and was told in 2",
-        ("rm", path, ""): "3 keys begin with ''",
+        ("rm", path, ""): "A key is empty",
+        ("why", path, ""): "A key is empty",
         ("rm", path, "--older-than", "-1"): "counts days, got -1",
     }
     for arguments, text in told.items():
@@ -213,6 +215,32 @@ def test_bad_arguments_are_explained(entries, path, printed):
         assert (status, out) == (1, "")
         assert text in err
     assert sorted(names(path)) == sorted(entries)
+
+
+def test_an_empty_key_removes_nothing_where_there_is_one_entry(path, printed):
+    key = keep(Path(path), 2)
+    status, _, err = printed("rm", path, "")
+    assert status == 1
+    assert "A key is empty" in err
+    assert names(path) == [key]
+
+
+def test_what_may_not_be_read_is_listed_as_such(entries, path, printed, monkeypatch):
+    close(monkeypatch, Path(path, entries[0]))
+    status, out, _ = printed("ls", path)
+    assert status == 0
+    assert out.count("cannot be read: Permission denied") == 1
+    assert entries[1][:12] in out
+    status, _, err = printed("why", path, entries[0])
+    assert status == 1
+    assert "cannot be told: it cannot be read: Permission denied" in err
+
+
+def test_a_folder_that_may_not_be_looked_into_is_named(entries, path, printed, monkeypatch):
+    close(monkeypatch, Path(path))
+    status, _, err = printed("ls", path)
+    assert status == 1
+    assert f"The folder {path!r} cannot be read: Permission denied." in err
 
 
 def test_other_folders_are_refused(tmp_path, printed):

@@ -1,6 +1,8 @@
 """Pipelines whose elements are kept in entries, and what lies in the folders of these."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,25 @@ def damage(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
+
+
+def close(monkeypatch, folder):
+    """Nobody may look into a folder any more, nor at what is in it."""
+    stat, opened = os.stat, open
+
+    def refuse(path, *, itself):
+        inside = str(path).startswith(f"{folder}/") or (itself and str(path) == str(folder))
+        if isinstance(path, (str, os.PathLike)) and inside:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    def refusing(call, *, itself):
+        def called(path, *arguments, **named):
+            refuse(path, itself=itself)
+            return call(path, *arguments, **named)
+
+        return called
+
+    monkeypatch.setattr(os, "stat", refusing(stat, itself=False))
+    for name in ("listdir", "scandir", "open", "mkdir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name), itself=True))
+    monkeypatch.setattr("builtins.open", refusing(opened, itself=True))

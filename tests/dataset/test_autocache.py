@@ -181,6 +181,12 @@ def test_explain_says_what_is_estimated_and_what_happened(nothing_is_too_little)
     assert json.loads(ds.explain(format="json"))["autocache"][0] == 'Options.autocache is "memory"'
 
 
+def test_explain_says_that_what_has_no_end_is_not_measured():
+    ds = ps.Dataset.range(20).map(costly).repeat().with_options(ps.Options(autocache="memory"))
+    list(ds.take(50))
+    assert "only whole passes are measured, and this data set has no end" in ds.explain()
+
+
 def test_a_real_pass_is_decided_by_its_figures():
     """No constant is changed here: a map that takes milliseconds pays, a shuffled range does not."""
     slow = ps.Dataset.range(60).map(lambda x: sum(i * int(x) for i in range(20_000))).shuffle(9)

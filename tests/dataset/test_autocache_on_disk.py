@@ -1,6 +1,7 @@
 """Options.autocache = "disk": what all such caches take together is bounded, and none that is used goes."""
 
 import gc
+import itertools
 import shutil
 from collections import namedtuple
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.cache.entry import here
 from penstock.cache.entry.removal import kept_below
 from penstock.profiler.placement import choose as deciding
 from penstock.profiler.placement.on_disk import room
@@ -97,6 +99,15 @@ def test_explain_shows_the_cache_that_runs(folder):
     assert "cache(" in runs.partition("autocache")[0]
     assert "penstock cache" in text
     assert not folder.exists()  # to look at it makes nothing
+    passing = iter(ds)
+    list(itertools.islice(passing, 4))
+    del passing
+    gc.collect()
+    (entry,) = kept_below(folder)
+    here.is_writing(str(entry.folder))
+    assert f"elements, in {entry.folder}; the passes that come next write the others" in ds.explain()
+    list(ds)
+    assert f"it is full, with 10 elements in {entry.folder}, and serves every further epoch" in ds.explain()
     memory = ps.Dataset.range(3).map(lambda x: x + 1).with_options(ps.Options(autocache="memory"))
     list(memory)
     assert "  cache: in the puller's thread" in memory.explain().partition("runs as")[2]

@@ -21,7 +21,7 @@ from tests.dataset.entries import (
     squares,
     values,
 )
-from tests.positions import assert_continues_everywhere, positions
+from tests.positions import assert_continues_everywhere, given, positions, stage_of
 
 import penstock as ps
 from penstock import errors
@@ -229,6 +229,24 @@ def test_what_there_is_so_far_is_loaded(tmp_path, caplog):
     caplog.clear()
     assert values(ps.Dataset.load(entry)) == WANTED
     assert not caplog.records
+
+
+def test_a_load_that_follows_nobody_says_so_once_and_goes_on(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("penstock.physical.stages.followed._PATIENCE", 0.0)
+    begin(squares().snapshot(tmp_path), 6)
+    entry = entry_of(tmp_path)
+    stage = stage_of(ps.Dataset.load(entry, wait=True))
+    pauses = []
+
+    def pause(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            values(squares().snapshot(tmp_path))
+
+    stage._pause = pause
+    assert [int(x) for x in given(stage, 2)] == WANTED
+    (said,) = [record.message for record in caplog.records if "it waits" in record.message]
+    assert f"nobody seems to write to {entry}, which has" in said
 
 
 def test_a_load_that_follows_is_resumed(tmp_path):

@@ -120,6 +120,21 @@ def test_all_steps_with_functions_are_looked_at(random_step, keep):
         next(iter(keep(random_step(RANGE(3)))), None)
 
 
+def drawing_generator():
+    for _ in range(3):
+        yield np.random.rand()
+
+
+def test_a_generator_that_draws_is_told(keep):
+    def made():
+        return ps.Dataset.from_generator(drawing_generator)
+
+    with pytest.warns(RandomnessWarning, match=r"drawing_generator\) draws from np.random.rand, and") as found:
+        list(keep(made()))
+    assert [told.lineno for told in found] == [made.__code__.co_firstlineno + 1]
+    assert [advice.code for advice in keep(made()).lint() if advice.code == "cache-random"] == ["cache-random"]
+
+
 def seeded(x):
     return x + np.random.default_rng(int(x)).integers(3)
 

@@ -4,6 +4,8 @@ import json
 import re
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +17,8 @@ from tests.positions import assert_continues_everywhere, given, positions, stage
 
 import penstock as ps
 from penstock import errors
+from penstock.block.block import Block
+from penstock.cache.writer import SavedWriter
 from penstock.dataset import saved
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
@@ -62,6 +66,7 @@ ARGUMENTS = {
     "save_infinite": lambda path: RANGE(3).repeat().save(path),
     "save_url": lambda path: RANGE(3).save("s3://bucket/saved"),
     "save_number": lambda path: RANGE(3).save(3),
+    "save_empty": lambda path: RANGE(3).save(""),
     "save_datasets": lambda path: RANGE(3).window(2).save(path),
     "load_missing": lambda path: load(path / "nothing"),
     "load_reader_func": lambda path: load(path, reader_func=3),
@@ -74,6 +79,7 @@ ARGUMENTS = {
     "snapshot_compression": lambda path: RANGE(3).snapshot(path, 3),
     "snapshot_infinite": lambda path: RANGE(3).repeat().snapshot(path),
     "snapshot_url": lambda path: RANGE(3).snapshot("gs://bucket/snapshots"),
+    "snapshot_empty": lambda path: RANGE(3).snapshot(""),
     "snapshot_reader_func": lambda path: RANGE(3).snapshot(path, reader_func=3),
     "snapshot_shard_func": lambda path: RANGE(3).snapshot(path, shard_func="x"),
 }
@@ -298,6 +304,97 @@ def test_a_disk_that_takes_no_more_leaves_what_was_there(tmp_path, monkeypatch):
         RANGE(5).save(tmp_path)
     assert names(tmp_path) == before
     assert values(load(tmp_path)) == [0, 1, 2]
+
+
+def test_what_a_killed_save_has_left_goes_with_the_next_and_nothing_else_does(tmp_path):
+    code = f"""
+import os, penstock as ps
+from penstock.cache import writer
+writer._CHUNK = 1
+ps.Dataset.range(50).map(lambda x: os._exit(3) if x == 30 else x).batch(5).save({str(tmp_path)!r})
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 3
+    (left,) = names(tmp_path)[:1]
+    assert re.fullmatch("data-[0-9a-f]{12}", left)
+    (tmp_path / "data-202001010000").mkdir()
+    (tmp_path / "data-202001010000" / "mine.arrow").write_text("mine")
+    being_written = SavedWriter(str(tmp_path), plan="p", codec=None)
+    being_written.add(Block.from_elements([0, 1, 2]))
+    being_written._write(0)
+    kept = names(tmp_path)
+    RANGE(4).save(tmp_path)
+    assert not (tmp_path / left).exists()
+    assert set(kept) - set(names(tmp_path)) == {name for name in kept if name.startswith(left)}
+    being_written.commit()
+    being_written.discard()
+    assert values(load(tmp_path)) == [0, 1, 2]
+    assert len([name for name in names(tmp_path) if "/" not in name]) == 3
+
+
+@pytest.mark.parametrize("failing_call", ["manifest", "rename"])
+def test_a_save_whose_manifest_cannot_be_written_leaves_no_files(failing_call, tmp_path, monkeypatch):
+    RANGE(3).save(tmp_path)
+    before = names(tmp_path)
+    replace = Path.replace
+
+    def refused(path, target):
+        if Path(target).name == "manifest.json":
+            raise OSError(28, "No space left on device")
+        return replace(path, target)
+
+    if failing_call == "rename":
+        monkeypatch.setattr(Path, "replace", refused)
+    else:
+        monkeypatch.setattr("penstock.cache.writer.write_manifest", lambda *_, **__: refused(None, "manifest.json"))
+    with pytest.raises(OSError, match="No space left"):
+        RANGE(5).save(tmp_path)
+    assert names(tmp_path) == before
+    assert values(load(tmp_path)) == [0, 1, 2]
+
+
+def test_saves_of_several_threads_into_one_folder_are_each_whole(tmp_path):
+    RANGE(7).save(tmp_path)
+    failed = []
+
+    def save(count):
+        try:
+            for _ in range(10):
+                RANGE(count).save(tmp_path)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=save, args=(count,)) for count in (3, 5, 7)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        with suppress(FileNotFoundError):  # replaced since it was loaded
+            found = values(load(tmp_path))
+            assert found == list(range(len(found)))
+            assert len(found) in (3, 5, 7)
+    assert failed == []
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_manifest_tells_which_files_were_read(tmp_path):
+    name = tmp_path / "a.txt"
+    name.write_text("one\ntwo")
+    ps.Dataset.zip(ps.TextLineDataset(str(name)), RANGE(2)).save(tmp_path / "set")
+    manifest = json.loads((tmp_path / "set" / "manifest.json").read_text())
+    assert manifest["sources"] == [[str(name), 7, name.stat().st_mtime_ns]]
+
+
+def test_a_load_that_waits_long_says_so_once(tmp_path, monkeypatch, caplog):
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if sum(pauses) > 25:
+            RANGE(2).save(tmp_path)
+
+    monkeypatch.setattr(saved.time, "sleep", sleep)
+    assert values(load(tmp_path, wait=True)) == [0, 1]
+    (said,) = [record.message for record in caplog.records]
+    assert said == f"load({str(tmp_path)!r}, wait=True): it waits: the folder has no manifest.json."
 
 
 def test_a_load_that_waits_sees_what_is_saved_meanwhile(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from tests.dataset.entries import (
     WANTED,
     begin,
     by_kind,
+    close,
     damage,
     entry_of,
     entry_of_writing,
@@ -87,6 +88,7 @@ def test_a_snapshot_whose_manifest_cannot_be_read_says_what_to_do(name, tmp_path
         with pytest.raises((errors.DataLossError, errors.FailedPreconditionError), match=said) as caught:
             ask()
         assert caught.value.context.file == str(entry / "manifest.json")
+        assert caught.value.context.where.startswith(__file__)
         assert f"Delete the folder {str(entry)!r}" in caught.value.hint
     shutil.rmtree(entry)
     assert values(ds) == WANTED
@@ -130,6 +132,57 @@ def test_a_pass_goes_on_without_an_entry_that_becomes_unreadable(kind, said, tmp
     assert values(other) == WANTED[1:]
     assert said in caplog.text
     one.close()
+
+
+# -- what may not be read
+
+
+@by_kind
+def test_a_folder_of_somebody_else_s_disturbs_no_other_pipeline(kind, tmp_path, monkeypatch):
+    values(squares().cache(tmp_path))
+    close(monkeypatch, entry_of(tmp_path))
+    assert values(KINDS[kind](tmp_path, RANGE(5))) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("stopped", [8, COUNT + 1])
+def test_a_cache_that_may_not_be_read_is_made_in_the_pass(stopped, tmp_path, monkeypatch, caplog):
+    begin(squares().cache(tmp_path), stopped)
+    entry = entry_of(tmp_path)
+    close(monkeypatch, entry)
+    ds = squares().cache(tmp_path)
+    assert values(ds) == values(ds) == WANTED
+    assert int(ds.at(3)) == WANTED[3]
+    said = [record.message for record in caplog.records]
+    assert (
+        sum(text.startswith(f"{entry}: what is kept there is made once more, as it cannot be read") for text in said)
+        == 1
+    )
+    assert any("nothing is written to" in text for text in said)
+
+
+def test_a_snapshot_that_may_not_be_read_is_an_error_on_the_users_line(tmp_path, monkeypatch):
+    values(squares().snapshot(tmp_path))
+    close(monkeypatch, entry_of(tmp_path))
+    ds = squares().snapshot(tmp_path)
+    for ask in (lambda: values(ds), lambda: ds.at(0)):
+        with pytest.raises(PermissionError) as caught:
+            ask()
+        assert "manifest.json" in str(caught.value)
+        assert any(__file__ in note for note in caught.value.__notes__)
+
+
+def test_a_file_of_a_cache_that_may_not_be_read_is_made_once_more(tmp_path, monkeypatch):
+    values(squares().cache(tmp_path))
+
+    def refused(name):
+        raise PermissionError(13, "Permission denied", name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("penstock.io.saved.chunk_file._whole", refused)
+        assert values(squares().cache(tmp_path)) == WANTED
+        with pytest.raises(PermissionError):
+            values(ps.Dataset.load(entry_of(tmp_path)))
+    assert values(squares().cache(tmp_path)) == WANTED
 
 
 # -- folders that go, or are none

@@ -122,6 +122,33 @@ def test_the_parser_reads_nothing_behind_the_buffer():
 
 
 @guarded
+def test_the_parser_reads_nothing_behind_any_of_several_buffers():
+    """What is remembered of a record in one buffer leads to none of its bytes in another."""
+    done = in_a_child("""
+        rng = np.random.default_rng(13)
+        features = {"id": mutants.MUTANT_SPEC["id"], "image": mutants.MUTANT_SPEC["image"]}
+        sound = list(mutants.originals(rng))
+        outcomes = {"read": 0, "refused": 0}
+        for round in range(600):
+            record = sound[round % 10]
+            last = record[: int(rng.integers(len(record)))] if round % 3 else mutants.mutated(rng, record)
+            buffers = np.frombuffer(bytes(2000) + record, np.uint8), at_the_end(last)
+            which = np.array([0, 1, 0], np.int32) if round % 2 else np.array([1, 0, 1], np.int32)
+            starts, lengths = np.where(which == 0, 2000, 0), np.where(which == 0, len(record), len(last))
+            try:
+                blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+                outcomes["read"] += 1
+            except PenstockError:
+                outcomes["refused"] += 1
+        print(outcomes)
+    """)
+    assert done.returncode == 0, done.stderr
+    outcomes = ast.literal_eval(done.stdout)
+    assert sum(outcomes.values()) == 600
+    assert min(outcomes.values()) > 10
+
+
+@guarded
 def test_every_sound_record_is_read_at_the_very_end():
     done = in_a_child("""
         from penstock import io

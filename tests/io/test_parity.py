@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import io
-from penstock.errors import DataLossError
+from penstock.errors import DataLossError, PenstockError
 from penstock.io import blocks
 from penstock.io.expected import expect
 
@@ -40,6 +40,12 @@ class Unready:
 
     def ready(self):
         return None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled():
+    """While the kernel is being compiled the plain parser would be held against itself."""
+    blocks._KERNEL.get()
 
 
 @settings(max_examples=300)
@@ -188,7 +194,10 @@ def test_a_refused_record_is_named_in_both(kernels, monkeypatch):
 
 def several(rng, serialized, count):
     """Records in several buffers, and beside one another in one."""
-    which = rng.integers(count, size=len(serialized)).astype(np.int32)
+    return apart(serialized, rng.integers(count, size=len(serialized)).astype(np.int32), count)
+
+
+def apart(serialized, which, count):
     parts = [[record for record, number in zip(serialized, which, strict=True) if number == k] for k in range(count)]
     starts = np.empty(len(serialized), np.int64)
     lengths = np.array([len(record) for record in serialized], np.int64)
@@ -213,8 +222,50 @@ def test_records_in_several_buffers(count, features):
         for one, other in zip(wanted, column.singles(), strict=True):
             assert mutants.same(one[name], other)
     picture = columns["image"]
-    if features is FIXED_SPEC and count < 8:
+    if count < 8:
         assert all(any(buffer is own for own in picture.buffers) for buffer in buffers)  # nothing was copied
+    else:
+        assert len(picture.buffers) <= 2  # what is kept alive is what is needed, and the default
+
+
+def outcome(parse):
+    """The rows of each column, or what the error says."""
+    try:
+        return {name: column.singles() for name, column in parse().items()}
+    except PenstockError as error:
+        return type(error), error.message, error.context.element
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_several_buffers_give_what_one_gives(data):
+    features = data.draw(records.spec())
+    dtypes = {name: one.dtype if one.dtype is bytes else one.dtype.type for name, one in features.items()}
+    drawn = data.draw(st.lists(records.example(dtypes), max_size=8))
+    if data.draw(st.booleans()):
+        drawn = [record for record, row in zip(drawn, plain(drawn, features), strict=True) if isinstance(row, dict)]
+    drawn *= data.draw(st.integers(1, 3))  # what is seen again is read by what was remembered
+    count = data.draw(st.integers(1, 12))
+    which = data.draw(st.lists(st.integers(0, count - 1), min_size=len(drawn), max_size=len(drawn)))
+    buffers, which, starts, lengths = apart(drawn, np.array(which, np.int32), count)
+    scattered = outcome(lambda: blocks.parse_strings(buffers, which, starts, lengths, expect(features)))
+    whole = np.frombuffer(b"".join(drawn), np.uint8)
+    together = outcome(lambda: io.parse_columns(whole, np.cumsum(lengths) - lengths, lengths, features))
+    assert type(scattered) is type(together)
+    if isinstance(together, tuple):
+        assert scattered == together
+        return
+    for name, rows in together.items():
+        assert len(scattered[name]) == len(rows)
+        assert all(mutants.same(one, other) for one, other in zip(rows, scattered[name], strict=True))
+
+
+def test_a_record_of_no_buffer_is_refused():
+    record = np.frombuffer(io.encode_example({"id": 1}), np.uint8)
+    features, place, length = {"id": ALL_KINDS["id"]}, np.array([0]), np.array([len(record)])
+    for number in (1, -2, 2**31 - 1):
+        with pytest.raises(IndexError):
+            blocks.parse_strings((record,), np.array([number], np.int32), place, length, expect(features))
 
 
 def test_the_first_refused_record_of_several_buffers():

@@ -235,22 +235,24 @@ def test_a_file_that_changes_is_another_content(tmp_path):
     assert write(b"a") != write(b"a", b"b")
 
 
-@pytest.mark.parametrize("named_by", ["list_files", "the user"])
-def test_files_count_whose_names_are_elements(named_by, tmp_path):
+NAMED_BY = {
+    "list_files": lambda name: ps.Dataset.list_files(f"{name.parent}/*.txt"),
+    "the user": lambda name: ps.Dataset.from_tensor_slices([str(name)]),
+    "the user, beside labels": lambda name: ps.Dataset.from_tensor_slices((np.arange(1), [str(name)])),
+    "the user, with a mask": lambda name: ps.Dataset.from_tensor_slices({"a": [__file__], "b": [str(name)]}),
+    "one tensor": lambda name: ps.Dataset.from_tensors([str(name), str(name)]),
+}
+
+
+@pytest.mark.parametrize("named_by", NAMED_BY)
+def test_files_count_whose_names_are_in_elements(named_by, tmp_path):
     path = tmp_path / "a.txt"
-
-    def reading():
-        if named_by == "list_files":
-            names = ps.Dataset.list_files(str(tmp_path / "*.txt"))
-        else:
-            names = ps.Dataset.from_tensor_slices([str(path)])
-        return key(names.interleave(ps.TextLineDataset))
-
     path.write_text("one")
-    before = reading()
-    assert reading() == before
+    before = made_of(NAMED_BY[named_by](path)._plan)
+    assert made_of(NAMED_BY[named_by](path)._plan).key == before.key
+    assert str(path) in [name for name, *_ in before.sources]
     path.write_text("another")
-    assert reading() != before
+    assert made_of(NAMED_BY[named_by](path)._plan).key != before.key
 
 
 def test_files_on_servers_are_known_by_what_the_server_says():
@@ -274,6 +276,58 @@ def test_a_mapped_array_is_known_by_its_file(tmp_path):
     keys.append(key(ps.Dataset.from_tensor_slices(np.load(tmp_path / "a.npy", mmap_mode="r")[:5])))
     assert keys[0] == keys[2]
     assert len(set(keys)) == 3
+
+
+class ArrayOfOthers:
+    """An array of another library: a copy takes along where it lies in memory."""
+
+    __module__ = "another_library"
+
+    def __init__(self, numbers, dtype="int64"):
+        self.numbers = np.array(numbers, dtype)
+        self.dtype = dtype
+
+    def __dlpack__(self):
+        raise BufferError
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numbers
+
+    def __reduce_ex__(self, protocol):
+        return object, (), {"lies at": id(self.numbers)}
+
+
+class Narrow(ArrayOfOthers):
+    """Numbers that numpy has no dtype for; they come with others that a gradient is wanted for."""
+
+    __module__ = "another_library"
+
+    def __init__(self, numbers):
+        super().__init__(numbers, "float32")
+        self.dtype = "bfloat16"
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def float(self):
+        return self.numbers
+
+
+@pytest.mark.parametrize("kind", [ArrayOfOthers, Narrow])
+def test_arrays_of_other_libraries_are_known_by_their_numbers(kind):
+    one, same, other = kind([1, 2]), kind([1, 2]), kind([1, 3])
+    assert key(named(one)) == key(named(same)) != key(named(other))
+    assert key(named([one])) == key(named([same])) != key(named([other]))
+
+
+def test_dtypes_of_other_libraries_arrays_count():
+    assert key(named(ArrayOfOthers([1]))) != key(named(ArrayOfOthers([1], "int32")))
 
 
 class Unruly:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
 from penstock.cache.alike import Alike, joined
+from penstock.cache.entry.lock import Lock, hold
 from penstock.cache.side_by_side import SideBySide
 from penstock.errors import PenstockError
 from penstock.io.saved.chunk import Chunk
@@ -22,19 +24,24 @@ from penstock.io.saved.manifest import Manifest, read_manifest, spec_as_json, wr
 _CHUNK = 1 << 25  # bytes of a shard that wait to become a file
 _WAITING = 1 << 26  # bytes of all shards that wait
 _BLOCK = 1 << 10  # bytes that a Block costs beside its elements
+Sources = tuple[tuple[str, int, int | str], ...]  # as in a Manifest
+_RUN = re.compile(r"data-[0-9a-f]{12}")  # a folder of ours, and what is in it
+_FILE = re.compile(r"shard_-?\d{4,}_\d{5,}\.arrow(\.\w+\.part)?")
 
 
 class SavedWriter:
     """Elements wait in memory, up to 64 MiB, until those of a shard are written as one file.
 
-    The files are in a folder of their own, `run`, which nobody knows before `commit` has written the manifest.
+    The files are in a folder of their own, `run`, which nobody knows before `commit` has written the manifest. It is
+    locked until then: those of writers that were killed are not, and go with the next commit.
     """
 
-    def __init__(self, folder: str, *, plan: str, codec: str | None, spec: Any = None) -> None:
+    def __init__(self, folder: str, *, plan: str, codec: str | None, spec: Any = None, sources: Sources = ()) -> None:
         self._folder = Path(folder)
         self._plan = plan
         self._writer = ChunkWriter(self._folder, codec)
         self._known = spec
+        self._sources = sources
         self._run = f"data-{token_hex(6)}"
         self._alike = Alike()
         self._waiting: dict[int, SideBySide] = {}
@@ -42,6 +49,7 @@ class SavedWriter:
         self._total = 0  # of them
         self._numbers: dict[int, int] = {}  # of files written, per shard
         self._chunks: list[Chunk] = []
+        self._lock: Lock | None = None
         self._over = False
 
     def add(self, block: Block, shards: np.ndarray | None = None) -> None:
@@ -73,45 +81,83 @@ class SavedWriter:
             self._write_chunk(shard, block, specs)
 
     def _write_chunk(self, shard: int, block: Block, specs: list[LeafSpec]) -> None:
-        (self._folder / self._run).mkdir(parents=True, exist_ok=True)
+        self._begin()
         number = self._numbers.get(shard, 0)
         self._numbers[shard] = number + 1
         name = f"{self._run}/shard_{shard:05d}_{number:05d}.arrow"
         self._chunks.append(self._writer.write(name, shard, block, specs))
 
+    def _begin(self) -> None:
+        """Make the folder of the run, for the first file: nobody sees it before it is locked."""
+        run = self._folder / self._run
+        if not run.exists():
+            unseen = run.with_name(f"{self._run}.part")
+            unseen.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):  # where nothing can be locked, nothing of others is removed
+                self._lock = hold(str(unseen))
+            unseen.replace(run)
+
     def commit(self) -> None:
         """Write what waits, then the manifest, in the place of a data set that was there."""
         for shard in sorted(self._waiting):
             self._write(shard)
-        self._over = True
         self._folder.mkdir(parents=True, exist_ok=True)
-        before = self._run_before()
+        before = self._committed()
         spec = self._alike.spec if self._known is None else self._known
         codec = self._writer.codec if self._chunks else None
         write_manifest(
             str(self._folder),
-            Manifest(self._plan, self._run, codec, spec_as_json(spec), tuple(self._chunks)),
+            Manifest(self._plan, self._run, codec, spec_as_json(spec), tuple(self._chunks), self._sources),
             replace=True,
         )
-        if before is not None:
-            self._remove(before)
+        self._over = True
+        for run in self._runs():
+            self._remove_other(run, known=run == before)
 
-    def _run_before(self) -> str | None:
+    def _committed(self) -> str | None:
+        """The run that is there for everybody; None for none, or one whose files nobody can tell."""
         try:
-            run = read_manifest(str(self._folder)).run
+            return read_manifest(str(self._folder)).run
         except (PenstockError, OSError):
-            return None  # none, or one whose files nobody can tell
-        return run if run.startswith("data-") and os.sep not in run else None
+            return None
+
+    def _runs(self) -> list[str]:
+        """The other folders that were written by save, and by nothing else."""
+        names = [name for name in _names(self._folder) if _RUN.fullmatch(name) and name != self._run]
+        return [name for name in names if all(map(_FILE.fullmatch, _names(self._folder / name)))]
+
+    def _remove_other(self, run: str, *, known: bool) -> None:
+        """Remove a run that nobody writes to, or has made the data set meanwhile; `known`: it was that before."""
+        try:
+            lock = hold(str(self._folder / run))
+        except OSError:
+            if known:
+                self._remove(run)
+            return
+        if lock is not None:
+            if self._committed() not in (None, run):
+                self._remove(run)
+            lock.release()
 
     def discard(self) -> None:
         """Remove what was written, unless it was committed. Idempotent."""
+        self._waiting.clear()
         if not self._over:
             self._over = True
-            self._waiting.clear()
-            self._remove(self._run)
+            if self._committed() != self._run:  # it may have been interrupted just behind that
+                self._remove(self._run)
+        if self._lock is not None:
+            self._lock.release()
 
     def _remove(self, run: str) -> None:
         shutil.rmtree(self._folder / run, ignore_errors=True)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:  # it is no folder, or somebody else has removed it
+        return [""]
 
 
 def by_shard(block: Block, shards: np.ndarray | None) -> list[tuple[int, Block]]:

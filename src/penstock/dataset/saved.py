@@ -17,13 +17,18 @@ from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
 
 _LOG = logging.getLogger("penstock")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between looks at a folder
+_PATIENCE = 10.0  # seconds, behind which it is said that it waits
 
 
 def wait_for(folder: str, *, complete: bool) -> None:
     """Return when there is a manifest in the folder, or one that is complete."""
-    pause = _FIRST_PAUSE
+    pause, waited = _FIRST_PAUSE, 0.0
     while not storage.exists(file_in(folder, NAME)) or (complete and not read_manifest(folder).complete):
+        if waited < _PATIENCE <= waited + pause:
+            there = "is not complete" if storage.exists(file_in(folder, NAME)) else f"has no {NAME}"
+            _LOG.warning("load(%r, wait=True): it waits: the folder %s.", folder, there)
         time.sleep(pause)
+        waited += pause
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 

@@ -16,6 +16,7 @@ from penstock.io.saved.compression import codec_of
 from penstock.io.saved.manifest import read_manifest
 from penstock.options import Options
 from penstock.physical.key_function import KeyFunction
+from penstock.plan.content_key import files_of
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.scan import Scan
@@ -76,6 +77,7 @@ class Storing:
                 plan=fingerprint(self._plan, self._options.seed, self._options.deterministic),
                 codec=codec,
                 spec=None if spec is None else stored_as(spec),
+                sources=files_of(self._plan),
             )
             self._write(writer, shard_func, Context(label, where))
         except PenstockError as error:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.io.tables import Output, Tables
 
 
-_KERNEL = Compiled("penstock.io.kernels.example")
+_KERNEL = Compiled("penstock.io.kernels.example.parse")
 
 
 def parse_columns(
@@ -60,18 +60,13 @@ def parse_strings(
 ) -> dict[str, ParsedColumn]:
     """`parse_columns` of records in several buffers: record i is in number `which[i]`, all in the first for None.
 
-    Where descriptions are of fixed length and the buffers are few, nothing is copied.
+    Nothing is copied, unless byte strings of fixed descriptions, which stay where the records are, would keep alive
+    many buffers: more than eight, and than one for four records.
     """
     starts, lengths = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(lengths, np.int64)
-    fixed = all(isinstance(wanted.feature, FixedLenFeature) for wanted in expected.outputs)
-    groups = [(0, np.arange(len(starts)))]
-    if which is not None:
-        used = used_numbers(which).tolist()
-        if not fixed or len(used) > max(8, len(starts) // 4):
-            buffer, starts, lengths = BytesColumn(buffers, starts, lengths, which).packed()
-            buffers, which = (buffer,), None
-        else:
-            groups = [(number, np.flatnonzero(which == number)) for number in used]
+    if which is not None and _scattered(which, expected):
+        buffer, starts, lengths = BytesColumn(buffers, starts, lengths, which).packed()
+        buffers, which = (buffer,), None
     buffers = tuple(map(_readable, buffers))
     kernel = _KERNEL.ready()
     if kernel is None:
@@ -81,15 +76,19 @@ def parse_strings(
 
     tables = tables_of(expected)
     output = Output(tables, len(starts))
-    refused = []
-    for number, rows in groups:
-        refused += _run(kernel, buffers[number], starts, lengths, rows, tables, output)
-    if refused:
-        row = min(refused)
+    row = _run(kernel, buffers, which, starts, lengths, tables, output)
+    if row < len(starts):
         number = 0 if which is None else int(which[row])
         raise _rejected(buffers[number], int(starts[row]), int(lengths[row]), row, expected)
     _learn(tables, output)
     return columns_of(expected, tables, output, buffers, which)
+
+
+def _scattered(which: np.ndarray, expected: Expected) -> bool:
+    """Whether byte strings are to stay in the records, and these are spread over many buffers."""
+    if not any(isinstance(one.feature, FixedLenFeature) and one.feature.dtype is bytes for one in expected.outputs):
+        return False
+    return len(used_numbers(which)) > max(8, len(which) // 4)
 
 
 def _readable(buffer: np.ndarray) -> np.ndarray:
@@ -106,22 +105,26 @@ def _readable(buffer: np.ndarray) -> np.ndarray:
 
 def _run(
     kernel: ModuleType,
-    buffer: np.ndarray,
+    buffers: tuple[np.ndarray, ...],
+    which: np.ndarray | None,
     starts: np.ndarray,
     lengths: np.ndarray,
-    rows: np.ndarray,
     tables: Tables,
     output: Output,
-) -> list[int]:
-    """Parse these rows, all in one buffer, into `output`; the first of them that is refused, if any."""
+) -> int:
+    """Parse the records into `output`; returns how many there are before the first that is refused."""
+    addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
+    sizes = np.array([buffer.size for buffer in buffers], np.int64)
+    numbers = np.zeros(len(starts), np.int32) if which is None else np.ascontiguousarray(which, np.int32)
     memory, notes = kernel.NO_MEMORY.copy(), tables.no_notes.copy()
     done = 0
     while True:
         done, status, entry, needed = kernel.parse(
-            buffer,
+            addresses,
+            sizes,
+            numbers,
             starts,
             lengths,
-            rows,
             done,
             output.table,
             tables.keys,
@@ -136,10 +139,8 @@ def _run(
             memory,
             notes,
         )
-        if status == kernel.DONE:
-            return []
-        if status == kernel.REJECTED:
-            return [int(rows[done])]
+        if status != kernel.NO_ROOM:
+            return int(done)
         output.grow(entry, needed)
 
 

@@ -10,10 +10,10 @@ from penstock.block.tensors import RaggedTensor
 from penstock.errors import Context, PenstockError, annotate
 from penstock.io.assemble import partitioned
 from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
-from penstock.io.expected import Expected
+from penstock.io.expected import ANY_LENGTH, Expected
 from penstock.io.expected import Output as Wanted
 from penstock.io.features import FixedLenFeature, RaggedFeature
-from penstock.io.kernels.example import SPLITS
+from penstock.io.kernels.example.table import SIZE, SPLITS
 from penstock.io.tables import Output, Tables
 from penstock.io.values import BYTES, FLOAT
 
@@ -60,11 +60,17 @@ def _values(
     if kind != BYTES:
         return output.part(output.floats if kind == FLOAT else output.ints, entry)
     starts, lengths = output.part(output.starts, entry), output.part(output.lengths, entry)
-    numbers = None if which is None else np.repeat(which, len(starts) // max(output.rows, 1))
+    numbers = None if which is None else _numbers(which, entry, output)
     defaults = tables.bytes_defaults[entry]
     if not defaults or not (missing := starts < 0).any():
         return BytesValues(buffers, starts, lengths, numbers)
     return _with_defaults(BytesValues(buffers, starts, lengths, numbers), missing, defaults)
+
+
+def _numbers(which: np.ndarray, entry: int, output: Output) -> np.ndarray:
+    """The number of the buffer of every byte string of an entry."""
+    size = output.table[entry, SIZE]
+    return np.repeat(which, np.diff(_splits(entry, output)) if size == ANY_LENGTH else size)
 
 
 def _with_defaults(values: BytesValues, missing: np.ndarray, defaults: list[bytes]) -> BytesValues:

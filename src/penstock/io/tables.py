@@ -12,7 +12,8 @@ from penstock.block.arena import ARENA
 from penstock.io.expected import ANY_LENGTH, Entry, Expected
 from penstock.io.expected import Output as Wanted
 from penstock.io.features import FixedLenFeature
-from penstock.io.kernels import example as kernel
+from penstock.io.kernels.example import memory
+from penstock.io.kernels.example import table as columns
 from penstock.io.values import BYTES, FLOAT, INT64
 
 _WORD = (1 << 64) - 1
@@ -70,7 +71,7 @@ def tables_of(expected: Expected) -> Tables:
 
 def _make(expected: Expected) -> Tables:
     entries = expected.entries
-    table = np.zeros((len(entries), kernel.TABLE_COLUMNS), np.int64)
+    table = np.zeros((len(entries), columns.TABLE_COLUMNS), np.int64)
     ints: list[int] = []
     floats: list[np.ndarray] = []
     strings: list[list[bytes]] = []
@@ -78,24 +79,24 @@ def _make(expected: Expected) -> Tables:
     lengths = key_at = 0
     for k, entry in enumerate(entries):
         row = table[k]
-        row[kernel.KIND], row[kernel.SIZE], row[kernel.STRIDE] = entry.kind, entry.size, entry.stride
-        row[kernel.KEY_SIZE], row[kernel.KEY_AT] = len(entry.key), key_at
+        row[columns.KIND], row[columns.SIZE], row[columns.STRIDE] = entry.kind, entry.size, entry.stride
+        row[columns.KEY_SIZE], row[columns.KEY_AT] = len(entry.key), key_at
         key_at += len(entry.key)
         strings.append([])
         if entry.default is None:
-            row[kernel.DEFAULT] = kernel.NO_DEFAULT
+            row[columns.DEFAULT] = columns.NO_DEFAULT
         elif entry.kind == INT64:
-            row[kernel.DEFAULT] = len(ints)
+            row[columns.DEFAULT] = len(ints)
             ints += entry.default.tolist()
         elif entry.kind == FLOAT:
-            row[kernel.DEFAULT] = sum(map(len, floats))
+            row[columns.DEFAULT] = sum(map(len, floats))
             floats.append(entry.default.astype(np.float32))
         else:
             strings[-1] = entry.default.tolist()
         if entry.size == ANY_LENGTH:
-            row[kernel.SPLITS] = lengths
+            row[columns.SPLITS] = lengths
             lengths += 1
-        row[kernel.FIRST], row[kernel.LAST] = map(_signed, _words(entry.key))
+        row[columns.FIRST], row[columns.LAST] = map(_signed, _words(entry.key))
         _spell(row, entry)
         _place(places, k, entry.key)
     return Tables(
@@ -109,7 +110,7 @@ def _make(expected: Expected) -> Tables:
         [entry.size for entry in entries],
         lengths,
         [_numbers(output) for output in expected.outputs],
-        np.full((len(entries), kernel.NOTES), -1, np.int64),
+        np.full((len(entries), memory.NOTES), -1, np.int64),
     )
 
 
@@ -127,13 +128,13 @@ def _spell(row: np.ndarray, entry: Entry) -> None:
     constant = np.full(len(head), 255, np.uint8)
     constant[[1, size + 5, size + 7, size + 9]] = 0
     at = min(8, len(head) - 8)
-    for place, word, mask in ((0, kernel.WORD_0, kernel.MASK_0), (at, kernel.WORD_1, kernel.MASK_1)):
+    for place, word, mask in ((0, columns.WORD_0, columns.MASK_0), (at, columns.WORD_1, columns.MASK_1)):
         row[mask] = _word(constant[place : place + 8].tobytes())
         row[word] = _word(head[place : place + 8]) & row[mask]
-    row[kernel.WORD_2], row[kernel.AT_1], row[kernel.HEAD] = _word(head[-8:]), at, len(head)
+    row[columns.WORD_2], row[columns.AT_1], row[columns.HEAD] = _word(head[-8:]), at, len(head)
     if entry.size == 1:
-        row[kernel.FORM] = {INT64: kernel.ONE_INT, FLOAT: kernel.ONE_FLOAT, BYTES: kernel.ONE_STRING}[entry.kind]
-    row[kernel.LONGEST] = 119 - size  # above it the entry's length takes two bytes
+        row[columns.FORM] = {INT64: columns.ONE_INT, FLOAT: columns.ONE_FLOAT, BYTES: columns.ONE_STRING}[entry.kind]
+    row[columns.LONGEST] = 119 - size  # above it the entry's length takes two bytes
 
 
 def _word(eight: bytes) -> int:
@@ -154,8 +155,8 @@ def _words(key: bytes) -> tuple[int, int]:
 def _place(places: np.ndarray, k: int, key: bytes) -> None:
     """Enter a key into the hash table; the kernel's `_find` searches by the same steps."""
     first, last = _words(key)
-    mixed = first ^ (last * kernel.M1 & _WORD) ^ (len(key) * kernel.M2 & _WORD)
-    at = ((mixed * kernel.M3 & _WORD) >> 32) & (len(places) - 1)
+    mixed = first ^ (last * columns.M1 & _WORD) ^ (len(key) * columns.M2 & _WORD)
+    at = ((mixed * columns.M3 & _WORD) >> 32) & (len(places) - 1)
     while places[at] >= 0:
         at = (at + 1) & (len(places) - 1)
     places[at] = k
@@ -164,9 +165,9 @@ def _place(places: np.ndarray, k: int, key: bytes) -> None:
 def _lay_out(tables: Tables, rows: int) -> Layout:
     """A layout for so many rows, with as much room for lists as the last blocks would have needed."""
     table = tables.table.copy()
-    sizes = table[:, kernel.SIZE]
+    sizes = table[:, columns.SIZE]
     guess = [math.ceil(density * rows) + 8 for density in tables.density]
-    table[:, kernel.ROOM] = np.where(sizes >= 0, sizes * rows, guess)
+    table[:, columns.ROOM] = np.where(sizes >= 0, sizes * rows, guess)
     layout = Layout(table, *_bases(table))
     if not tables.lists and len(tables.layouts) < _LAYOUTS:
         tables.layouts[rows] = layout
@@ -181,10 +182,10 @@ def _bases(table: np.ndarray) -> tuple[list[int], dict[int, int]]:
     """
     sizes = {BYTES: 0, FLOAT: 0, INT64: 0}
     bases = []
-    for kind, room in table[:, (kernel.KIND, kernel.ROOM)].tolist():
+    for kind, room in table[:, (columns.KIND, columns.ROOM)].tolist():
         bases.append(sizes[kind])
         sizes[kind] += (room + 31) & ~15
-    table[:, kernel.BASE] = bases
+    table[:, columns.BASE] = bases
     return bases, sizes
 
 
@@ -206,7 +207,7 @@ class Output:
     def grow(self, entry: int, needed: int) -> None:
         """Give entry `entry` room for `needed` values and as many again, keeping what has been written."""
         old = self.table.copy()
-        self.table[entry, kernel.ROOM] = 2 * needed
+        self.table[entry, columns.ROOM] = 2 * needed
         self.bases, sizes = _bases(self.table)
         self.ints = self._moved(self.ints, old, INT64, sizes)
         self.floats = self._moved(self.floats, old, FLOAT, sizes)
@@ -218,8 +219,8 @@ class Output:
             return array
         found = np.empty(sizes[kind], array.dtype)
         for before, after in zip(old.tolist(), self.table.tolist(), strict=True):
-            if before[kernel.KIND] == kind:
-                source, target, size = before[kernel.BASE], after[kernel.BASE], before[kernel.ROOM]
+            if before[columns.KIND] == kind:
+                source, target, size = before[columns.BASE], after[columns.BASE], before[columns.ROOM]
                 found[target : target + size] = array[source : source + size]
         return found
 
@@ -228,7 +229,7 @@ class Output:
         size = self._sizes[entry]
         if size >= 0:
             return size * self.rows
-        return int(self.splits[self.table[entry, kernel.SPLITS], -1])
+        return int(self.splits[self.table[entry, columns.SPLITS], -1])
 
     def part(self, array: np.ndarray, entry: int) -> np.ndarray:
         """The values of an entry in `array`."""

@@ -16,6 +16,7 @@ from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lock import Lock, take
 from penstock.cache.entry.removal import size_of
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
+from penstock.io import storage
 from penstock.io.saved.compression import codec_of
 from penstock.io.saved.journal import NAME as JOURNAL
 from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest, spec_as_json
@@ -72,25 +73,30 @@ class SnapshotStore:
         return folder
 
     def refresh(self, entry: Entry) -> None:
-        """Look at the files of an entry. Raises DataLossError and FailedPreconditionError where these are errors."""
+        """Look at the files of an entry. Raises DataLossError, FailedPreconditionError and OSError if it matters."""
         try:
             entry.refresh()
-        except (DataLossError, FailedPreconditionError) as error:
+        except (DataLossError, FailedPreconditionError, OSError) as error:
             self._refuse(entry.folder, error)
             entry.forget()
 
-    def _refuse(self, folder: str, error: PenstockError) -> None:
+    def _refuse(self, folder: str, error: PenstockError | OSError) -> None:
         """Raise it with what to do, or say that nobody has to do anything."""
         if not self._droppable:
-            remedy = f"Delete the folder {folder!r}: the next pass makes its elements once more, and writes them."
-            error.hint = remedy if isinstance(error, DataLossError) else f"{error.hint} {remedy}"
+            if isinstance(error, PenstockError):
+                remedy = f"Delete the folder {folder!r}: the next pass makes its elements once more, and writes them."
+                error.hint = remedy if isinstance(error, DataLossError) else f"{error.hint} {remedy}"
             raise error
         with self._lock:
             known = (folder, str(error)) in self._unreadable
             self._unreadable.add((folder, str(error)))
-        if not known:
+        if known:
+            return
+        if isinstance(error, PenstockError):
             text = "%s: what is kept there, %s, is made and written anew: %s"
             _LOG.warning(text, folder, size_text(size_of(Path(folder))), without_hint(error))
+        else:
+            _LOG.warning("%s: what is kept there is made once more, as it cannot be read: %s", folder, error)
 
     def _say_lost(self, folder: str) -> None:
         """A line where there are chunks, and nothing says of what."""
@@ -100,15 +106,18 @@ class SnapshotStore:
 
     def _say_why(self, made: MadeOf, folder: str) -> None:
         """A line where the path has entries, and none of them is that of the plan."""
-        why = None if Path(folder, NAME).exists() else why_not(made, self._path)
+        why = None if storage.exists(file_in(folder, NAME)) else why_not(made, self._path)
         if why is not None:
             _LOG.info("%s: a new entry, %s; %s", self._path, made.key[:8], why)
 
     def saved(self, folder: str) -> SavedSource | None:
-        """A complete entry, opened once. Raises DataLossError and FailedPreconditionError as `refresh`."""
+        """A complete entry, opened once. Raises DataLossError, FailedPreconditionError and OSError as `refresh`."""
         try:
             found = Path(folder, NAME).stat()
         except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._refuse(folder, error)
             return None
         now = found.st_mtime_ns, found.st_ino
         with self._lock:
@@ -119,7 +128,7 @@ class SnapshotStore:
             manifest = read_manifest(folder)
         except NotFoundError:  # removed meanwhile
             return None
-        except (DataLossError, FailedPreconditionError) as error:
+        except (DataLossError, FailedPreconditionError, OSError) as error:
             self._refuse(folder, error)
             return None
         if not manifest.complete:

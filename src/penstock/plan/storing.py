@@ -107,6 +107,9 @@ def last_name(path: str) -> str:
 def local_folder(path: Any, step: str) -> str:
     """The path of a folder to write to."""
     name = storage.as_path(path)
+    if not name:
+        message = f"{step} writes into a folder, and its path is empty."
+        raise InvalidArgumentError(message, hint='Give the path of a folder, which need not be there; "." is this one.')
     if storage.is_url(name):
         message = f"{step} writes to a local folder, got {name!r}."
         raise InvalidArgumentError(message, hint="Write it locally, and copy the folder.")

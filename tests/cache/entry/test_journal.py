@@ -1,5 +1,7 @@
 """The journal: what is read of one that is torn, damaged, or still being written."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.io.saved.chunk import Chunk
@@ -64,10 +66,16 @@ def test_one_that_was_cut_off_or_written_anew_is_read_from_its_start(journal):
     journal(TEXT[: ENDS[1]])
     found.refresh()
     assert found.commits == COMMITS[:1]
-    other = [commit(5), commit(6)]
+    other = [replace(commit(number), made_by="other") for number in range(2)]
     journal(text_of(other) + b"x" * 1000 + b"\n")
     found.refresh()
     assert found.commits == other
+
+
+def test_a_line_that_counts_otherwise_than_its_chunks_is_none(journal):
+    found = journal(text_of([COMMITS[0], replace(COMMITS[1], elements=21)]))
+    found.refresh()
+    assert found.commits == COMMITS[:1]
 
 
 def test_a_line_in_the_wrong_place_is_none(journal):

@@ -121,6 +121,19 @@ def use(folder: str) -> Lock:
         os.close(handle)  # it was removed while we waited
 
 
+def hold(folder: str) -> Lock | None:
+    """A lock of a folder itself, without a file in it; None while somebody else holds it. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if _locked(handle, "LOCK_EX"):
+            return Lock(handle)
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
+
+
 def unused(folder: str) -> Lock | None:
     """A lock that nobody gets who wants to `use` the entry in a folder; None where somebody does, or did not say so."""
     try:

@@ -46,7 +46,7 @@ def size_of(folder: Path) -> int:
     """The bytes of all files in a folder."""
     found = 0
     for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # removed meanwhile
+        with suppress(FileNotFoundError, PermissionError):  # removed meanwhile, or somebody else's
             found += path.lstat().st_size
     return found
 

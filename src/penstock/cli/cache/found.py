@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import InvalidArgumentError, NotFoundError, PenstockError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.io.saved.manifest import Manifest
@@ -46,7 +46,6 @@ class Found:
     @property
     def made(self) -> MadeOf:
         """What it is made of. Raises FailedPreconditionError where its manifest cannot be read."""
-        from penstock.errors import FailedPreconditionError
         from penstock.plan.content_key.why_not import made_by
 
         if self.manifest is None:
@@ -63,15 +62,23 @@ class Found:
 
 
 def entries_in(path: str) -> list[Found]:
-    """The entries in a folder, the newest first. Raises NotFoundError and InvalidArgumentError for another folder."""
+    """The entries in a folder, the newest first.
+
+    Raises NotFoundError and InvalidArgumentError for another folder, FailedPreconditionError for one that is closed.
+    """
     from penstock.io.saved.manifest import NAME
 
     folder = Path(path)
     if not folder.is_dir():
         message = f"There is no folder {path!r}."
         raise NotFoundError(message, hint="Give the path that was given to snapshot() or cache().")
-    found = [_look(entry) for entry in _named_by_keys(folder)]
-    if not found and any(folder.iterdir()):
+    try:
+        found = [_look(entry) for entry in _named_by_keys(folder)]
+        others = not found and any(folder.iterdir())
+    except OSError as error:
+        message = f"The folder {path!r} cannot be read: {error.strerror}."
+        raise FailedPreconditionError(message, file=str(error.filename or folder)) from error
+    if others:
         message = f"{path!r} is no folder of snapshots or caches: nothing in it is named by a key."
         hint = "Give the path that was given to snapshot() or cache()."
         if (folder / NAME).exists():
@@ -86,7 +93,9 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
 
     for entry in folder.iterdir():
         if KEY.fullmatch(entry.name) and entry.is_dir():
-            inside = [inner for inner in entry.iterdir() if KEY.fullmatch(inner.name) and inner.is_dir()]
+            inside: list[Path] = []
+            with suppress(PermissionError):  # `_look` says so
+                inside = [inner for inner in entry.iterdir() if KEY.fullmatch(inner.name) and inner.is_dir()]
             yield from inside or [entry]
 
 
@@ -102,6 +111,8 @@ def _look(folder: Path) -> Found:
             problem = "no pass has begun to write it, or it was being removed"
     except PenstockError as error:
         problem = error.message
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
     states = list(_states(folder))
     known = problem is None
     return Found(
@@ -119,13 +130,16 @@ def _look(folder: Path) -> Found:
 def _states(folder: Path) -> Iterator[os.stat_result]:
     """Of the files in a folder, but for those that go meanwhile."""
     for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, PermissionError):
             if not path.is_dir():
                 yield path.lstat()
 
 
 def chosen(entries: Sequence[Found], key: str) -> Found:
-    """The entry whose key begins with some digits. Raises NotFoundError, InvalidArgumentError for several."""
+    """The entry whose key begins with some digits. Raises NotFoundError; InvalidArgumentError for several, or none."""
+    if not key:
+        message = "A key is empty, and every key begins so."
+        raise InvalidArgumentError(message, hint="Give its first digits; `penstock cache ls` lists them.")
     matching = [entry for entry in entries if entry.key.startswith(key.lower())]
     listed = ", ".join(entry.key[: max(SHOWN, len(key) + 4)] for entry in (matching or entries)[:_LISTED])
     if not matching:

@@ -10,7 +10,11 @@ from typing import Any
 from penstock.errors import DataLossError
 
 PAGE = 1 << 20  # bytes that share a checksum
-REMEDY = "Save the data set again; a snapshot is written again once its folder is deleted."
+
+
+def remedy(folder: str) -> str:
+    """What to do about files in a folder that are damaged."""
+    return f"Save the data set again; a snapshot is written again once the folder {folder!r} is deleted."
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Chunk:
         shard, elements, rows, size = found["shard"], found["elements"], found["rows"], found["bytes"]
         sound = type(file) is type(crcs) is str and type(shard) is type(elements) is type(rows) is type(size) is int
         sound = sound and elements > 0 < rows and size > 0 and len(crcs) == 8 * -(-size // PAGE)
-        if not sound or file.startswith("/") or ".." in file:  # not below the folder
+        if not sound or file.startswith("/") or ".." in file or "\0" in file:  # not below the folder
             message = f"{found!r:.80} is no chunk"
             raise ValueError(message)
         return cls(file, shard, elements, rows, size, struct.unpack(f">{len(crcs) // 8}I", bytes.fromhex(crcs)))
@@ -52,10 +56,14 @@ class Chunk:
             first, stop = page * PAGE, min(page * PAGE + PAGE, self.bytes)
             if found != wanted and len(content) >= stop:
                 message = f"The file is damaged: bytes {first} to {stop - 1} are not those that were written."
-                raise DataLossError(message, hint=REMEDY, file=name, offset=first)
+                raise DataLossError(message, hint=self.remedy(name), file=name, offset=first)
         if len(content) != self.bytes:
             message = f"The file is damaged: it has {len(content)} bytes, and {self.bytes} were written."
-            raise DataLossError(message, hint=REMEDY, file=name, offset=min(len(content), self.bytes))
+            raise DataLossError(message, hint=self.remedy(name), file=name, offset=min(len(content), self.bytes))
+
+    def remedy(self, name: str) -> str:
+        """What to do when the file, of this name, is damaged."""
+        return remedy(name.removesuffix(self.file).rstrip("/"))
 
 
 def checksums(content: memoryview) -> Iterator[int]:

@@ -13,9 +13,9 @@ from penstock.block.arrow import from_arrow
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.structure import Structure
-from penstock.errors import Context, DataLossError, PenstockError, annotate
+from penstock.errors import Context, DataLossError, NotFoundError, PenstockError, annotate
 from penstock.io import storage
-from penstock.io.saved.chunk import REMEDY, Chunk
+from penstock.io.saved.chunk import Chunk
 
 
 class ChunkFile:
@@ -29,10 +29,11 @@ class ChunkFile:
         import pyarrow as pa
 
         self._name = name
+        self._chunk = chunk
         self._content = _whole(name)
         if not verified or len(self._content) != chunk.bytes:
             chunk.check(self._content.data, name)
-        with _damage_of(name):
+        with self._damage():
             self._reader = pa.ipc.open_file(pa.py_buffer(self._content))
 
     def block(self, number: int, structure: Structure) -> Block:
@@ -40,10 +41,21 @@ class ChunkFile:
 
         Raises DataLossError for a file that holds something else, though its checksums are right.
         """
-        with _damage_of(self._name):
+        with self._damage():
             batch = self._reader.get_batch(number)
             batch.validate(full=True)  # places outside of the file would be read by nobody who checks them
             return from_arrow(batch, structure=structure)
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        try:
+            yield
+        except PenstockError as error:
+            annotate(error, Context(file=self._name))
+            raise
+        except Exception as error:  # of any kind: a file of strangers may hold anything
+            message = f"The file does not hold the elements of a saved data set: {error!s:.120}"
+            raise DataLossError(message, hint=self._chunk.remedy(self._name), file=self._name) from error
 
     def holds(self, block: Block) -> int:
         """Bytes that a Block of this file costs beside the file itself."""
@@ -74,17 +86,9 @@ def _whole(name: str) -> np.ndarray:
             return np.frombuffer(file.read(), np.uint8)
     if not storage.size(name):  # no operating system maps an empty file
         return np.empty(0, np.uint8)
-    with pa.memory_map(name) as mapped:
-        return np.frombuffer(mapped.read_buffer(), np.uint8)
-
-
-@contextmanager
-def _damage_of(name: str) -> Iterator[None]:
     try:
-        yield
-    except PenstockError as error:
-        annotate(error, Context(file=name))
-        raise
-    except Exception as error:  # of any kind: a file of strangers may hold anything
-        message = f"The file does not hold the elements of a saved data set: {error!s:.120}"
-        raise DataLossError(message, hint=REMEDY, file=name) from error
+        with pa.memory_map(name) as mapped:
+            return np.frombuffer(mapped.read_buffer(), np.uint8)
+    except FileNotFoundError as error:  # it was removed between the two
+        message = f"There is no file {name!r}."
+        raise NotFoundError(message, file=name) from error

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 
 def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> bool:
@@ -42,7 +43,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _part(path: Path) -> Iterator[Path]:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = path.with_name(f"{path.name}.{token_hex(4)}.part")  # processes of two machines may have one number
     try:
         yield part
     finally:

@@ -95,7 +95,7 @@ class Journal:
         for text in content.split(b"\n")[:-1]:  # behind the last one is a line that is being written, or torn
             line = text + b"\n"
             commit = commit_of(line, len(self.commits))
-            if commit is None:
+            if commit is None or commit.elements != self.elements + sum(chunk.elements for chunk in commit.chunks):
                 return line
             self.commits.append(commit)
             self.end += len(line)

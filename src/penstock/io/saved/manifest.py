@@ -14,8 +14,9 @@ from penstock.block.arrow_nest import spec_from_json, spec_to_json, structure_fr
 from penstock.block.structure import flatten
 from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError, PenstockError
 from penstock.io import storage
-from penstock.io.saved.chunk import REMEDY, Chunk
+from penstock.io.saved.chunk import Chunk, remedy
 from penstock.io.saved.durable import write_whole
+from penstock.io.saved.manifest_check import check_manifest
 
 NAME = "manifest.json"
 _FORMAT = 2
@@ -126,25 +127,37 @@ def read_manifest(folder: str) -> Manifest:
     name = file_in(folder, NAME)
     if not storage.exists(name):
         message = f"No data set is saved in {folder!r}: there is no {NAME}."
-        raise NotFoundError(message, hint="save() writes it last; load(..., wait=True) waits for it.")
+        raise NotFoundError(message, hint=_elsewhere(folder))
     with storage.open_read(name) as file:
         content = file.read()
     try:
         return _manifest_of(content, name)
+    except DataLossError as error:
+        error.hint = remedy(folder)
+        raise
     except PenstockError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"The manifest of the saved data set cannot be read: {error!r:.80}"
-        raise DataLossError(message, file=name) from error
+        raise DataLossError(message, hint=remedy(folder), file=name) from error
+
+
+def _elsewhere(folder: str) -> str:
+    """Where the data set may be that is not in a folder."""
+    inside = [] if storage.is_url(folder) else sorted(str(path.parent) for path in Path(folder).glob(f"*/{NAME}"))
+    if inside:
+        return f"Folders in it hold what snapshots or caches have written: load one of them, such as {inside[0]!r}."
+    return "save() writes it last; load(..., wait=True) waits for it."
 
 
 def _manifest_of(content: bytes, name: str) -> Manifest:
+    """Raises an error of any kind for what is none."""
     import crc32c
 
     text, mark, rest = content.rpartition(_CHECKSUM)
     if mark and rest.rstrip(b"}\n") != str(crc32c.crc32c(text)).encode():
         message = "The manifest of the saved data set is damaged: its checksum is not that of what was written."
-        raise DataLossError(message, hint=REMEDY, file=name)
+        raise DataLossError(message, file=name)
     found = json.loads(content)
     if found["format"] != _FORMAT:
         message = f"The data set was saved in format {found['format']}; this version reads format {_FORMAT}."
@@ -152,8 +165,9 @@ def _manifest_of(content: bytes, name: str) -> Manifest:
         raise FailedPreconditionError(message, hint=hint, file=name)
     if not mark:
         message = "The manifest of the saved data set is damaged: its checksum is missing."
-        raise DataLossError(message, hint=REMEDY, file=name)
-    return Manifest(
+        raise DataLossError(message, file=name)
+    check_manifest(found)
+    manifest = Manifest(
         key=found["key"],
         run=found["run"],
         compression=found["compression"],
@@ -165,3 +179,7 @@ def _manifest_of(content: bytes, name: str) -> Manifest:
         created=found["created"],
         penstock=found["penstock"],
     )
+    if manifest.elements != found["elements"]:
+        message = f"its chunks have {manifest.elements} elements, and it says {found['elements']}"
+        raise ValueError(message)
+    return manifest

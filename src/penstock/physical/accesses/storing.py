@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.errors import Context, annotate
 from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
 from penstock.physical.located import located
 from penstock.physical.lower import Lowering
@@ -117,7 +118,11 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     """What a pass has written, where there was one; before that the elements are made, and not written."""
     assert node.store is not None
     options = lowering.options
-    saved = node.store.saved(node.store.folder(options.seed, options.deterministic))
+    try:
+        saved = node.store.saved(node.store.folder(options.seed, options.deterministic))
+    except Exception as error:  # of what lies in its folder
+        annotate(error, Context(node.label, node.where))
+        raise
     if saved is not None:
         mending = node.repairs and settled(node.input, lowering)
         return _Mending(node, saved, lowering) if mending else _read(node, saved, lowering)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.cache.entry.entry import Entry
+from penstock.errors import Context, annotate
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, register
 from penstock.physical.stage import Stage
@@ -19,7 +20,11 @@ def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
     if node.shard_func is not None:
         vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
         shard_func = KeyFunction(node.shard_func, "shard_func", node.label, node.where, vectorise=vectorise)
-    return Snapshot(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
+    try:
+        return Snapshot(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
+    except Exception as error:  # of what lies in its folder
+        annotate(error, Context(node.label, node.where))
+        raise
 
 
 @register(storing.Followed)

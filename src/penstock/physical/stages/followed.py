@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from time import monotonic
 
 from penstock.block.block import Block
 from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.lock import holder
 from penstock.physical.stage import Stage, State
 from penstock.physical.stages.scan import Scan
 from penstock.plan.snapshot_store import committed
 
+_LOG = logging.getLogger("penstock")
 _PAUSE = 0.05  # seconds between looks
+_PATIENCE = 10.0  # seconds without anything new, behind which it is said that nobody writes
 
 
 class Followed(Stage):
@@ -23,6 +28,7 @@ class Followed(Stage):
         self._files: Scan | None = None
         self._count = 0
         self._over = False
+        self._told = False
 
     def next(self, want: int) -> Block | None:
         while self._files is not None or self._more():
@@ -40,6 +46,7 @@ class Followed(Stage):
 
     def _more(self) -> bool:
         """Whether there are further elements; waits until that is known."""
+        since = monotonic()
         while not self._over:
             self._over = True  # should the entry be unreadable
             self._entry.refresh()
@@ -50,8 +57,22 @@ class Followed(Stage):
                 self._files.restore(at)
                 return True
             if not self._over:
+                if monotonic() >= since + _PATIENCE:
+                    self._tell()
                 self._pause(_PAUSE)
         return False
+
+    def _tell(self) -> None:
+        """A line, once, where nobody writes to what is waited for: who did may be dead."""
+        if not self._told and holder(self._entry.folder) is None:
+            self._told = True
+            _LOG.warning(
+                "%s: it waits, and nobody seems to write to %s, which has %d elements and is not complete. It goes on "
+                "when a pass of its pipeline does; load() without wait gives what is there.",
+                self.label,
+                self._entry.folder,
+                self._entry.elements,
+            )
 
     def state(self) -> State:
         return self._count

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.cache.entry.entry import Point
 from penstock.cache.entry.writer import EntryWriter
-from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, annotate
+from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State, StretchStage
@@ -129,7 +129,7 @@ class Snapshot(StretchStage):
             self._stop_writing()  # what failed is in no file; the next pass tries again
             self._turn.give_up()
             return self._dropped(failure(error))
-        if self._from == _FILES and isinstance(error, (DataLossError, NotFoundError)):
+        if self._from == _FILES and isinstance(error, (DataLossError, OSError)):
             try:
                 made = self._instead(error)
             except Exception as again:

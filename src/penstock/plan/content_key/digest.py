@@ -103,6 +103,8 @@ class Digester:
                 return self._source(value)
             case _ if hasattr(type(value), NESTED):
                 return self._all("data set", (getattr(value, NESTED),))
+            case _ if hasattr(type(value), "__dlpack__") and not is_users(type(value)):
+                return self._array_of_others(value)
             case _ if is_dataclass(value) and not is_users(type(value)):
                 return self._all(_kind(value), (getattr(value, field.name) for field in fields(value)))
             case _:
@@ -133,6 +135,13 @@ class Digester:
         else:
             content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             yield hashlib.blake2b(content, digest_size=16).hexdigest()
+
+    def _array_of_others(self, value: Any) -> Iterator[str]:
+        """By its numbers: what copying it takes along may be where it lies in memory."""
+        numbers = _numbers(value)
+        if numbers is None:
+            return self._object(value)
+        return self._all("array", (type(value), str(getattr(value, "dtype", "")), numbers))
 
     def _column(self, column: Column) -> Iterator[str]:
         if isinstance(column, DenseColumn):
@@ -176,6 +185,16 @@ class Digester:
             yield parts
         else:
             yield from self._all("object", (*parts[:3], *map(_read_out, parts[3:])))
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    """What an array of another library holds, None where it does not tell."""
+    try:
+        value = value.detach().cpu() if hasattr(value, "detach") else value  # of torch
+        found = np.asarray(value if "bfloat16" not in str(value.dtype) else value.float())
+    except Exception:
+        return None
+    return None if found.dtype.hasobject else found
 
 
 def _kind(value: Any) -> str:

@@ -11,10 +11,13 @@ import numpy as np
 
 from penstock.block.column import BytesColumn
 from penstock.io import storage
+from penstock.plan.node import Node
+from penstock.plan.scan import Scan
 from penstock.sources.arrays import ArraysSource
 
 FileVersion = tuple[str, int, int | str]  # name; size; modification time in nanoseconds, or what a server calls it by
 
+MOST_LISTED = 10_000  # files of an entry
 _AT_ONCE = 16  # questions to servers
 
 
@@ -49,20 +52,34 @@ def _version(name: str) -> FileVersion:
 
 
 def named_files(source: Any) -> tuple[str, ...]:
-    """The files that a source reads, or whose names its elements are: texts, the first of which is a file."""
+    """The files that a source reads, or whose names are in its elements: byte strings, the first of which is a file."""
     files = getattr(source, "files", ())
     if isinstance(files, tuple) and files and all(isinstance(name, str) for name in files):
         return files
-    if isinstance(source, ArraysSource) and len(source.columns) == 1 and source.size:
-        (column,) = source.columns
-        if isinstance(column, BytesColumn) and column.starts.ndim == 1 and _is_file(column.slice(0, 1).values()[0]):
-            return tuple(os.fsdecode(name) for name in column.values())
-    return ()
+    columns = source.columns if isinstance(source, ArraysSource) else ()
+    return tuple(name for column in columns if isinstance(column, BytesColumn) for name in _names_in(column))
 
 
-def _is_file(name: Any) -> bool:
+def _names_in(column: BytesColumn) -> list[str]:
+    flat = BytesColumn(column.buffers, column.starts.reshape(-1), column.lengths.reshape(-1))
+    if not len(flat) or not _is_file(flat.slice(0, 1).values()[0]):
+        return []
+    return [os.fsdecode(name) for name in flat.values()]
+
+
+def _is_file(name: bytes) -> bool:
     text = os.fsdecode(name)
     return storage.is_url(text) or ("\0" not in text and len(text) < 4096 and Path(text).is_file())
+
+
+def files_of(plan: Node) -> tuple[FileVersion, ...]:
+    """The files that a plan reads, or whose names are in its elements, as they are now; of very many none."""
+    sources = (node.source for node in plan.walk() if isinstance(node, Scan))
+    names = [name for source in sources for name in named_files(source)]
+    versions = FileVersions()
+    if len(names) <= MOST_LISTED:
+        versions.of(names)
+    return tuple(versions.found.values())
 
 
 def mapped_file(array: np.ndarray) -> np.memmap[Any, Any] | None:

@@ -11,7 +11,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from penstock.plan.content_key.digest import Digester, digest_of
-from penstock.plan.content_key.file_versions import FileVersion, named_files
+from penstock.plan.content_key.file_versions import MOST_LISTED, FileVersion, named_files
 from penstock.plan.content_key.ours import is_users
 from penstock.plan.content_key.part import BELOW, PYTHON, Part
 from penstock.plan.content_key.telling import telling
@@ -22,8 +22,6 @@ from penstock.plan.node import Node
 from penstock.plan.ops import Prefetch
 from penstock.plan.scan import Scan
 from penstock.sources.source import Source
-
-_MOST_LISTED = 10_000  # files; of more their number and digest are known
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def made_of(*values: Any, **named: Any) -> MadeOf:
     if walk.digester.saw_code:
         walk.part(PYTHON, "Python {}.{}".format(*sys.version_info), digest_of([sys.implementation.cache_tag or ""]))
     files = tuple(walk.digester.files.found.values())
-    return MadeOf(tuple(walk.parts), files if len(files) <= _MOST_LISTED else ())
+    return MadeOf(tuple(walk.parts), files if len(files) <= MOST_LISTED else ())
 
 
 class _Walk:

@@ -46,8 +46,8 @@ def _manifests(folder: str) -> Iterator[Manifest]:
     except OSError:  # it is not there yet, or nobody may look into it
         return
     for entry in folders:
-        if (entry / NAME).exists():
-            try:
+        try:
+            if (entry / NAME).exists():
                 yield read_manifest(str(entry))
-            except (PenstockError, OSError):  # damaged, of another version, or removed meanwhile
-                continue
+        except (PenstockError, OSError):  # damaged, of another version, somebody else's, or removed meanwhile
+            continue

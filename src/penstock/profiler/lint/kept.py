@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Shuffle
+from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, Snapshot
 from penstock.profiler.lint.names import are_names
 from penstock.profiler.lint.natures import randomness
+from penstock.sources.generator import GeneratorSource
 
 KEEPERS = (Cache, Snapshot)
 SHUFFLES = (Shuffle, GlobalShuffle)
@@ -46,11 +49,18 @@ def _kept(node: Node, *, shuffled: bool) -> Iterator[Kept]:
         yield from _kept(part, shuffled=shuffled or isinstance(node, SHUFFLES))
 
 
+def _functions(node: Node) -> list[Callable[..., Any]]:
+    """The user's functions that make the elements of a step."""
+    if isinstance(node, Scan):
+        return [node.source.function] if isinstance(node.source, GeneratorSource) else []
+    return [value for value in parameters(node).values() if callable(value)]
+
+
 def _by(keeper: Node, node: Node, *, shuffled: bool) -> Iterator[Kept]:
     """What one of them keeps; a shuffle below another one has made no order that is seen."""
     if isinstance(node, KEEPERS):
         return
-    drawn = next(filter(None, (randomness(value) for value in parameters(node).values() if callable(value))), None)
+    drawn = next(filter(None, map(randomness, _functions(node))), None)
     if drawn is not None:
         yield Kept(keeper, node, drawn)
     elif isinstance(node, SHUFFLES) and not shuffled:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
+from penstock.cache.entry.entry import Entry
 from penstock.cache.memory import MemoryStore
+from penstock.errors import PenstockError
 from penstock.options import Options
 from penstock.physical.stage import Stage
 from penstock.plan.content_key import made_of
 from penstock.plan.fingerprint import fingerprint
-from penstock.plan.node import Node
+from penstock.plan.node import INFINITE_CARDINALITY, Node
 from penstock.plan.storing import Cache, DiskCache
 from penstock.profiler.analysis.meter import Meter
 from penstock.profiler.analysis.places import Place, places
@@ -21,7 +24,7 @@ from penstock.profiler.placement.measured import measured
 from penstock.profiler.placement.on_disk import Uses, folder_of, room
 from penstock.profiler.placement.remembered import recall, remember
 from penstock.profiler.placement.spots import against, covered, turns
-from penstock.profiler.placement.told import told
+from penstock.profiler.placement.told import Kept, told
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for
@@ -52,6 +55,7 @@ class Placing:
         self._against = against(self._places, self._options)
         self._hidden = covered(self._places)
         self._stores: dict[str, MemoryStore] = {}
+        self._entry: str | None = None  # the folder of the cache on disk, when a pass has had one
         self._choice: Choice | None = None
         self._epochs, figures = recall(self._key())  # whole passes
         self._spots: tuple[Spot, ...] = ()  # as the first whole pass showed them
@@ -92,7 +96,8 @@ class Placing:
             assert cache.store is not None
             choice = self._choice
             nbytes = 0 if choice is None or choice.spot is None else int(choice.spot.nbytes or 0)
-            self._uses.begin(cache.store.folder(self._options.seed, self._options.deterministic), nbytes)
+            self._entry = cache.store.folder(self._options.seed, self._options.deterministic)
+            self._uses.begin(self._entry, nbytes)
         return plan
 
     def shown(self) -> Node:
@@ -161,9 +166,21 @@ class Placing:
 
     def told(self) -> list[str]:
         """Lines for `explain`: what is estimated, and what has happened."""
+        ends = self._plan.cardinality != INFINITE_CARDINALITY
+        wanted = self._options.autocache or ""
+        return told(wanted, self._spots, self._choice, self._epochs, self._kept(), ends=ends)
+
+    def _kept(self) -> Kept:
+        """What the cache holds that was chosen."""
         choice = self._choice
-        store = None if choice is None or choice.place is None else self._stores.get(choice.place)
-        return told(self._options.autocache or "", self._spots, choice, self._epochs, store)
+        if choice is None or choice.place is None:
+            return None
+        if choice.kind == "memory" or self._entry is None:
+            return self._stores.get(choice.place)
+        entry = Entry(self._entry)
+        with suppress(PenstockError, OSError):  # the next pass says so, or makes it anew
+            entry.refresh()
+        return entry
 
 
 class Watched:

@@ -1,0 +1,107 @@
+"""parse: the records of a Block, wherever they lie, into the arrays of their columns; compiled when this is imported.
+
+`penstock.io.message` says what the wire format means and `penstock.io.plain` what is accepted; this agrees with them on
+every input, well-formed or not, and says nothing about reasons: a rejected record is parsed again by the plain parser,
+which raises the error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from penstock.compiled.kernel import kernel
+from penstock.io.kernels.example.addresses import bytes_at
+from penstock.io.kernels.example.all_features import all_features
+from penstock.io.kernels.example.memory import NO_MEMORY
+from penstock.io.kernels.example.status import DONE, NO_ROOM, REJECTED
+from penstock.io.kernels.example.write_noted import write_noted
+from penstock.io.kernels.uncounted import uncounted
+
+__all__ = ["DONE", "NO_MEMORY", "NO_ROOM", "REJECTED", "parse"]
+
+U = np.uint64
+
+# What a caller may write to is accepted where only reading is needed.
+types: Any = numba.types
+_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
+_NUMBERS_IN = types.Array(types.int32, 1, "C", readonly=True)
+_INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
+_INTS, _BITS = types.Array(types.int64, 1, "C"), types.Array(types.uint32, 1, "C")
+_GRID = types.Array(types.int64, 2, "C")
+_SIGNATURE = types.UniTuple(types.int64, 4)(
+    *(_INTS_IN, _INTS_IN, _NUMBERS_IN, _INTS_IN, _INTS_IN, types.int64),
+    *(_GRID, _BYTES_IN, _INTS, _INTS, _BITS),
+    *(_GRID, _INTS, _BITS, _INTS, _INTS),
+    *(_GRID, _GRID),
+)
+
+
+@uncounted
+@kernel
+def parse(
+    addresses: Any,
+    sizes: Any,
+    which: Any,
+    record_starts: Any,
+    record_lengths: Any,
+    done: Any,
+    table: Any,
+    keys: Any,
+    places: Any,
+    int_defaults: Any,
+    float_defaults: Any,
+    splits: Any,
+    ints: Any,
+    floats: Any,
+    starts: Any,
+    lengths: Any,
+    memory: Any,
+    notes: Any,
+) -> Any:
+    """Parse the records from number `done` on; returns (how many are done, status, entry, values needed there).
+
+    Buffer b is the `sizes[b]` bytes at `addresses[b]`; record i has `record_lengths[i]` bytes from `record_starts[i]`
+    on of buffer `which[i]`. The caller holds the buffers.
+
+    Entry k of fixed size writes its values from `BASE + row * SIZE` on in the array of its kind (floats as their bits);
+    one of any length appends to what it has from `BASE` on, at most `ROOM` values in all; `splits[SPLITS, i]` is how
+    many it had before row i. NO_ROOM means: give entry k room for so many values and continue there.
+
+    `memory` (2, REMEMBERED) has for each slot the entry last found there and, of an UNWANTED one, its address. `notes`
+    has for each entry where its value begins and ends; 2 * row where that is of this row, 2 * row + 1 where its values
+    were written at once; and the slot at which it was learnt. Both begin with -1 and serve all calls for one Block.
+    """
+    entries = table.shape[0]
+    for row in range(done, record_starts.size):
+        number = which[U(row)]
+        if number < 0 or number >= addresses.size:
+            return row, REJECTED, 0, 0
+        room = sizes[U(number)]
+        at = record_starts[U(row)]
+        size = record_lengths[U(row)]
+        if at < 0 or size < 0 or at > room or size > room - at:
+            return row, REJECTED, 0, 0
+        buffer = bytes_at(addresses[U(number)], room)
+        written, noted = all_features(
+            *(buffer, at, at + size, row, table, keys, places, memory, notes),
+            *(ints, floats, starts, lengths),
+        )
+        if written < 0:
+            return row, REJECTED, 0, 0
+        if written == entries and noted == 0:
+            continue
+        status, entry, needed = write_noted(
+            *(buffer, row, table, int_defaults, float_defaults, notes),
+            *(splits, ints, floats, starts, lengths),
+        )
+        if status != DONE:
+            return row, status, entry, needed
+    return record_starts.size, DONE, 0, 0
+
+
+_compiled: Any = parse
+_compiled.compile(_SIGNATURE)
+_compiled.disable_compile()
