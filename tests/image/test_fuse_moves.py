@@ -325,6 +325,23 @@ def test_errors_are_those_of_the_operation(why: str) -> None:
     assert found.value.message == plain.value.message
 
 
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("random_rotate", lambda x: image.random_rotate(image.pad(x, [[1, 1]] * 2 + [[0, 0]]), 0.5, "no such")),
+        ("rotate", lambda x: image.rotate(image.pad(x, [[1, 1]] * 2 + [[0, 0]]), 0.5, "no such")),
+        ("random_cutout", lambda x: image.random_cutout(image.pad(x, [[1, 1]] * 2 + [[0, 0]]), -1)),
+        ("cutout", lambda x: image.cutout(image.pad(x, [[1, 1]] * 2 + [[0, 0]]), 2, (0, 0), 256)),
+        ("random_erasing", lambda x: image.random_erasing(image.pad(x, [[1, 1]] * 2 + [[0, 0]]), value=256)),
+    ],
+)
+def test_what_a_chain_refuses_is_told_of_the_function_that_was_called(name: str, function: Any) -> None:
+    graph = fuse(graph_of(function, DenseColumn(pictures())))
+    assert names(graph) == [f"image.moved(pad, {name})"]
+    with pytest.raises(InvalidArgumentError, match=f"^{name}: "):
+        graph.run([DenseColumn(pictures())], ROWS, keys=keys)
+
+
 def test_a_data_set_runs_it_by_block_into_the_batch_and_draws_as_by_element() -> None:
     files = [image.encode_png(picture) for picture in pictures()]
 

@@ -188,6 +188,33 @@ def test_a_jfif_version_of_zero_is_no_damage_but_a_cut_in_it_is():
         decode_jpeg(odd[:-100])
 
 
+def marked_by_adobe(contents, transform):
+    return contents[:2] + b"\xff\xee\0\x0eAdobe\0\x64" + bytes(4) + bytes([transform]) + contents[2:]
+
+
+@pytest.mark.parametrize("transform", [2, 9])
+def test_colours_that_adobe_does_not_know_are_the_usual_ones(transform):
+    """As libjpeg takes them, and TensorFlow with it; damage is seen all the same."""
+    plain = JPEG[:2] + JPEG[20:]  # without JFIF's segment, which would decide
+    odd = marked_by_adobe(plain, transform)
+    np.testing.assert_array_equal(decode_jpeg(odd), decode_jpeg(JPEG))
+    with pytest.raises(DataLossError, match="cut short"):
+        decode_jpeg(odd[:-100])
+    ink = cmyk_jpeg(adobe=True)
+    place = ink.index(b"Adobe") + 11
+    known, unknown = (ink[:place] + bytes([number]) + ink[place + 1 :] for number in (2, transform + 1))
+    np.testing.assert_array_equal(decode_jpeg(unknown), decode_jpeg(known))
+
+
+def test_sampling_that_simplejpeg_does_not_read_is_no_damage():
+    place = JPEG.index(b"\xff\xc0") + 11
+    with pytest.raises(InvalidArgumentError, match=r"samples its components 4x2, 1x1, 1x1, which simplejpeg") as caught:
+        decode_jpeg(JPEG[:place] + b"\x42" + JPEG[place + 1 :])
+    assert "4:2:0" in caught.value.hint
+    with pytest.raises(DataLossError, match="JPEG damaged"):
+        decode_jpeg(JPEG[:place] + b"\x50" + JPEG[place + 1 :])
+
+
 def test_recovery_repeats_the_last_whole_row():
     whole = decode_jpeg(JPEG)
     cut = JPEG[: len(JPEG) // 2]

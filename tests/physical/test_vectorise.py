@@ -1,5 +1,7 @@
 """By Block where it is known to be equal; per element, with the reason, everywhere else."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,25 @@ def test_a_block_that_fails_runs_per_element_and_says_so():
     outcome = MapTransform(lambda x, y: x + y, "add", "here", vectorise=True).run(bad, Numbers(0))
     assert isinstance(outcome.failures[0][1], ValueError)
     assert "broadcast" in str(outcome.failures[0][1])
+
+
+@dataclass
+class Checked:
+    x: float
+
+    def __post_init__(self):
+        if self.x < 0:
+            message = "below 0"
+            raise ValueError(message)
+
+
+def test_elements_whose_class_has_code_of_its_own_are_not_made_of_stand_ins():
+    block = Block.from_elements([Checked(1.0), Checked(2.0)])
+    vectoriser = Vectoriser(lambda checked: checked)
+    assert vectoriser.run(block, None) is None
+    assert vectoriser.verdict == "per element: the elements' class Checked has a __post_init__"
+    ds = ps.Dataset.range(3).map(lambda x: Checked(x * 2.0)).map(lambda checked: checked)
+    assert [checked.x for checked in ds] == [0, 2, 4]
 
 
 def test_switched_off_it_is_never_used():

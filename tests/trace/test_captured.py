@@ -113,3 +113,12 @@ def test_the_code_of_a_function():
         function.__code__ = codes[number % 2]
 
     assert_seen(function, change)
+
+
+def test_the_shape_of_an_array():
+    table = np.zeros((2, 3))
+
+    def change(number):
+        table.shape = (2, 3) if number % 2 else (3, 2)
+
+    assert_seen(lambda x: x * (table * 0 + table.shape[0]), change)

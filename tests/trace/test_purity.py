@@ -178,6 +178,88 @@ def test_anything_else_may_not_and_the_reason_is_said(name):
     assert part in why
 
 
+class Loud(float):
+    pass
+
+
+class Words(dict):
+    pass
+
+
+def adds_in_place(x):
+    total = TABLE
+    total += 1
+    return x
+
+
+def writes_by_position(x):
+    np.add(TABLE, 1, TABLE)
+    return x
+
+
+def writes_by_a_helper(x):
+    hand_on(np.add, TABLE, 1, TABLE)
+    return x
+
+
+def hand_on(function, *arguments):
+    return function(*arguments)
+
+
+def writes_own(x):
+    found = {}
+    found["x"] = x * TABLE * NAMES["a"]
+    return found
+
+
+def calculates_own(x):
+    number = 1
+    number += NAMES["a"]
+    return np.add(x, number)
+
+
+def tells_by_pattern(x):
+    match x:
+        case np.integer():
+            return x
+    return x * 2
+
+
+LOUD, WORDS, MASKED, OBJECTS = Loud(2), Words(), np.ma.array([1.0]), np.array([[1], None], object)
+LARGE = {number: number for number in range(2000)}
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (adds_in_place, "it changes `TABLE` (+=)"),
+        (writes_by_position, "it writes into `TABLE`"),
+        (writes_by_a_helper, "it calls `hand_on`, which writes into `TABLE`"),
+        (lambda x: np.clip(TABLE, 0, 1, TABLE) * x, "it changes `TABLE` (`numpy.clip`)"),
+        (tells_by_pattern, "it looks at types"),
+        (lambda x: x * LOUD, "it uses LOUD, whose class may calculate in its own way"),
+        (lambda x: x * WORDS["a"], "it uses WORDS"),
+        (lambda x: x + MASKED, "it uses MASKED"),
+        (lambda x: x + Loud(2), "it uses Loud"),
+        (lambda x: x + OBJECTS[0], "it uses OBJECTS, an array of Python objects, which may change unseen"),
+        (lambda x: x + LARGE[1], "it uses LARGE, a dict too large to watch for changes"),
+    ],
+)
+def test_what_is_captured_is_neither_written_to_nor_of_unknown_kind(function, why):
+    assert why_impure(function) == why
+
+
+@pytest.mark.parametrize("function", [writes_own, calculates_own, lambda x: np.add(x, TABLE)])
+def test_a_function_may_write_into_what_is_its_own(function):
+    assert why_impure(function) is None
+
+
+def test_a_dict_may_hold_itself():
+    known = {"by": 2}
+    known["self"] = known
+    assert why_impure(lambda x: x * known["by"]) is None
+
+
 PADDINGS, LETTERS, MIXED = [[4, 4], [0, 0]], {"a"}, (1, [2])
 
 

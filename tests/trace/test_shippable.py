@@ -694,6 +694,8 @@ def _visible():
         "asarray": (same_array, "writes into `buffer`"),
         "out": (lambda x: np.add(x, 1, out=buffer), "writes into `buffer`"),
         "out by place": (lambda x: np.add(x, 1, buffer), "writes into `buffer`"),
+        "out by place of a function": (lambda x: np.clip(x, 0, 1, buffer), "changes `buffer` (`numpy.clip`)"),
+        "out among all arguments": (lambda x, more=(1, buffer): np.add(x, *more), "writes into"),
         "out of a method": (lambda x: x.sum(out=buffer), "writes into `buffer`"),
         "copyto": (lambda x: np.copyto(buffer, x), "changes `buffer`"),
         "fill": (lambda x: buffer.fill(x), "fills `buffer`"),

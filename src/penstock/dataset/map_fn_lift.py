@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.apart import apart
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
@@ -80,8 +81,9 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
         raise InvalidArgumentError(message)
     size = sizes.pop()
     flat = [column.unbatched([size] * rows) for column in operands]
-    made = optimised(graph).run(flat, rows * size)
-    columns = [_column(column, rows * size) for column in made]
+    fused = optimised(graph)
+    made = fused.run(flat, rows * size)
+    columns = apart([_column(column, rows * size) for column in made], fused.sharing())
     return list(stack_block(Block(graph.structure, columns, rows * size), size).columns)
 
 

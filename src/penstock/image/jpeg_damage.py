@@ -10,12 +10,13 @@ from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
 from penstock.image.formats import format_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
 START = b"\xff\xd8"
 END = b"\xff\xd9"
+FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 ALL_OF_A_BLOCK = b"\x00\x3f\x00"  # the parameters of a scan of a sequential file
 
 
@@ -39,7 +40,19 @@ def describe(contents: bytes, complaint: str) -> PenstockError:
         message = f"JPEG cut short: it ends after {len(contents)} bytes without its end marker (libjpeg: {complaint})."
         hint = "Write the file anew, or accept the loss with try_recover_truncated=True."
         return DataLossError(message, hint=hint)
+    unnamed = "subsampling level" in complaint or complaint.lstrip("-").isdigit()  # a number without a name
+    sampling = _sampling(contents) if unnamed else ""
+    if sampling:
+        message = f"decode_jpeg: this JPEG samples its components {sampling}, which simplejpeg does not read."
+        return InvalidArgumentError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0; OpenCV can read it.")
     return DataLossError(f"JPEG damaged: libjpeg reports {complaint!r} in {len(contents)} bytes.")
+
+
+def _sampling(contents: bytes) -> str:
+    """The sampling factors in a header, such as 2x2, 1x1, 1x1: columns by rows; nothing if there can be no such."""
+    pairs = [(factors >> 4, factors & 15) for factors in _frame(contents)[11::3]]
+    possible = len(pairs) == _components(contents) and all(1 <= factor <= 4 for pair in pairs for factor in pair)
+    return ", ".join(f"{columns}x{rows}" for columns, rows in pairs) if possible else ""
 
 
 def is_harmless(complaint: str) -> bool:
@@ -54,8 +67,8 @@ def is_harmless(complaint: str) -> bool:
 def mended(contents: bytes) -> bytes:
     r"""`contents` without what libjpeg and TensorFlow pass over before the rows: no pixel depends on it.
 
-    That is bytes between segments, a version of JFIF that does not exist, and parameters of a scan that only a
-    progressive file has.
+    That is bytes between segments, a version of JFIF that does not exist, parameters of a scan that only a progressive
+    file has, and Adobe's mark of colours that do not exist, in place of which libjpeg takes the usual ones.
 
     >>> mended(START + b"\xff\xe0\x00\x09JFIF\0\0\0" + b"junk" + END)[2:]
     b'\xff\xe0\x00\tJFIF\x00\x01\x01\xff\xd9'
@@ -74,6 +87,8 @@ def mended(contents: bytes) -> bytes:
         sequential |= kind in (b"\xc0", b"\xc1")
         if kind == b"\xe0" and segment[4:9] == b"JFIF\0":
             segment = segment[:9] + b"\x01\x01" + segment[11:]
+        if kind == b"\xee" and segment[4:9] == b"Adobe" and segment[15:16] not in (b"\0", b""):
+            segment = segment[:15] + (b"\x02" if _components(contents) == 4 else b"\x01") + segment[16:]
         if kind == b"\xda" and sequential:
             segment = segment[:-3] + ALL_OF_A_BLOCK
         if kind == b"\xda" or end <= at + 3:
@@ -100,20 +115,30 @@ def without_capacity(contents: bytes | memoryview) -> bool:
     >>> without_capacity(b"\xff\xd8\xff\xc9\x00\x11")
     False
     """
-    return not any(kind in (0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF) for kind in _markers(contents))
+    return not any(kind in (0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF) for kind, _ in _segments(contents))
 
 
-def _markers(contents: bytes | memoryview) -> list[int]:
-    """The kinds of the segments before the first scan."""
-    kinds = []
+def _components(contents: bytes) -> int:
+    """How many the header names, 0 if there is none."""
+    frame = _frame(contents)
+    return frame[9] if len(frame) > 9 else 0
+
+
+def _frame(contents: bytes) -> bytes:
+    """The segment that says how large it is, and of what."""
+    return next((segment for kind, segment in _segments(contents) if kind in FRAMES), b"")
+
+
+def _segments(contents: bytes | memoryview) -> Iterator[tuple[int, bytes]]:
+    """The segments up to the first scan: their kinds, and their bytes from the marker on."""
     at = 2
     while at + 4 <= len(contents) and contents[at] == 0xFF:
         kind = contents[at + 1]
-        kinds.append(kind)
+        end = at + (1 if kind == 0xFF else 2 + int.from_bytes(contents[at + 2 : at + 4], "big"))
+        yield kind, bytes(contents[at:end])
         if kind == 0xDA:
-            break
-        at += 1 if kind == 0xFF else 2 + int.from_bytes(contents[at + 2 : at + 4], "big")
-    return kinds
+            return
+        at = end
 
 
 def intact_rows(contents: bytes, decode: Callable[[bytes], npt.NDArray[Any]]) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from penstock.block.apart import apart
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec
@@ -24,28 +25,28 @@ class Vectoriser:
         self._function = function
         self._approximate = approximate
         self._lock = threading.Lock()
-        self._decided: dict[Any, tuple[Graph | None, Traced]] = {}
+        self._decided: dict[Any, tuple[_Ready | None, Traced]] = {}
         self.verdict = "decided at the first element"
         self.by_block = False  # whether it has run elements so
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
         """The function's results, or None where it has to be called per element (also to raise its own error)."""
         specs = tuple(_any_extent(column) for column in block.columns)
-        graph = self._graph(block, specs, draws)
-        if graph is None:
+        ready = self._ready(block, specs, draws)
+        if ready is None:
             return None
         try:
-            made = _evaluate(graph, block, allocate, draws)
+            made = ready.run(block, allocate, draws)
         except MemoryError:
             raise
         except Exception as error:
             self.by_block = False
-            self.verdict = f"by Block: {graph.describe()}; a Block ran per element after {type(error).__name__}"
+            self.verdict = f"by Block: {ready.graph.describe()}; a Block ran per element after {type(error).__name__}"
             return None
         self.by_block = True
         return made
 
-    def _graph(self, block: Block, specs: tuple[LeafSpec, ...], draws: Draws) -> Graph | None:
+    def _ready(self, block: Block, specs: tuple[LeafSpec, ...], draws: Draws) -> _Ready | None:
         key = (block.structure, specs)
         known = self._decided.get(key)
         if known is None or not known[1].holds():
@@ -54,15 +55,15 @@ class Vectoriser:
                 known = self._decided[key] = self._decide(block, found, draws), found
         return known[0]
 
-    def _decide(self, block: Block, found: Traced, draws: Draws) -> Graph | None:
+    def _decide(self, block: Block, found: Traced, draws: Draws) -> _Ready | None:
         if found.graph is None:
             self.verdict = f"per element: {found.reason}"
             return None
-        graph = optimised(found.graph)
+        ready = _Ready.of(optimised(found.graph))
         first = block.slice(0, 1)
         plain = self._plain(first, draws)
         try:
-            fast = _evaluate(graph, first, None, draws)
+            fast = ready.run(first, None, draws)
         except Exception as error:
             if plain is not None:
                 self.verdict = f"per element: as a Block it raised {type(error).__name__}"
@@ -72,9 +73,9 @@ class Vectoriser:
                 self.verdict = "per element: as a Block its result was another"
                 return None
         if self._approximate:
-            graph = optimised(found.graph, approximate=True)
-        self.verdict = f"by Block: {graph.describe()}"
-        return graph
+            ready = _Ready.of(optimised(found.graph, approximate=True))
+        self.verdict = f"by Block: {ready.graph.describe()}"
+        return ready
 
     def _plain(self, first: Block, draws: Draws) -> Block | None:
         """The first element's result as the function is written, or None where that raises."""
@@ -89,9 +90,21 @@ class Vectoriser:
             return None
 
 
-def _evaluate(graph: Graph, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
-    columns = graph.run(block.columns, block.size, allocate, draws.of(block.size))
-    return block.with_columns(graph.structure, [_column(column, block.size) for column in columns])
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A graph to run, and the pairs of its outputs that may share memory."""
+
+    graph: Graph
+    sharing: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, graph: Graph) -> _Ready:
+        return cls(graph, graph.sharing())
+
+    def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
+        columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
+        made = [_column(column, block.size) for column in columns]
+        return block.with_columns(self.graph.structure, apart(made, self.sharing))
 
 
 def _column(value: Column | Const, rows: int) -> Column:

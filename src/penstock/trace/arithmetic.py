@@ -152,7 +152,7 @@ def _make(ufunc: np.ufunc) -> Primitive:
     def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
         return _run(ufunc, operands, rows, allocate)
 
-    return Primitive(ufunc.__name__, rule, run)
+    return Primitive(ufunc.__name__, rule, run, fresh=True)
 
 
 for _name in _EXACT:
@@ -162,7 +162,7 @@ for _name in _EXACT:
 
 def _astype_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     _probe(specs[0])
-    if specs[0].dtype.kind in "fc" and params["dtype"].kind in "iu":
+    if specs[0].dtype.kind in "fc" and params["dtype"].kind not in "fcb":
         msg = "a float out of range has no defined integer, and may get another one inside a long array"
         raise NotTraceable(msg)
     return [TensorSpec(specs[0].shape, params["dtype"])]
@@ -177,7 +177,7 @@ def _astype_run(
     return [column_of([value.astype(params["dtype"]) for value in column.values()])]
 
 
-ASTYPE = Primitive("astype", _astype_rule, _astype_run)
+ASTYPE = Primitive("astype", _astype_rule, _astype_run, fresh=True)
 
 
 def _where_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
@@ -195,4 +195,4 @@ def _where_run(
     return [column_of([np.where(*row) for row in zip(*values, strict=True)])]
 
 
-WHERE = Primitive("where", _where_rule, _where_run)
+WHERE = Primitive("where", _where_rule, _where_run, fresh=True)

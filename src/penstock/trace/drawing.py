@@ -20,7 +20,7 @@ import numpy as np
 from penstock.block.numbers import Numbers
 from penstock.errors import FailedPreconditionError
 from penstock.keys import fold, folds
-from penstock.trace.graph import DrawKeys, Keys
+from penstock.trace.graph import DrawKeys, Keys, NotTraceable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,17 @@ class Draws:
 
 
 UNNUMBERED = Draws(0, Numbers(None))  # of functions that may not be random
+
+
+class _OfStandIns(Draws):
+    """What is random about a stand-in is drawn for each element when there are some; nothing else may be."""
+
+    def one(self, row: int, keys: Keys) -> int:
+        message = "it draws random numbers for what is no part of the element"
+        raise NotTraceable(message)
+
+
+OF_STAND_INS = _OfStandIns(0, Numbers(None))
 
 
 def _unnumbered() -> FailedPreconditionError:

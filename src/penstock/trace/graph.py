@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,12 +64,14 @@ class Primitive:
 
     `rule(specs, params)` gives the specs of the results from those of the operands (a `Const` stands for itself), and
     may raise NotTraceable. `run(operands, params, rows, allocate)` computes them for all rows: operands are Columns or
-    Consts, or arrays of keys; `allocate` offers memory for the first result and need not be used.
+    Consts, or arrays of keys; `allocate` offers memory for the first result and need not be used. The results of one
+    run share no memory with one another, and those of a `fresh` primitive with nothing else either.
     """
 
     name: str
     rule: Rule
     run: Run
+    fresh: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -146,6 +149,19 @@ class Graph:
         for equation_index, at in last.items():
             found.setdefault(at, []).append(equation_index)
         return found
+
+    def sharing(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of outputs that may share memory: the same value twice, or one that may be a view of the other."""
+        return tuple(
+            (i, j)
+            for (i, first), (j, second) in combinations(enumerate(self.outputs), 2)
+            if isinstance(first, Ref)
+            and isinstance(second, Ref)
+            and (first == second or (first.equation != second.equation and not (self._fresh(first, second))))
+        )
+
+    def _fresh(self, *refs: Ref) -> bool:
+        return all(ref.equation < 0 or self.equations[ref.equation].primitive.fresh for ref in refs)
 
     @property
     def draws(self) -> bool:

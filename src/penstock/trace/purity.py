@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import builtins
 import dis
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from enum import Enum
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from penstock.trace.arithmetic import UFUNCS
+from penstock.trace.captured import CONTENT, MISSING, SIZE, Captured, content
 
 _BUILTINS = {
     getattr(builtins, name)
@@ -42,14 +44,14 @@ _BUILTINS = {
 _NUMPY_FUNCTIONS = {np.where, np.clip}
 _METHODS = {"astype", "shape", "dtype", "ndim", "get", "items", "keys", "values"}
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
+_PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
-_MISSING = object()
-_SIZE = object()
-_CONTENT = object()
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
+_WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
+_WRITERS = ("STORE_SUBSCR", "STORE_SLICE")
 
 
 def why_impure(function: Callable[..., Any]) -> str | None:
@@ -59,7 +61,7 @@ def why_impure(function: Callable[..., Any]) -> str | None:
     >>> why_impure(lambda x: print(x))
     'it uses print'
     """
-    return _Inspection().function(function)
+    return _Inspection().verdict(function)
 
 
 def may_draw(function: Callable[..., Any]) -> bool:
@@ -69,52 +71,37 @@ def may_draw(function: Callable[..., Any]) -> bool:
     (False, True)
     """
     inspection = _Inspection()
-    return inspection.function(function) is not None or inspection.draws
+    return inspection.verdict(function) is not None or inspection.draws
 
 
 def captured(function: Callable[..., Any]) -> Captured:
     """What a pure function reads from outside, as it is now."""
+    return inspected(function)[1]
+
+
+def inspected(function: Callable[..., Any]) -> tuple[str | None, Captured]:
+    """`why_impure` and `captured`."""
     inspection = _Inspection()
-    inspection.function(function)
-    return Captured(tuple(inspection.reads))
-
-
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """The places a function reads (globals, cells, dicts) with what stood there; a graph is good while it stays."""
-
-    reads: tuple[tuple[Any, Any, Any], ...]
-
-    def unchanged(self) -> bool:
-        return all(_stands(place, name, value) for place, name, value in self.reads)
-
-
-def _stands(place: Any, name: Any, value: Any) -> bool:
-    if isinstance(place, CellType):
-        try:
-            return place.cell_contents is value
-        except ValueError:
-            return False
-    if isinstance(place, FunctionType):
-        return bool(getattr(place, name) is value)
-    if name is _CONTENT:
-        return bool(_content(place) == value)
-    if name is _SIZE:
-        return bool(len(place) == value)
-    return bool(place.get(name, _MISSING) is value)
-
-
-def _content(array: np.ndarray) -> int:
-    """A digest: what a function computed from a captured array is baked into its graph."""
-    return hash(array.tobytes())
+    why = inspection.verdict(function)
+    return why, Captured(tuple(inspection.reads))
 
 
 class _Inspection:
     def __init__(self) -> None:
         self._visiting: set[int] = set()
         self.reads: list[tuple[Any, Any, Any]] = []
-        self._mutable = False
+        self._mutable = False  # whether something captured can be written to
+        self._writes = False  # whether anything is written to, or may be
         self.draws = False
+
+    def verdict(self, function: Any) -> str | None:
+        """Why it is not pure, or None."""
+        why = self.function(function)
+        if why is None and self._mutable and self._writes:
+            from penstock.trace.effects.verdict import why_visible_here  # its tables are large, and seldom asked
+
+            why = why_visible_here(function)
+        return why
 
     def function(self, function: Any) -> str | None:
         self.draws = self.draws or (isinstance(function, FunctionType) and "__penstock_draws__" in vars(function))
@@ -139,25 +126,25 @@ class _Inspection:
     def _code(self, code: CodeType, names: dict[str, Any], cells: dict[str, CellType]) -> str | None:
         if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200):  # generators and coroutines
             return "it is a generator or coroutine"
-        chain: Any = _MISSING  # the module or class that the next attribute is looked up in
+        chain: Any = MISSING  # the module or class that the next attribute is looked up in
         spelled = ""
         local = set(code.co_varnames) | set(code.co_cellvars)
         for step in dis.get_instructions(code):
             name = step.opname
             if isinstance(chain, type) and name not in _ATTRIBUTE and name not in _SILENT:
-                why, chain = self._value(chain, spelled), _MISSING
+                why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
             if name in _SILENT:
                 continue
-            if name in _ATTRIBUTE and chain is not _MISSING:
+            if name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.argval}"
                 place = vars(chain)
                 try:
                     chain = getattr(chain, step.argval)
                 except AttributeError:
                     return f"it uses {spelled}, which is not there"
-                self.reads.append((place, step.argval, place.get(step.argval, _MISSING)))
+                self.reads.append((place, step.argval, place.get(step.argval, MISSING)))
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.argval in _METHODS else f"it uses .{step.argval}"
@@ -165,10 +152,10 @@ class _Inspection:
                 return f"it passes the module {spelled} on"
             elif name == "LOAD_GLOBAL":
                 spelled = step.argval
-                value = names.get(spelled, getattr(builtins, spelled, _MISSING))
-                if value is _MISSING:
+                value = names.get(spelled, getattr(builtins, spelled, MISSING))
+                if value is MISSING:
                     return f"it uses {spelled}, which is not defined yet"
-                self.reads.append((names, spelled, names.get(spelled, _MISSING)))
+                self.reads.append((names, spelled, names.get(spelled, MISSING)))
                 chain, why = self._step(value, spelled)
             elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.argval not in local:
                 spelled = step.argval
@@ -184,9 +171,10 @@ class _Inspection:
                 return "it handles exceptions or leaves a with block"
             elif name.startswith(_FORBIDDEN):
                 return "it keeps state, imports or yields"
-            elif name == "STORE_SUBSCR" and self._mutable:
-                return "it may write into something it captured"
+            elif name == "MATCH_CLASS":
+                return "it looks at types"
             else:
+                self._writes = self._writes or name in _WRITERS or (name == "BINARY_OP" and step.argrepr.endswith("="))
                 why = None
             if why:
                 return why
@@ -201,41 +189,61 @@ class _Inspection:
         """What a following attribute is looked up in, or whether the value itself may be used."""
         if isinstance(value, ModuleType) or (isinstance(value, type) and value.__module__.startswith("penstock.")):
             return value, None
-        return _MISSING, self._value(value, spelled)
+        return MISSING, self._value(value, spelled)
 
     def _value(self, value: Any, spelled: str) -> str | None:
         if isinstance(value, _CONSTANTS):
-            return None
-        if isinstance(value, (tuple, frozenset)):
+            made_by = type(value)
+            plain = made_by.__module__ in _PLAIN or issubclass(made_by, Enum)
+            return None if plain else f"it uses {spelled}, whose class may calculate in its own way"
+        if type(value) in (tuple, frozenset):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
         if isinstance(value, (list, set)):
             kind, instead = ("list", "tuple") if isinstance(value, list) else ("set", "frozenset")
             return f"it uses {spelled}: a {kind} may change unseen; make it a {instead}"
-        if isinstance(value, dict):
-            self._mutable = True
-            self.reads.append((value, _SIZE, len(value)))
-            self.reads.extend((value, key, item) for key, item in value.items())
-            return next((why for why in (self._value(item, spelled) for item in value.values()) if why), None)
-        if isinstance(value, np.ndarray):
-            if value.nbytes > _WATCHED:
-                return f"it uses {spelled}, an array too large to watch for changes"
-            self._mutable = True
-            self.reads.append((value, _CONTENT, _content(value)))
-            return None
+        if type(value) in (dict, OrderedDict):
+            return self._dict(value, spelled)
+        if type(value) is np.ndarray:
+            return self._array(value, spelled)
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
             return None
-        if isinstance(value, type) and (issubclass(value, (np.generic, str, bytes)) or _is_frozen(value)):
+        if isinstance(value, type) and (_is_plain_type(value) or _is_frozen(value)):
             return None
-        if _is_frozen(type(value)) or any(value is known for known in _NUMPY_FUNCTIONS):
+        if _is_frozen(type(value)):
             return None
-        if isinstance(value, np.ufunc):
-            return (
-                None if value in UFUNCS else f"{spelled} may differ in the last bit between an array and its elements"
-            )
+        if isinstance(value, np.ufunc) or any(value is known for known in _NUMPY_FUNCTIONS):
+            self._writes = True  # where it is told to write its result
+            exact = not isinstance(value, np.ufunc) or value in UFUNCS
+            return None if exact else f"{spelled} may differ in the last bit between an array and its elements"
         if callable(value) and (isinstance(value, FunctionType) or getattr(value, "__penstock_primitive__", False)):
             why = self.function(value)
             return f"it calls {spelled}: {why}" if why else None
         return f"it uses {spelled}"
+
+    def _dict(self, value: dict[Any, Any], spelled: str) -> str | None:
+        if id(value) in self._visiting:
+            return None
+        self._visiting.add(id(value))
+        if len(value) > _WATCHED_ITEMS:
+            return f"it uses {spelled}, a dict too large to watch for changes"
+        self._mutable = True
+        self.reads.append((value, SIZE, len(value)))
+        self.reads.extend((value, key, item) for key, item in value.items())
+        return next((why for why in (self._value(item, spelled) for item in value.values()) if why), None)
+
+    def _array(self, value: np.ndarray, spelled: str) -> str | None:
+        if value.nbytes > _WATCHED:
+            return f"it uses {spelled}, an array too large to watch for changes"
+        if value.dtype.hasobject:
+            return f"it uses {spelled}, an array of Python objects, which may change unseen"
+        self._mutable = True
+        self.reads.append((value, CONTENT, content(value)))
+        return None
+
+
+def _is_plain_type(kind: type) -> bool:
+    """numpy's scalars, text and bytes, but no class made of them."""
+    return issubclass(kind, (np.generic, str, bytes)) and kind.__module__ in _PLAIN
 
 
 def _is_frozen(kind: type) -> bool:

@@ -14,8 +14,10 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import Structure, flatten
 from penstock.errors import PenstockError
+from penstock.trace.captured import Captured
+from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import Captured, captured, why_impure
+from penstock.trace.purity import inspected
 from penstock.trace.tracer import Tracer
 
 
@@ -34,20 +36,30 @@ class Traced:
 
 def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
     """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
-    why = why_impure(function)
+    why, seen = inspected(function)
+    why = why or _why_not_made(structure)
     if why:
         return Traced(None, why)
     builder = GraphBuilder(tuple(specs))
     stand_ins = [Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(specs)]
-    element = structure.build(stand_ins)
     try:
-        result = function(*element) if structure.unpacks else function(element)
+        element = structure.build(stand_ins)
+        with drawing(OF_STAND_INS):
+            result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(result)
-        return Traced(builder.finish([_output(leaf) for leaf in leaves], shape), "", captured(function))
+        return Traced(builder.finish([_output(leaf) for leaf in leaves], shape), "", seen)
     except NotTraceable as error:
         return Traced(None, str(error))
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
         return Traced(None, f"on a stand-in it raised {type(error).__name__}: {error}".splitlines()[0])
+
+
+def _why_not_made(structure: Structure) -> str | None:
+    """Why no element is made of stand-ins: one of its classes would notice."""
+    if hasattr(structure.kind, "__post_init__"):
+        assert structure.kind is not None
+        return f"the elements' class {structure.kind.__name__} has a __post_init__"
+    return next((why for why in map(_why_not_made, structure.children) if why), None)
 
 
 def _output(leaf: Any) -> Operand:

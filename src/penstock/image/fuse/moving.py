@@ -41,6 +41,7 @@ class Moving:
         self._arithmetic: list[tuple[int, npt.NDArray[np.float32]]] = []
         self._covers: list[Cover] = []
         self._dtype = images.dtype
+        self._op = ""  # what the step at hand is called
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -52,6 +53,7 @@ class Moving:
         left = iter(keys)
         for step in steps:
             name, params = step.primitive.name, step.params
+            self._op = name.removeprefix("image.")
             if any(isinstance(operand, Keys) for operand in step.operands):
                 params = RANDOM_OPS[name].sample(next(left), self.shape, **params)
             if name in ARITHMETIC:
@@ -79,21 +81,20 @@ class Moving:
         if pairs[2] != (0, 0):
             raise Unfit
         if name == "CONSTANT":
-            self._surround(check_fill("pad", "constant_values", constant_values, self._dtype))
+            self._surround(check_fill(self._op, "constant_values", constant_values, self._dtype))
         self._rows, self._columns = padded(self._rows, *pairs[0], name), padded(self._columns, *pairs[1], name)
 
     def _crop_or_pad(self, *, target_height: Any, target_width: Any) -> None:
-        op = "resize_with_crop_or_pad"
         self._surround(self._dtype.type(0))
-        height = check_integer(op, "target_height", target_height, 1)
-        width = check_integer(op, "target_width", target_width, 1)
+        height = check_integer(self._op, "target_height", target_height, 1)
+        width = check_integer(self._op, "target_width", target_width, 1)
         self._rows, self._columns = (
             shown(places, np.arange(target) + _middle(places.shape[1], target))
             for places, target in ((self._rows, height), (self._columns, width))
         )
 
     def _cut(self, *, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> None:
-        op = "crop_to_bounding_box"
+        op = self._op
         top, left = check_integer(op, "offset_height", offset_height), check_integer(op, "offset_width", offset_width)
         bottom = top + check_integer(op, "target_height", target_height, 1)
         right = left + check_integer(op, "target_width", target_width, 1)
@@ -115,17 +116,17 @@ class Moving:
 
     def _rotate(self, *, angles: Any, interpolation: str, fill_mode: str, fill_value: Any) -> None:
         shape = (self._count, *self.shape)
-        numbers = rotations(angles, shape)
-        how = check_transform("rotate", shape, self._dtype, numbers, interpolation, fill_mode, None, fill_value)
+        numbers = rotations(angles, shape, self._op)
+        how = check_transform(self._op, shape, self._dtype, numbers, interpolation, fill_mode, None, fill_value)
         self._turn = Turn(*how)
 
     def _cover(self, *, mask_size: Any, offset: Any, constant_values: Any) -> None:
-        boxes = rectangles("cutout", (self._count, *self.shape), mask_size, offset)
-        fill = check_fill("cutout", "constant_values", constant_values, self._dtype)
+        boxes = rectangles(self._op, (self._count, *self.shape), mask_size, offset)
+        fill = check_fill(self._op, "constant_values", constant_values, self._dtype)
         self._covers.append(Cover(boxes, np.full(self._channels, fill, self._dtype)))
 
     def _erase(self, *, box: npt.NDArray[np.int64], value: Any, **_: Any) -> None:
-        fill = check_fills("random_erasing", "value", value, self._dtype, self._channels)
+        fill = check_fills(self._op, "value", value, self._dtype, self._channels)
         self._covers.append(Cover(box, np.full(self._channels, fill, self._dtype)))
 
     def _retype(self, factor: float) -> None:

@@ -141,7 +141,7 @@ class Calling(Items):
             rest = Arguments(others, arguments.named, arguments.rest)
             return union(*(called_method(self, frame, Bound(one, function.__name__), rest) for one in owner))
         if kind is np.ufunc:
-            for given in arguments.positional[function.nin :]:
+            for given in (*arguments.positional[function.nin :], arguments.rest):
                 change(given, lambda spelled: f"writes into {spelled}")
         if kind in (FunctionType, BuiltinFunctionType, np.ufunc) or known(kind.__module__) or atom.path:
             return self.library(frame, atom.path or path_of(function), arguments)
@@ -251,7 +251,7 @@ class Calling(Items):
             raise Visible(why)
         place = mutated(path)
         if place is not None:
-            for given in arguments.positional[place : place + 1]:
+            for given in (*arguments.positional[place : place + 1], arguments.rest):
                 change(given, lambda spelled: f"changes {spelled} (`{path}`)")
         for name in _OUTPUTS:
             change(arguments.named.get(name, ()), lambda spelled: f"writes into {spelled}")

@@ -78,10 +78,10 @@ class Reading(ABC):
                 message = f"uses `{name}`, which is not defined yet"
                 raise Visible(message)
         elif frame.imported and not is_a(found, FunctionType, type, ModuleType):
-            self._imported_anew(frame.names, name, found)
+            self.imported_anew(frame.names, name, found)
         return self.reached(found, name)
 
-    def _imported_anew(self, names: dict[str, Any], name: str, value: Any) -> None:
+    def imported_anew(self, names: dict[str, Any], name: str, value: Any) -> None:
         """A global of a module that another process imports: there it is what the module makes it at first."""
         module = names.get("__name__")
         if not is_plain(value):
@@ -149,7 +149,7 @@ class Reading(ABC):
         if found is ABSENT:
             return (Absent(path),)
         if not is_library(path) and module.__name__ != "__main__" and not is_a(found, FunctionType, type, ModuleType):
-            self._imported_anew(vars(module), name, found)
+            self.imported_anew(vars(module), name, found)
         return self.reached(found, f"{atom.spelled}.{name}", path)
 
     def _of_class(self, atom: Known, kind: type, name: str) -> Value:

@@ -16,7 +16,25 @@ from penstock.trace.effects.watched import Watched
 
 def why_visible(function: Any, watched: list[Watched]) -> str | None:
     """What it does that could be noticed, or None; and into `watched` what this was read from."""
-    world = Calling(watched)
+    return _verdict(function, Calling(watched))
+
+
+def why_visible_here(function: Any) -> str | None:
+    """The same in this process, where globals are what they are now."""
+    try:
+        return _verdict(function, _Here([]))
+    except Exception as error:  # code that is read may hold anything
+        return f"it cannot be looked through ({type(error).__name__})"
+
+
+class _Here(Calling):
+    """The world as this process has it."""
+
+    def imported_anew(self, names: dict[str, Any], name: str, value: Any) -> None:
+        """Nothing is."""
+
+
+def _verdict(function: Any, world: Calling) -> str | None:
     elements = Arguments(rest=OWN)
     try:
         if type(function) is FunctionType and is_users_function(function):
