@@ -56,6 +56,16 @@ def test_every_pass_of_the_data_set_is_shown_and_no_other():
     assert SHUFFLED.memory().passes == other.memory().passes == 0
 
 
+def test_data_sets_that_differ_in_their_budget_only_are_told_apart():
+    plain, small = LARGE.shuffle(7), bounded(SHUFFLED, 32 * MiB)
+    with iter(plain) as one, iter(bounded(plain, 16 * MiB)) as two, iter(SHUFFLED) as three, iter(small) as four:
+        next(one), next(two), next(three), next(four)
+        reports = [ds.memory() for ds in (plain, bounded(plain, 16 * MiB), SHUFFLED, small)]
+    assert [report.passes for report in reports] == [1, 1, 1, 1]
+    assert [report.given for report in reports] == [False, True, True, True]
+    assert [report.total for report in reports[1:]] == [16 * MiB, 64 * MiB, 32 * MiB]
+
+
 def test_a_finished_pass_holds_nothing():
     for _ in SHUFFLED:
         pass

@@ -265,6 +265,7 @@ SHOWN = {
     "slow_loop": lambda: figures.parallel(consumer_seconds=0.5, consumer_waited=0.01),
     "cores": lambda: figures.parallel(lock=False, cpus=1.0),
     "window": lambda: with_lane(figures.parallel(), full=0.4, starved=0.5),
+    "short": lambda: replace(figures.serial(ended=True), seconds=0.004),
     "failed": lambda: figures.serial(failures=3, first_failure="DataLossError: The record is cut short.", ended=True),
 }
 
@@ -374,7 +375,9 @@ WRONG = {
     "format": {"format": "yaml"},
     "seconds": {"analyze": True, "seconds": 0},
     "seconds_text": {"analyze": True, "seconds": "5"},
+    "seconds_endless": {"analyze": True, "seconds": float("inf")},
     "consumer_seconds": {"analyze": True, "consumer_seconds": -1.0},
+    "consumer_seconds_nan": {"analyze": True, "consumer_seconds": float("nan")},
 }
 
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -210,6 +211,12 @@ def test_wrong_arguments(case):
     with pytest.raises((ps.errors.InvalidArgumentError, ps.errors.InvalidTypeError)) as caught:
         after(figures.serial(), **WRONG[case])
     assert_golden(f"argument_what_if_{case}", str(caught.value))
+
+
+def test_numbers_of_numpy_are_numbers():
+    found = figures.serial()
+    wanted = after(found, cores=8.0, faster={"map#1": 2.0}, consumer_seconds=0.5)
+    assert after(found, cores=np.int64(8), faster={"map#1": np.float32(2)}, consumer_seconds=np.float64(0.5)) == wanted
 
 
 def test_no_other_analysis():

@@ -29,6 +29,7 @@ from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.stages.weight_rows import Constant
 from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.runtime.machine.heaps import FreeInHeaps
 from penstock.runtime.memory import budget as budget_module
 from penstock.runtime.memory import over_budget
 from penstock.runtime.memory.budget import START, Budget, budget_for, process_budget
@@ -541,6 +542,22 @@ def test_polled_memory_counts_too(kept):
     assert kept.reserved(800) == 7
     assert kept.reserved(16) == 2
     assert kept.held() == [("shared", 7)]
+    kept.poll("in heaps", lambda: 90, share=2)
+    assert kept.reserved(800) == 97
+    assert kept.reserved(80) == 7 + 40
+
+
+def test_holes_in_heaps_are_taken_off_the_windows_up_to_half(monkeypatch):
+    """Every thread has a heap of its own, and each keeps what it once held: no eighth of a budget bounds that."""
+    holes = [0]
+    monkeypatch.setattr(FreeInHeaps, "__call__", lambda self: holes[0])
+    monkeypatch.setattr(budget_module, "KEPT", KEPT)
+    budget = Budget(256 * MiB, given=True)
+    elsewhere = KEPT.reserved(256 * MiB)  # what other tests have left to be used again
+    windows = [budget.window(f"map {i}") for i in range(8)]
+    for holes[0], counted in ((0, 0), (100 * MiB, 100 * MiB), (1 << 40, 128 * MiB)):
+        budget.changed()
+        assert sum(window.limit for window in windows) == pytest.approx(256 * MiB - elsewhere - counted, abs=8)
 
 
 @pytest.fixture

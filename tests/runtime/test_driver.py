@@ -130,6 +130,9 @@ def test_processes_that_do_not_come_are_no_choice_any_more(decisions):
         assert free.limits.executors == executors
     assert processes.asked == 3
     assert wanted.limits.executors == ("process",)  # the user's own choice
+    said.append(Decision({}, {free.name: "2 workers"}))
+    made.look(30.0)
+    assert free.reason == "2 workers; worker processes did not start"
 
 
 def test_a_run_begins_with_what_is_remembered_as_far_as_it_may(monkeypatch, tmp_path, decisions):

@@ -21,6 +21,7 @@ from penstock.block.column import DenseColumn, ListColumn
 from penstock.block.numbers import Numbers
 from penstock.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from penstock.physical.transform import MapTransform
+from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
 
 SECONDS = 60
@@ -282,8 +283,13 @@ def test_a_function_that_only_this_process_can_import_is_refused(pool):
     exec("def f(x):\n    return x", vars(module))
     sys.modules["not_anywhere_else"] = module
     try:
-        with pytest.raises(FailedPreconditionError, match=r"(?s)could not be set up.*not_anywhere_else"):
+        with pytest.raises(Unworkable, match=r"(?s)could not be set up.*not_anywhere_else") as raised:
             task_of(pool, module.f)([], numbers(1), Numbers(0))
+        assert type(raised.value.error) is FailedPreconditionError
+        assert raised.value.reason == (
+            "map(function) could not be set up in a worker process: "
+            "ModuleNotFoundError: No module named 'not_anywhere_else'"
+        )
     finally:
         del sys.modules["not_anywhere_else"]
     assert places(task_of(pool, lambda x: x)([], numbers(1), Numbers(0))) == [1]
@@ -333,14 +339,23 @@ def test_a_worker_imports_all_of_penstock_only_when_a_function_asks_for_it(pool)
 
 def test_processes_that_cannot_be_started_are_an_error(pool, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(FailedPreconditionError, match="could not be started"):
+    with pytest.raises(Unworkable, match="could not be started"):
         task_of(pool, lambda x: x)([], numbers(1), Numbers(0))
 
 
 def test_a_process_that_ends_while_it_starts_is_an_error(pool, monkeypatch):
     monkeypatch.setattr("penstock.runtime.processes.start.START", "raise SystemExit(7)")
-    with pytest.raises(FailedPreconditionError, match=r"exit status 7"):
+    with pytest.raises(Unworkable, match=r"exit status 7"):
         task_of(pool, lambda x: x)([], numbers(1), Numbers(0))
+
+
+def test_a_process_that_ended_while_it_started_is_not_held_against_the_next_run(pool, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.runtime.processes.start.START", "raise SystemExit(7)")
+        pool.warm_up()
+        with pool._lock:
+            assert pool._free.wait_for(lambda: not pool._starting, SECONDS)
+    assert places(task_of(pool, lambda x: x)([], numbers(1), Numbers(0))) == [1]
 
 
 # -- time limits

@@ -6,11 +6,15 @@ import threading
 import pytest
 
 import penstock as ps
+from penstock.runtime.machine import switching
 from penstock.runtime.machine.switching import SEEN, SHORT, Switching
 
 
 @pytest.fixture(autouse=True)
-def interval():
+def interval(monkeypatch):
+    """As in a process without another pass: those of other tests may not have been collected yet."""
+    monkeypatch.setattr(switching, "_OPEN", {})
+    monkeypatch.setattr(switching, "_SET", [])
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.005)
     SEEN.long = SEEN.short = 0
@@ -94,6 +98,26 @@ def test_a_pass_without_autotune_leaves_it_alone():
         assert sys.getswitchinterval() == near(0.005)
     with iter(ps.Dataset.range(9)):
         assert sys.getswitchinterval() == near(SHORT)
+
+
+def test_a_pass_that_is_collected_while_another_ends_leaves_nothing(monkeypatch):
+    class Wishes(dict):
+        """Who looks at them collects garbage: a pass that was abandoned."""
+
+        abandoned = None
+
+        def values(self):
+            found = list(super().values())
+            if self.abandoned is not None:
+                self.abandoned.close()
+            return found
+
+    wishes = Wishes()
+    monkeypatch.setattr(switching, "_OPEN", wishes)
+    first, wishes.abandoned = opened(0.001), opened(0.0005)
+    first.close()
+    assert sys.getswitchinterval() == near(0.005)
+    assert not wishes
 
 
 def test_a_wish_is_not_changed_by_waits_and_a_closed_pass_wants_nothing():

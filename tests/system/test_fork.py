@@ -33,3 +33,44 @@ def test_a_child_runs_passes_of_its_own_while_its_parent_goes_on():
     done = finish(start(SCRIPT))
     assert done.code == 0, done.err
     assert done.out.split() == ["1000", "1000"]
+
+
+INHERITED = """
+import gc, os, sys, warnings
+import penstock as ps
+warnings.simplefilter("ignore")
+
+def branching(x):
+    return x if x % 2 else x + 1
+
+ds = ps.Dataset.range(1 << 40).map(branching, 2).batch(10).prefetch(2)
+begun, later, plain = iter(ds), iter(ds.take(3)), iter(ps.Dataset.range(5))
+begun_at, plain_at = next(begun), next(plain)
+wish = ps.Options(threading={"switch_interval": 0.001})
+wishing = iter(ds.with_options(wish))
+next(wishing)
+pid = os.fork()
+if not pid:
+    print(sys.getswitchinterval())
+    try:
+        while True:
+            next(begun)
+    except ps.errors.FailedPreconditionError as error:
+        print(str(error).partition(":")[0])
+    del begun, wishing
+    gc.collect()
+    print(sum(len(batch) for batch in later), [int(x) for x in plain])
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+print(sys.getswitchinterval(), len(next(begun)))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="system libraries do not survive a fork there")
+def test_iterators_that_a_child_inherits_say_whose_they_are_and_end_without_waiting():
+    done = finish(start(INHERITED))
+    assert done.code == 0, done.err
+    interval, said, counts, after = done.out.splitlines()
+    assert (interval, after) == ("0.005", "0.001 10")
+    assert said == "This iterator belongs to the process that this one was forked from"
+    assert counts == "30 [1, 2, 3, 4]"

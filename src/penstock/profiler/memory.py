@@ -54,7 +54,9 @@ class MemoryReport:
 
     def __str__(self) -> str:
         passes = {0: "no pass runs", 1: "1 pass runs"}.get(self.passes, f"{self.passes} passes run")
-        whose = "autotune.ram_budget" if self.given else "the budget of this process"
+        whose = "the budget of this process"
+        if self.given:
+            whose = "autotune.ram_budget" if self.passes < 2 else "autotune.ram_budget of all together"
         head = f"{passes}: {size_text(self.used)} held, {size_text(self.total)} is {whose}"
         if not self.rows:
             return head
@@ -75,8 +77,8 @@ def _cells(row: MemoryRow) -> tuple[str, str, str, str]:
 
 def memory_report(plan: Node, options: Options) -> MemoryReport:
     """Of the passes over this plan that run now; without one, of what the next may hold."""
-    ledgers = live_ledgers(plan)
     given = options.autotune.ram_budget
+    ledgers = [ledger for ledger in live_ledgers(plan) if _is_of(ledger.budget, given)]
     budgets: dict[int, Budget] = {id(ledger.budget): ledger.budget for ledger in ledgers}
     if not budgets and given is None:
         budgets = {0: process_budget()}
@@ -92,6 +94,11 @@ def memory_report(plan: Node, options: Options) -> MemoryReport:
         passes=len(ledgers),
         rows=tuple(rows),
     )
+
+
+def _is_of(budget: Budget, given: int | None) -> bool:
+    """Whether a pass has it that runs with these options: others over the same plan are of another data set."""
+    return (budget.total if budget.given else None) == given
 
 
 def _rows(members: Iterable[Counted | Window]) -> list[MemoryRow]:

@@ -9,6 +9,7 @@ from penstock.block.numbers import Numbers
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.lane import Lane
+from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.processes.pool import ProcessTask, process_pool
 from penstock.runtime.watched import watched
 from penstock.trace.graph import Allocate
@@ -44,7 +45,11 @@ class Carrier:
         if self._lane.knobs.executor == "process":
             task = self._lane.task(transforms, self._task)
             if task is not None:
-                return task(transforms, block, numbers)
+                try:
+                    return task(transforms, block, numbers)
+                except Unworkable as ended:
+                    if not self._lane.stay(ended.reason):
+                        raise
         return self._here(transforms, block, numbers, allocate)
 
     @property

@@ -116,6 +116,7 @@ class Lane:
         self.where = where
         self.knobs = knobs
         self.reason: str | None = None  # of the knobs, in words
+        self.obstacle: str | None = None  # why its functions cannot be in worker processes, which were tried
         self.want = 1  # elements that its Blocks are asked for; where a new segment begins
         self.window = window  # of all its segments together
         self._divided = 1  # among so many
@@ -226,6 +227,8 @@ class Lane:
 
     def task(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
         """The transforms as worker processes know them, sent once; None where they cannot be sent."""
+        if "process" not in self.limits.executors:  # any more
+            return None
         kin = tuple(transform.kin() for transform in transforms)
         if kin not in self._tasks:
             with self._lock:
@@ -236,16 +239,18 @@ class Lane:
     def _sent(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
         try:
             return make(transforms)
-        except InvalidArgumentError:
-            if "thread" not in self.limits.executors:
+        except InvalidArgumentError as error:
+            if not self.stay(error.message):
                 raise
-            self.stay()
             return None
 
-    def stay(self) -> None:
-        """Its functions stay in this process, unless the user wants it otherwise."""
-        if "thread" in self.limits.executors:
-            self._limits = replace(self._limits, executors=("thread",))
+    def stay(self, obstacle: str | None = None) -> bool:
+        """Its functions stay in this process, unless the user wants it otherwise; whether they do."""
+        if "thread" not in self.limits.executors:
+            return False
+        self._limits = replace(self._limits, executors=("thread",))
+        self.obstacle = self.obstacle or obstacle
+        return True
 
     def away(self) -> float:
         """CPU seconds that were spent for it by others than its workers: processes, and threads with a time limit."""

@@ -38,6 +38,7 @@ from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.runtime.pace import Pace
 from penstock.runtime.pausing import pausing
 from penstock.runtime.placing import Placing, Watching
+from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
 from penstock.runtime.segment import Aborted
@@ -98,7 +99,15 @@ class Run:
 
     def pull(self, want: int) -> Block | Exception | None:
         """The next Block, failure, or None at the end."""
-        return self._pulls.send(want)
+        if self.scope.foreign:
+            message = "This iterator belongs to the process that this one was forked from: its workers are not here."
+            raise FailedPreconditionError(message, hint="Make one in the process that uses it, with iter(dataset).")
+        try:
+            return self._pulls.send(want)
+        except ValueError:  # the only one that comes out of it: the generator is running
+            message = "This iterator is at its next element already, for another thread or for the one it is made of."
+            hint = "Give each thread an iterator of its own, or a lock to all that share one."
+            raise FailedPreconditionError(message, hint=hint) from None
 
     def close(self) -> None:
         self._switching.close()
@@ -246,9 +255,9 @@ class Iterator:
         except Aborted:
             self.close()
             raise StopIteration from None
-        except Overspent as over:
+        except (Overspent, Unworkable) as ended:
             self.close()
-            raise over.error from None
+            raise ended.error from None
         except BaseException:
             self.close()
             raise

@@ -42,7 +42,8 @@ class Scope:
     Contract: (1) `add` makes a segment known to the workers; (2) `abort` never blocks and may be called from anywhere,
     also by the garbage collector inside a worker; (3) `close` aborts, waits until the last worker has left, and then
     lets go of what the stages hold. Called on a worker, which may be inside itself, it does not wait: the last one to
-    leave does the rest. (4) No more than `limit` workers are inside at once, where it is given.
+    leave does the rest. (4) No more than `limit` workers are inside at once, where it is given. (5) In a forked child
+    what workers had begun is `foreign`: they are the parent's, nobody can wait for them, and their locks may be taken.
     """
 
     def __init__(self, scheduler: Scheduler, limit: int | None = None) -> None:
@@ -52,7 +53,9 @@ class Scope:
         self.workers = 0  # threads it wants
         self.active = 0  # workers inside, counted under the scheduler's lock
         self.closed = False
+        self.foreign = False
         self.then: Callable[[], None] | None = None  # what the last worker to leave has to do
+        _scopes.add(self)
 
     def add(self, segment: Runnable, workers: int = 1) -> None:
         """Make a segment known; at least so many workers are wanted from now on."""
@@ -94,6 +97,8 @@ class Scope:
             self._scheduler.leave(self)
 
     def close(self, then: Callable[[], None]) -> None:
+        if self.foreign:
+            return
         self.abort()
         with self._scheduler.lock:
             if self.active and on_worker():
@@ -102,6 +107,10 @@ class Scope:
             while self.active:
                 self._scheduler.left.wait()
         then()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child."""
+        self.foreign = self.active > 0 or bool(self.segments)
 
 
 _local = threading.local()
@@ -128,6 +137,10 @@ class Scheduler:
     def __init__(self, cpus: int, *, fixed: bool = False) -> None:
         self._cpus = cpus
         self._fixed = fixed
+        self.begin()
+
+    def begin(self) -> None:
+        """Without threads and runs, and with locks that nobody has: also in a forked child."""
         # Reentrant: a garbage collection inside our critical section may close an abandoned run. Entered by itself and
         # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
         self.lock = threading.RLock()
@@ -292,8 +305,7 @@ class Scheduler:
 
 
 _pools: WeakSet[Scheduler] = WeakSet()
-
-
+_scopes: WeakSet[Scope] = WeakSet()
 _lock = threading.Lock()
 _shared: list[Scheduler] = []
 
@@ -329,8 +341,10 @@ def _forget() -> None:
     """In a forked child: it has none of the threads, and perhaps their locks taken."""
     global _lock
     _lock = threading.Lock()
-    _shared.clear()
-    _pools.clear()
+    for scope in list(_scopes):
+        scope.leave_to_parent()
+    for pool in list(_pools):
+        pool.begin()
     counts_as_worker(False)
 
 

@@ -11,6 +11,7 @@ from penstock.physical.memory import Overspent
 from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
 from penstock.runtime.pace import Pace
+from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.run import Run, Settings
 
 
@@ -28,7 +29,7 @@ def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> 
                 return
             pace.observe(block.size, time.perf_counter() - started, block.nbytes)
             yield block
-    except Overspent as over:
-        raise over.error from None
+    except (Overspent, Unworkable) as ended:
+        raise ended.error from None
     finally:
         run.close()

@@ -27,7 +27,7 @@ def applied(analysis: Analysis, change: Changes) -> Analysis:
     if change.cached_after is not None:
         analysis = _with_step(analysis, change.cached_after, lambda step: replace(step, cpu=step.nbytes * _COPIED))
     for name, factor in change.faster.items():
-        analysis = _with_step(analysis, name, _times(1 / factor))
+        analysis = _with_step(analysis, name, _times(1 / float(factor)))
     if change.cores is not None:
         analysis = _on_cores(analysis, float(change.cores))
     if change.consumer_seconds is not None:

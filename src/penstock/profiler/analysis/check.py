@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,12 +37,12 @@ def check(change: Changes, analysis: Analysis) -> None:
         for name in names:
             _check_name(argument, name, analysis)
     if change.cores is not None:
-        _check_number("cores", change.cores, "The cores that the pipeline may use, 0.5 or 16.")
+        check_number("cores", change.cores, "The cores that the pipeline may use, 0.5 or 16.")
     for name, factor in change.faster.items():
-        _check_number(f"faster[{name!r}]", factor, "How many times as fast the step would be: 2.0 is half the time.")
+        check_number(f"faster[{name!r}]", factor, "How many times as fast the step would be: 2.0 is half the time.")
     if change.consumer_seconds is not None:
         hint = "The seconds that the loop takes for one element (batch): 0.02."
-        _check_number("consumer_seconds", change.consumer_seconds, hint, zero=True)
+        check_number("consumer_seconds", change.consumer_seconds, hint, zero=True)
     for name, count in change.parallelism.items():
         hint = "How many calls at once, or penstock.AUTOTUNE."
         check_int(f"parallelism[{name!r}]", count, least=1, also=(AUTOTUNE,), hint=hint)
@@ -100,11 +101,13 @@ def _check_kind(argument: str, name: str, analysis: Analysis, kinds: tuple[str, 
         raise InvalidArgumentError(message, hint="Measure for longer: ds.explain(analyze=True, seconds=20).")
 
 
-def _check_number(argument: str, value: Any, hint: str, *, zero: bool = False) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def check_number(argument: str, value: Any, hint: str, *, zero: bool = False) -> None:
+    """Refuse what is no finite number above 0, or at least 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         message = f"{argument} must be a number, got {argument}={value!r} ({type(value).__name__})."
         raise InvalidTypeError(message, hint=hint)
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         least = "at least 0" if zero else "above 0"
-        message = f"{argument} must be {least}, got {argument}={value!r}."
+        wanted = least if math.isfinite(value) else f"finite and {least}"
+        message = f"{argument} must be {wanted}, got {argument}={value!r}."
         raise InvalidArgumentError(message, hint=hint)

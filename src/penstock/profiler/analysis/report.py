@@ -12,6 +12,7 @@ from penstock.profiler.analysis.wording import named, number, percent, rate_text
 
 WIDTH = 100
 _FIRST = 24
+_SHORT = 0.1  # seconds
 _COLUMNS = (
     ("runs on", 12),
     ("elements/s", 10),
@@ -135,6 +136,8 @@ def _trust(analysis: Analysis) -> str:
     fit = fitted(analysis)
     text = f"The model behind these figures gives {number(analysis.elements_per_second / fit)} elements a second"
     text += f" where {number(analysis.elements_per_second)} were measured."
+    if analysis.ended and analysis.seconds < _SHORT:
+        text += f" The data set ended after {seconds(analysis.seconds)}: figures of so short a time are rough."
     if analysis.slowed > 1.2:
         text += f" Other programs were busy: work took {analysis.slowed:.1f} times its CPU time."
     return text

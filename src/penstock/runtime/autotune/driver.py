@@ -174,7 +174,7 @@ class Driver:
         for lane in self.lanes:
             knobs = decision.knobs.get(lane.name, lane.knobs)
             changed |= knobs.parallelism != lane.knobs.parallelism
-            lane.turn(knobs, decision.reasons.get(lane.name, lane.reason))
+            lane.turn(knobs, _reason(decision, lane))
         if changed:
             self.want()
         self.due = now.wall + decision.period
@@ -190,7 +190,7 @@ class Driver:
             self._asked = now
         if now > self._asked + _PROCESSES_COME and not processes.ready():
             for lane in self.lanes:
-                lane.stay()
+                lane.stay("worker processes did not start")
 
     def _save(self, decision: Decision, flows: tuple[Flow, ...], seconds: float) -> None:
         if self._digest is None:
@@ -204,6 +204,14 @@ class Driver:
             found[flow.name] = Remembered(flow.knobs, decision.reasons.get(flow.name, ""), rate, cost)
         if found:
             remember(self._digest, found)
+
+
+def _reason(decision: Decision, lane: Lane) -> str | None:
+    """Of the knobs, and what stood in the way of others."""
+    found = decision.reasons.get(lane.name)
+    if found is None:
+        return lane.reason
+    return found if lane.obstacle is None else f"{found}; {lane.obstacle}"
 
 
 def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow, ...]:

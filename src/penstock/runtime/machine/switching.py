@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ _SHORT_IN_A_ROW = 10
 _LOCK = threading.RLock()  # a garbage collection inside may close an abandoned pass
 _OPEN: dict[int, float] = {}  # what passes want, in seconds
 _SET: list[float] = []  # the interval before the first of them, and the one in force
+_turns = 0  # asked for and not yet made
 
 
 @dataclass
@@ -94,11 +96,35 @@ class Switching:
 
 
 def _turn() -> None:
+    global _turns
+    _turns += 1
+    if _turns > 1:  # a garbage collection inside the loop below has led here
+        return
+    while _turns:
+        seen = _turns
+        _settle()
+        _turns -= seen
+
+
+def _settle() -> None:
     now = sys.getswitchinterval()
     if not _SET or now != _SET[1]:  # set by somebody else since then, who knows why
         _SET[:] = [now, now]
-    wanted = min(_SET[0], *_OPEN.values()) if _OPEN else _SET[0]
-    sys.setswitchinterval(wanted)
+    wishes = list(_OPEN.values())
+    sys.setswitchinterval(min([_SET[0], *wishes]))
     _SET[1] = sys.getswitchinterval()  # to the microsecond
-    if not _OPEN:
+    if not wishes:
         _SET.clear()
+
+
+def _begin_anew() -> None:
+    """In a forked child: none of the passes is there, and whoever held the lock is not either."""
+    global _LOCK, _turns
+    _LOCK, _turns = threading.RLock(), 0
+    if _OPEN:
+        _OPEN.clear()
+        _turn()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -44,7 +44,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._gauges: list[_Gauge] = []
-        self._polled: dict[str, Callable[[], int]] = {}
+        self._polled: dict[str, tuple[Callable[[], int], int]] = {}
         self._followers: Weakly[Follower] = Weakly(self.bound)
         self._most = _MOST
 
@@ -59,9 +59,9 @@ class Kept:
 
         pool.watch(changed)
 
-    def poll(self, kind: str, nbytes: Callable[[], int]) -> None:
-        """Count what a pool with a bound of its own keeps, when somebody looks."""
-        self._polled[kind] = nbytes
+    def poll(self, kind: str, nbytes: Callable[[], int], *, share: int = 8) -> None:
+        """Count what a pool with a bound of its own keeps, when somebody looks: up to a `share`th of a budget."""
+        self._polled[kind] = nbytes, share
 
     def follow(self, follower: Follower) -> None:
         self._followers.add(follower)
@@ -84,20 +84,20 @@ class Kept:
     def reserved(self, total: int) -> int:
         """Bytes to be taken off a budget of so many.
 
-        At most an eighth for each pool, though it may keep more: what it cannot let go of, or one with a bound of its
+        At most its share for each pool, though it may keep more: what it cannot let go of, or one with a bound of its
         own. What other data sets have left there shall not stop this one.
         """
-        held = [*(gauge.reserved for gauge in self._gauges), *(polled() for polled in self._polled.values())]
-        return sum(min(nbytes, total >> 3) for nbytes in held)
+        bounded = sum(min(gauge.reserved, total >> 3) for gauge in self._gauges)
+        return bounded + sum(min(polled(), total // share) for polled, share in self._polled.values())
 
     def held(self) -> list[tuple[str, int]]:
         """(kind, bytes) of each pool."""
         found = [(gauge.kind, gauge.nbytes) for gauge in self._gauges]
-        return found + [(kind, polled()) for kind, polled in self._polled.items()]
+        return found + [(kind, polled()) for kind, (polled, _) in self._polled.items()]
 
 
 KEPT = Kept()
 KEPT.add("for reuse", ARENA)
 KEPT.add("row groups", RECENT)
 KEPT.poll("shared, for reuse", lambda: shared_bytes()[1])
-KEPT.poll("in heaps, for reuse", FreeInHeaps())
+KEPT.poll("in heaps, for reuse", FreeInHeaps(), share=2)  # each thread's own: holes in them are many, and cannot go

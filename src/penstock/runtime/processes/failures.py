@@ -1,4 +1,4 @@
-"""The failures that worker processes and time limits put in the place of an element."""
+"""The failures that worker processes and time limits put in the place of an element, and the one that ends a run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ from penstock.block.numbers import Numbers
 from penstock.errors import Context, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Transform
+
+
+class Unworkable(BaseException):
+    """Worker processes cannot do this work at all: none starts, or none can take the functions in.
+
+    As `Overspent` it is no failure of an element, which something may step over: without an end, all would fail, and
+    the stream would end in silence. Who holds the run raises `error` in its place.
+    """
+
+    def __init__(self, error: PenstockError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+    @property
+    def reason(self) -> str:
+        """In a line."""
+        first, *more = self.error.message.splitlines()
+        return f"{first} {more[-1]}" if more else first
 
 
 def in_place(error: PenstockError, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:

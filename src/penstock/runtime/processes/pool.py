@@ -2,8 +2,8 @@
 
 Processes are started when Blocks wait for them, or ahead by `warm_up`, all at once, and serve every run after that.
 There are as many as threads ask at the same time: the cores granted, unless a step asks for more parallel calls, and
-memory allows them. Those beyond the cores end when they had nothing to do for a while. All end with their parent,
-however it goes.
+memory allows them: where no more can be started, those there are have to do. Those beyond the cores end when they had
+nothing to do for a while. All end with their parent, however it goes.
 """
 
 from __future__ import annotations
@@ -135,6 +135,8 @@ class ProcessPool:
 
     def _take(self) -> Worker:
         with self._lock:
+            if not self._waiting:
+                self._failed = None  # while nobody waited
             self._waiting += 1
             try:
                 while True:
@@ -144,10 +146,12 @@ class ProcessPool:
                             return worker
                         self._workers.discard(worker)
                         worker.end()
-                    if self._failed is not None:
+                    if self._failed is None:
+                        self._begin_more(self._waiting - self._starting)
+                    elif not self._workers and not self._starting:
                         error, self._failed = self._failed, None
+                        self._free.notify_all()
                         raise error
-                    self._begin_more(self._waiting - self._starting)
                     self._free.wait()
             finally:
                 self._waiting -= 1
@@ -210,6 +214,7 @@ class ProcessPool:
     def _lose(self, worker: Worker, patience: float = 0.0) -> int | None:
         with self._lock:
             self._workers.discard(worker)
+            self._free.notify_all()  # it may have been the last
         return worker.end(patience)
 
     def forget(self, number: int) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.block.transport import pack
-from penstock.errors import Context, InvalidArgumentError
+from penstock.errors import Context, InvalidArgumentError, PenstockError
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Transform
 from penstock.runtime.processes.captured import captured
-from penstock.runtime.processes.failures import labels
+from penstock.runtime.processes.failures import Unworkable, labels
 from penstock.runtime.processes.link import Packed
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class ProcessTask:
     """Transforms that run in worker processes. Called like `run_all`, by any number of threads.
 
-    `element_timeout` bounds the seconds of a Block, and then of each of its elements alone. What was spent so far:
+    Raises Unworkable if processes cannot do it, whatever the element. `element_timeout` bounds the seconds of a Block,
+    and then of each of its elements alone. What was spent so far:
     `run_seconds` in the functions, `cpu_seconds` of all that workers did for Blocks (taking them in and sending results
     included), `trip_seconds` from asking to the answer, for `blocks` Blocks of `elements` elements.
     """
@@ -51,7 +52,10 @@ class ProcessTask:
     def __call__(
         self, transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: object = None
     ) -> Stretch:
-        return self._pool.run(self, block, numbers)
+        try:
+            return self._pool.run(self, block, numbers)
+        except PenstockError as error:  # those of elements are in their places
+            raise Unworkable(error) from None
 
     def count(self, elements: int, run_seconds: float, cpu_seconds: float, trip_seconds: float) -> None:
         """Another Block is done."""

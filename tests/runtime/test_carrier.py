@@ -1,0 +1,58 @@
+"""Functions that worker processes cannot take in: who chose that they should, and what becomes of the run."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
+from penstock.physical.transform import MapTransform
+from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.carrier import Carrier
+from penstock.runtime.lane import Lane
+from penstock.runtime.memory.budget import Budget
+from penstock.runtime.processes.failures import Unworkable
+
+
+@pytest.fixture
+def plus_one(monkeypatch):
+    """A function of a module that only this process has, as of a script that was loaded by its path."""
+    module = types.ModuleType("only_here")
+    exec("def plus_one(x):\n    return x + 1", vars(module))
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    return module.plus_one
+
+
+def carried(function, executors, times):
+    window = Budget(1 << 20, given=True).window("map")
+    lane = Lane("map", "map", Knobs(1, "process"), Limits(), window, executors=lambda: executors)
+    carrier, transforms = Carrier(lane, None), [MapTransform(function, "map(plus_one)", None, vectorise=False)]
+    block = Block.single(DenseColumn(np.array([1, 2])))
+    return lane, [list(carrier(transforms, block, Numbers(0)).block.elements()) for _ in range(times)]
+
+
+def test_what_autotune_tried_goes_on_in_threads_and_says_why(plus_one):
+    lane, found = carried(plus_one, ("thread", "process"), 3)
+    assert found == [[2, 3]] * 3
+    assert lane.limits.executors == ("thread",)
+    assert "No module named 'only_here'" in lane.obstacle
+
+
+def test_what_the_user_asked_for_ends_the_run(plus_one):
+    with pytest.raises(Unworkable):
+        carried(plus_one, ("process",), 1)
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_no_step_goes_over_it_as_if_an_element_had_failed(plus_one, parallel):
+    ds = ps.Dataset.range(10).map(plus_one, num_parallel_calls=parallel, executor="process")
+    inner = ps.Dataset.range(3).interleave(lambda x: ds, num_parallel_calls=parallel)
+    for each in (ds, ds.ignore_errors(), inner.ignore_errors(), ds.batch(2, num_parallel_calls=2).ignore_errors()):
+        elements = iter(each)
+        with pytest.raises(ps.errors.FailedPreconditionError, match="could not be set up in a worker process"):
+            next(elements)
+        assert list(elements) == []
