@@ -223,7 +223,7 @@ def test_worker_processes_fail_in_the_same_places(case):
         assert outcomes(elements) == case.wanted
 
 
-@settings(max_examples=max(60, settings.default.max_examples // 4))
+@settings(max_examples=max(40, settings.default.max_examples // 4))
 @given(cases(most=4))
 def test_a_state_behind_or_before_a_failure_is_as_good_as_any(case):
     for executor in EXECUTORS:

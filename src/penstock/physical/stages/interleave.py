@@ -104,8 +104,8 @@ class Interleave(Stage):
         while self._slots or not self._outer_ended or self._waiting:
             slot = self._slots.get(self._turn)
             if slot is None:
-                if not self._occupy(self._turn):
-                    self._pass_turn()
+                if not self._occupy(self._turn) and self._slots:  # none is left for free slots
+                    self._turn, self._given_in_turn = min(self._slots, key=self._turns_to), 0
                 continue
             try:
                 more = slot.fill(share)
@@ -135,13 +135,16 @@ class Interleave(Stage):
         self._turn = (self._turn + 1) % self._cycle_length
         self._given_in_turn = 0
 
+    def _turns_to(self, slot: int) -> int:
+        return (slot - self._turn) % self._cycle_length
+
     def _rounds(self, want: int, share: int) -> Block | None:
         """Whole rounds over all slots at once, as far as their elements are at hand."""
         if self._given_in_turn or len(self._slots) < 2:
             return None
         if len(self._slots) < self._cycle_length and not (self._outer_ended and not self._waiting):
             return None
-        order = sorted(self._slots, key=lambda slot: (slot - self._turn) % self._cycle_length)
+        order = sorted(self._slots, key=self._turns_to)
         length = self._block_length
         limit = max(want // (len(order) * length), 1)
         rounds = min(limit, *(self._slots[slot].fill_early(share) // length for slot in order))
