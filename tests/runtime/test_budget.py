@@ -544,6 +544,8 @@ def test_polled_memory_counts_too(kept):
     assert kept.held() == [("shared", 7)]
     kept.poll("in heaps", lambda: 90, share=2)
     assert kept.reserved(800) == 97
+    assert kept.reserved(800, {"in heaps": 30}) == 67
+    assert kept.reserved(800, {"in heaps": 100}) == 7
     assert kept.reserved(80) == 7 + 40
 
 
@@ -553,7 +555,7 @@ def test_holes_in_heaps_are_taken_off_the_windows_up_to_half(monkeypatch):
     monkeypatch.setattr(FreeInHeaps, "__call__", lambda self: holes[0])
     monkeypatch.setattr(budget_module, "KEPT", KEPT)
     budget = Budget(256 * MiB, given=True)
-    elsewhere = KEPT.reserved(256 * MiB)  # what other tests have left to be used again
+    elsewhere = KEPT.reserved(256 * MiB, KEPT.polled())  # what other tests have left to be used again
     windows = [budget.window(f"map {i}") for i in range(8)]
     for holes[0], counted in ((0, 0), (100 * MiB, 100 * MiB), (1 << 40, 128 * MiB)):
         budget.changed()

@@ -66,6 +66,7 @@ class Budget(Memory):
         self._dividing = threading.Lock()  # never waited for
         self._follower = Follower(self._mark.set, total >> 3)
         KEPT.follow(self._follower)
+        self._before = KEPT.polled()
 
     def account(
         self, kind: str, label: str, where: str | None = None, *, of: Any = None, owner: object = None
@@ -124,7 +125,8 @@ class Budget(Memory):
         KEPT.bound()
         windows = self._windows.listed()
         wants = [window.wanted(self._start) for window in windows]
-        for window, limit in zip(windows, fair_shares(left - KEPT.reserved(self.total), wants), strict=True):
+        left -= KEPT.reserved(self.total, self._before)
+        for window, limit in zip(windows, fair_shares(left, wants), strict=True):
             window.allow(limit)
 
     def members(self) -> list[Counted | Window]:

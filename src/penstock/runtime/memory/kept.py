@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from penstock.block.arena import ARENA
@@ -13,6 +14,7 @@ from penstock.runtime.memory.weakly import Weakly
 from penstock.sources.arrow_pieces import RECENT
 
 _MOST = 1 << 28  # bytes that a pool keeps, however large the budgets are
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class Pool(Protocol):
@@ -81,19 +83,23 @@ class Kept:
         for follower in self._followers.listed():
             follower.changed()
 
-    def reserved(self, total: int) -> int:
-        """Bytes to be taken off a budget of so many.
+    def polled(self) -> dict[str, int]:
+        """What the pools with bounds of their own keep now."""
+        return {kind: polled() for kind, (polled, _) in self._polled.items()}
+
+    def reserved(self, total: int, before: Mapping[str, int] = _NOTHING) -> int:
+        """Bytes to be taken off a budget of so many that began when `before` was `polled`: it can use that again.
 
         At most its share for each pool, though it may keep more: what it cannot let go of, or one with a bound of its
         own. What other data sets have left there shall not stop this one.
         """
         bounded = sum(min(gauge.reserved, total >> 3) for gauge in self._gauges)
-        return bounded + sum(min(polled(), total // share) for polled, share in self._polled.values())
+        further = {kind: max(nbytes - before.get(kind, 0), 0) for kind, nbytes in self.polled().items()}
+        return bounded + sum(min(nbytes, total // self._polled[kind][1]) for kind, nbytes in further.items())
 
     def held(self) -> list[tuple[str, int]]:
         """(kind, bytes) of each pool."""
-        found = [(gauge.kind, gauge.nbytes) for gauge in self._gauges]
-        return found + [(kind, polled()) for kind, (polled, _) in self._polled.items()]
+        return [*((gauge.kind, gauge.nbytes) for gauge in self._gauges), *self.polled().items()]
 
 
 KEPT = Kept()
