@@ -560,6 +560,9 @@ def test_holes_in_heaps_are_taken_off_the_windows_up_to_half(monkeypatch):
     for holes[0], counted in ((0, 0), (100 * MiB, 100 * MiB), (1 << 40, 128 * MiB)):
         budget.changed()
         assert sum(window.limit for window in windows) == pytest.approx(256 * MiB - elsewhere - counted, abs=8)
+    later = Budget(256 * MiB, given=True)  # what was free before it began can be used again
+    windows = [later.window(f"map {i}") for i in range(8)]
+    assert sum(window.limit for window in windows) == pytest.approx(256 * MiB - elsewhere, abs=8)
 
 
 @pytest.fixture

@@ -143,7 +143,6 @@ class Driver:
             if now < self.due:
                 return
             calm_opencv()  # which a function may have imported by now
-            self._switching.measure()
             clocks = _Clocks(
                 now,
                 time.process_time() + sum(lane.away() for lane in self.lanes),
@@ -157,6 +156,7 @@ class Driver:
             else:
                 self._look(clocks, self._last)
             self._last = clocks
+            self._switching.measure()  # last: it may take some milliseconds, which belong to the next period
         finally:
             self._looking.release()
 

@@ -68,11 +68,14 @@ _CHANGED = {  # by the number of the argument
         numpy.put numpy.place numpy.putmask numpy.fill_diagonal numpy.put_along_axis cv2.rectangle cv2.line cv2.circle
         cv2.putText cv2.polylines cv2.fillPoly cv2.ellipse cv2.drawContours cv2.floodFill cv2.arrowedLine
         cv2.fillConvexPoly cv2.drawMarker""",
-    1: "cv2.accumulate cv2.accumulateWeighted struct.pack_into",
+    1: "cv2.accumulate cv2.accumulateWeighted struct.pack_into numpy.fix numpy.isneginf numpy.isposinf",
     2: """numpy.all numpy.any numpy.amax numpy.amin numpy.max numpy.min numpy.ptp numpy.argmax numpy.argmin numpy.median
-        numpy.around numpy.round numpy.dot numpy.outer numpy.choose numpy.concatenate numpy.stack""",
+        numpy.around numpy.round numpy.dot numpy.outer numpy.choose numpy.concatenate numpy.stack numpy.nanmax
+        numpy.nanmin numpy.nanargmax numpy.nanargmin numpy.nanmedian""",
     3: """numpy.clip numpy.sum numpy.prod numpy.mean numpy.std numpy.var numpy.cumsum numpy.cumprod numpy.take
-        numpy.compress""",
+        numpy.compress numpy.nansum numpy.nanprod numpy.nanmean numpy.nanstd numpy.nanvar numpy.nancumsum
+        numpy.nancumprod numpy.percentile numpy.quantile numpy.nanpercentile numpy.nanquantile""",
+    5: "numpy.trace",
 }
 _MUTATED = {path: place for place, paths in _CHANGED.items() for path in words(paths)}
 _ALIASES = words(  # what they give may be, or hold, what they are given
