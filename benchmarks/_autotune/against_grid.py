@@ -55,13 +55,24 @@ def against_grid(workload: Workload, timing: Timing, rounds: int) -> list[Row]:
     close = [name for name in ranked if grid[name].rate >= CLOSE * grid[ranked[0]].rate][:CANDIDATES]
     turns = in_turn([side(workload, name) for name in (AUTO.name, *close)], timing, rounds)
     ours, *others = ([turn[side(workload, name)] for turn in turns] for name in (AUTO.name, *close))
-    best, theirs = max(zip(close, others, strict=True), key=lambda found: median(run.rate for run in found[1]))
+    best = [best_of(others, leaving_out=turn) for turn in range(rounds)]
     print(f"    AUTOTUNE: {'; '.join(rate(run.rate) for run in ours)}; chose {ours[-1].chosen}", flush=True)
-    rows = [row(workload.name, ours, f"{best}, best of {len(grid)}", theirs, goal=GOAL)]
+    theirs = [others[candidate][turn] for turn, candidate in enumerate(best)]
+    names = " or ".join(close[candidate] for candidate in sorted(set(best)))
+    rows = [row(workload.name, ours, f"{names}, best of {len(grid)}", theirs, goal=GOAL)]
     if importlib.util.find_spec("tensorflow"):
         found = figures(side(workload, TF_DATA), timing)
         rows.append(row(workload.name, ours, TF_DATA, [found] * rounds))
     return rows
+
+
+def best_of(candidates: Sequence[Sequence[Figures]], *, leaving_out: int) -> int:
+    """The candidate whose rounds, but for one, have the best median; the first one if there is no other round.
+
+    A round does not choose whom it is compared with: the luckier of two settings that do the same is better than both.
+    """
+    rates = [[run.rate for turn, run in enumerate(runs) if turn != leaving_out] for runs in candidates]
+    return max(range(len(rates)), key=lambda candidate: median(rates[candidate])) if rates[0] else 0
 
 
 def row(

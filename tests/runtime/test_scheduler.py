@@ -98,6 +98,48 @@ def test_an_idle_worker_is_woken_when_something_becomes_runnable():
     scope.close(nothing)
 
 
+class Disturbed(Steps):
+    """A segment without work. Who first looks at it makes work elsewhere, as a garbage collection in there may."""
+
+    def __init__(self, disturb):
+        super().__init__(1, 0, [])
+        self.disturb = disturb
+
+    def runnable(self):
+        disturb, self.disturb = self.disturb, None
+        if disturb is not None:
+            disturb()
+        return False
+
+
+def test_what_becomes_runnable_while_the_only_worker_looks_is_not_missed():
+    scheduler, log = Scheduler(1), []
+    scope = Scope(scheduler)
+    first = Steps(0, 0, log)
+
+    def disturb():
+        first.left = 1
+        scheduler.wake()
+
+    for segment in (first, Disturbed(disturb)):
+        scope.segments.append(segment)
+    scope.add(Steps(2, 0, log), 1)
+    assert first.done.wait(SECONDS)
+    scope.close(nothing)
+
+
+def test_a_run_that_ends_while_a_worker_looks_is_not_missed():
+    scheduler, closed = Scheduler(1), threading.Event()
+    scope = Scope(scheduler)
+
+    def disturb():
+        scope.close(closed.set)
+
+    scope.add(Disturbed(disturb), 1)
+    assert closed.wait(SECONDS)
+    joined(scheduler, list(scheduler._threads))
+
+
 class Held(Steps):
     """A segment with work for any number of workers, who stay inside until they are let go."""
 

@@ -108,11 +108,12 @@ class StretchStage(Stage):
                 made = failure(error)
             if made is None:
                 return None
-            at = min(self._stretch_skip, made.size)
-            if not at and not made.failures and (made.size <= want or not self.cuts):
-                if made.block is not None:
+            if not (self._stretch_skip or made.failures):
+                if made.block is None:
+                    continue
+                if not self.cuts or made.block.size <= want:
                     return made.block
-                continue
+            at = min(self._stretch_skip, made.size)
             self._stretch_skip -= at
             if at < made.size:
                 self._stretch, self._stretch_at, self._stretch_before = made.slice(at, made.size), at, before

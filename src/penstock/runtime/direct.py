@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from penstock.physical.stage import State, StretchStage
 from penstock.physical.stretch import Stretch
+from penstock.runtime.clock import clock
 from penstock.runtime.task import Work
 
 
@@ -16,7 +19,11 @@ class Direct(StretchStage):
 
     def make(self, want: int) -> Stretch | None:
         while (task := self.work.pull()) is not None:
+            started = time.perf_counter()
+            cpu = clock().cpu(started)
             made = self.work.run(task)
+            done = time.perf_counter()
+            self.work.observe(task, made, done - started, clock().cpu(done) - cpu)
             if made is not None:
                 return made
         return None

@@ -123,7 +123,7 @@ class Lane:
         self._segments: WeakSet[Member] = WeakSet()
         self._limits = limits
         self.bounded = bounded
-        self._reads = reads
+        self.reads = reads  # pulling is the work
         self._executors = executors
         self.here: RunAll | None = None  # who takes Blocks through its transforms in this process
         self._tasks: dict[Hashable, Task | None] = {}
@@ -162,10 +162,6 @@ class Lane:
         """Workers inside."""
         with self._lock:
             return sum(segment.busy() for segment in self._members())
-
-    @property
-    def reads(self) -> bool:
-        return self._reads
 
     @property
     def is_shared(self) -> bool:

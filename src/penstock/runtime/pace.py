@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from penstock.physical.transform import RunAll, Transform
-from penstock.runtime.clock import clock
 
 _SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it cost some 0.3 ms around the elements
 _BYTES = 1 << 21
@@ -41,24 +38,10 @@ class Pace:
             self.want = max(self.want // 2, 1)
 
 
-class Clocks(NamedTuple):
-    """When work on a Block began."""
+def worked(transforms: Sequence[Transform], run: RunAll, seconds: float, cpu: float) -> float:
+    """Seconds of work in so many by the clock: of transforms that only compute, those that they had a core for.
 
-    wall: float
-    cpu: float
-
-    @classmethod
-    def now(cls) -> Clocks:
-        wall = time.perf_counter()
-        return cls(wall, clock().cpu(wall))
-
-    def work(self, transforms: Sequence[Transform], run: RunAll) -> float:
-        """Seconds of work since then: of transforms that only compute, those that they had a core for.
-
-        Beside other programs, or a thread that keeps the interpreter's lock, a Block takes longer and is no more work.
-        Smaller Blocks would then wait for the lock more often.
-        """
-        wall = time.perf_counter()
-        if getattr(run, "here", True) and all(transform.computes for transform in transforms):
-            return clock().cpu(wall) - self.cpu
-        return wall - self.wall
+    Beside other programs, or a thread that keeps the interpreter's lock, a Block takes longer and is no more work.
+    Smaller Blocks would then wait for the lock more often.
+    """
+    return cpu if getattr(run, "here", True) and all(transform.computes for transform in transforms) else seconds

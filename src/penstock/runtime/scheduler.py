@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Protocol
@@ -144,13 +145,14 @@ class Scheduler:
         # Reentrant: a garbage collection inside our critical section may close an abandoned run. Entered by itself and
         # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
         self.lock = threading.RLock()
-        self.condition = threading.Condition(self.lock)  # idle workers wait for work here
+        self._work_comes = threading.Condition(self.lock)  # idle workers wait here
         self.left = threading.Condition(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
         self._queued: dict[threading.Thread, Queued] = {}
         self._target = 0  # threads wanted at work
         self._idle = 0  # threads that look for work or wait for it
+        self._unwoken: deque[threading.Thread] = deque()  # those of them whom nobody has woken, in that order
         self._waiting = 0  # threads inside a segment that wait for another's result
         self._spare = 0  # the most of these lately: threads beyond the target, to be used again
         self._numbers = itertools.count(1)
@@ -163,7 +165,7 @@ class Scheduler:
                 self._scopes.append(scope)
             self._aim()
             self._recruit()
-            self.condition.notify_all()
+            self._wake_all()
 
     def _aim(self) -> None:
         self._target = self._wanted()
@@ -190,7 +192,7 @@ class Scheduler:
             if scope in self._scopes:
                 self._scopes.remove(scope)
             self._aim()
-            self.condition.notify_all()
+            self._wake_all()
 
     def begin_waiting(self) -> None:
         """The calling worker, inside a segment, is to wait for what another has to do. Not under a segment's lock."""
@@ -198,7 +200,7 @@ class Scheduler:
             self._waiting += 1
             self._spare = max(self._spare, self._waiting)
             self._recruit()
-            self.condition.notify()
+            self._wake_one()
 
     def end_waiting(self) -> None:
         """It goes on."""
@@ -210,11 +212,20 @@ class Scheduler:
 
         Those look when they have done what they are at. Who is idle says so before looking around, and we look for the
         idle after the change: one of us sees the other. That needs an order of all reads and writes, which Python's
-        lock gives.
+        lock gives. Who has been woken already need not be woken for this.
         """
-        if (self._idle and self._at_work() < self._target) or not _GIL:
+        if (self._unwoken and self._at_work() < self._target) or not _GIL:
             with self.lock:
-                self.condition.notify()
+                self._wake_one()
+
+    def _wake_one(self) -> None:
+        if self._unwoken:
+            self._unwoken.popleft()
+            self._work_comes.notify()
+
+    def _wake_all(self) -> None:
+        self._unwoken.clear()
+        self._work_comes.notify_all()
 
     def threads(self) -> int:
         """Workers alive."""
@@ -243,14 +254,18 @@ class Scheduler:
                 looking = False
                 found = None
                 while len(self._threads) <= self._most(self._spare):
+                    self._unwoken.append(thread)  # before looking: see `wake`
                     if self._at_work() < self._target and (found := self._pick()) is not None:
+                        if thread in self._unwoken:
+                            self._unwoken.remove(thread)
                         break
-                    self.condition.wait()
+                    if thread in self._unwoken:  # else a garbage collection in here has closed a run
+                        self._work_comes.wait()
                 self._idle -= 1
                 if found is None:
                     self._threads.discard(thread)
                     self._queued.pop(thread, None)
-                    self.condition.notify_all()
+                    self._wake_all()
                     return
                 self._recruit()
                 scope, segment = found
@@ -261,7 +276,7 @@ class Scheduler:
                 del segment, found
                 with self.lock:
                     if scope.full():
-                        self.condition.notify()  # others have passed it by, and this one may go elsewhere
+                        self._wake_one()  # others have passed it by, and this one may go elsewhere
                     scope.active -= 1
                     then = None
                     if scope.closed and not scope.active:

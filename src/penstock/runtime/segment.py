@@ -19,6 +19,7 @@ from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
+from penstock.runtime.bell import Bell
 from penstock.runtime.clock import clock
 from penstock.runtime.free_order import Log
 from penstock.runtime.lane import Lane, Sums
@@ -61,8 +62,8 @@ class Segment(StretchStage):
         self._max_elements = max_elements
         self._wanted = max_elements  # elements that the user wants ahead; none where that is left to us
         self._lock = threading.RLock()  # see Scheduler for both choices
-        self._changed = threading.Condition(self._lock)  # workers wait here, for what they may do
-        self._arrived = threading.Condition(self._lock)  # others, for a result or the end
+        self._changed = Bell(self._lock)  # workers wait here, for what they may do
+        self._arrived = Bell(self._lock)  # others, for a result or the end
         self._results: dict[int, tuple[Stretch, int]] = {}  # with their bytes
         self._after: dict[int, State] = {}
         self._spans: dict[int, list[int]] = {}
@@ -160,9 +161,11 @@ class Segment(StretchStage):
             made = work.run(task)
         except BaseException as error:
             fatal = error
-        lane.want = work.pace.want
         done = time.perf_counter()
         done_cpu = here.cpu(done)
+        if fatal is None:
+            work.observe(task, made, done - pulled, done_cpu - pulled_cpu)
+        lane.want = work.pace.want
         here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + done_cpu - cpu, outer[2]
         self._driver.instrument.span(self.label, started, done)
         ticket = task.ticket
@@ -173,7 +176,7 @@ class Segment(StretchStage):
             sums = self._sums
             sums.inputs += inputs
             sums.waiting += waiting
-            if lane.reads:  # pulling is the work
+            if lane.reads:
                 sums.run_seconds += pull
                 sums.run_cpu += pull_cpu
             else:
@@ -222,7 +225,7 @@ class Segment(StretchStage):
     def _tell(self) -> None:
         """Who waits: a thread that wakes up for nothing takes its turn of the interpreter from one that works."""
         self._changed.notify_all()
-        if self._head() is not None or self._exhausted():
+        if self._arrived.waiting and (self._head() is not None or self._exhausted()):
             self._arrived.notify_all()
 
     def _die(self, fatal: BaseException) -> None:

@@ -42,6 +42,10 @@ class Work(ABC):
         """Do it; None while other tasks of the ticket are missing. Failures are part of the stretch, never raised."""
 
     @abstractmethod
+    def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
+        """Learn from a task that `run` has made this of, and what that took: seconds by the clock and of the thread."""
+
+    @abstractmethod
     def state(self) -> State:
         """The state behind all tasks pulled so far."""
 

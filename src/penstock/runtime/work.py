@@ -13,7 +13,7 @@ from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.filling import Filling, Piece
 from penstock.runtime.free_order import FreeOrder, Ranges
-from penstock.runtime.pace import Clocks, Pace
+from penstock.runtime.pace import Pace, worked
 from penstock.runtime.task import Task, Work
 
 
@@ -65,11 +65,14 @@ class BlockWork(Work):
         block, numbers = task.payload
         if not self.transforms:
             return Stretch(block)
-        started = Clocks.now()
-        made = self._run(self.transforms, block, numbers, None)
-        nbytes = block.nbytes if made.block is None else max(block.nbytes, made.block.nbytes)
-        self.pace.observe(block.size, started.work(self.transforms, self._run), nbytes)
-        return made
+        return self._run(self.transforms, block, numbers, None)
+
+    def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
+        if not self.transforms or isinstance(task.payload, Exception):
+            return
+        block: Block = task.payload[0]
+        nbytes = block.nbytes if made is None or made.block is None else max(block.nbytes, made.block.nbytes)
+        self.pace.observe(block.size, worked(self.transforms, self._run, seconds, cpu), nbytes)
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
@@ -184,11 +187,13 @@ class BatchWork(Work):
     def run(self, task: Task) -> Stretch | None:
         piece: Piece = task.payload
         if piece.block is not None:
-            started = Clocks.now()
-            made = self._run(self.transforms, piece.block, piece.numbers, piece.allocate)
-            self.pace.observe(piece.block.size, started.work(self.transforms, self._run), piece.block.nbytes)
-            piece.put(made)
+            piece.put(self._run(self.transforms, piece.block, piece.numbers, piece.allocate))
         return piece.filling.finish_piece()
+
+    def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
+        block = task.payload.block
+        if block is not None:
+            self.pace.observe(block.size, worked(self.transforms, self._run, seconds, cpu), block.nbytes)
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
@@ -219,7 +224,7 @@ class BatchWork(Work):
 
 def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
     """Of the Block that a stage gave last, which is number `first` of what it gives."""
-    return Numbers(upstream.given if isinstance(upstream, FreeOrder) else first, epoch)
+    return Numbers(upstream.given if type(upstream) is FreeOrder else first, epoch)
 
 
 PIECE_SECONDS = 0.016  # of work in a piece of a batch: nobody waits for less than the batch
