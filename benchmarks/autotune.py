@@ -4,8 +4,8 @@ Ten pipelines, endless, everything left to AUTOTUNE: run in for 3 s, then measur
 setting of a grid (`num_parallel_calls` 1, 2, 4, … on threads and in processes, `prefetch`), with
 `Options.autotune.enabled = False`. A short pass over the grid finds the best; it, and one more if that comes within
 10 % of it, then meet AUTOTUNE in rounds, every side in a process of its own. A ratio is that of rates of one round, to
-the setting whose median in the other rounds is the best. Goal: at least 0.95. Where the consumer is the slow side its rate hardly differs:
-read the CPU columns there. tf.data with everything AUTOTUNE runs once, for comparison.
+the setting whose median in the other rounds is the best. Goal: at least 0.95. Where the consumer is the slow side its
+rate hardly differs: read the CPU columns there. tf.data with everything AUTOTUNE runs once, for comparison.
 
 What the tuner remembers is off, but for the last row: the time until the rate is 0.95 of what it is in the end, for a
 run that was told by an earlier one, and for one that had to learn. Some 15 minutes on two cores.

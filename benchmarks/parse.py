@@ -11,34 +11,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from _common.clicks import COUNT, FLOATS, INTEGERS, clicks
+from _common import click_pipelines
+from _common.click_pipelines import BATCH
+from _common.clicks import COUNT, clicks
 from _common.duel import Pass, Side, duel
-
-BATCH = 1024
 
 
 def penstock() -> Pass:
-    import numpy as np
-
-    import penstock as ps
-
-    features = {"label": ps.io.FixedLenFeature((), np.int64)}
-    features |= {name: ps.io.FixedLenFeature((), np.float32) for name in FLOATS}
-    features |= {name: ps.io.FixedLenFeature((), np.int64) for name in INTEGERS}
-
-    def parse(records: Any) -> Any:
-        return ps.io.parse_example(records, features)
-
-    ds = ps.TFRecordDataset(clicks()).batch(BATCH).map(parse, num_parallel_calls=ps.AUTOTUNE).prefetch(ps.AUTOTUNE)
+    ds = click_pipelines.penstock()
     return lambda: _checked(sum(len(columns["label"]) for columns in ds))
 
 
 def tf_data() -> Pass:
     import tensorflow as tf
 
-    features = {"label": tf.io.FixedLenFeature((), tf.int64)}
-    features |= {name: tf.io.FixedLenFeature((), tf.float32) for name in FLOATS}
-    features |= {name: tf.io.FixedLenFeature((), tf.int64) for name in INTEGERS}
+    features = click_pipelines.features(tf.io, tf.int64, tf.float32)
 
     def parse(records: Any) -> Any:
         return tf.io.parse_example(records, features)

@@ -13,38 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from _common.clicks import COUNT, FLOATS, INTEGERS, SHARDS, clicks
+from _common import click_pipelines
+from _common.click_pipelines import BATCH
+from _common.clicks import COUNT, SHARDS, clicks
 from _common.duel import Pass, Side, duel
 
-BATCH = 1024
 FEWER = SHARDS // 4
 
 
-def _features(io: Any, int64: Any, float32: Any) -> dict[str, Any]:
-    features = {"label": io.FixedLenFeature((), int64)}
-    features |= {name: io.FixedLenFeature((), float32) for name in FLOATS}
-    return features | {name: io.FixedLenFeature((), int64) for name in INTEGERS}
-
-
 def _penstock(*, batched: bool) -> Pass:
-    import numpy as np
-
-    import penstock as ps
-
-    features = _features(ps.io, np.int64, np.float32)
-
-    def parse_batch(records: Any) -> Any:
-        return ps.io.parse_example(records, features)
-
-    def parse_one(record: Any) -> Any:
-        return ps.io.parse_single_example(record, features)
-
-    ds = ps.TFRecordDataset(clicks())
-    if batched:
-        ds = ds.batch(BATCH).map(parse_batch, num_parallel_calls=ps.AUTOTUNE)
-    else:
-        ds = ds.map(parse_one, num_parallel_calls=ps.AUTOTUNE).batch(BATCH)
-    ds = ds.prefetch(ps.AUTOTUNE)
+    ds = click_pipelines.penstock(batched=batched)
     return lambda: _checked(sum(len(columns["label"]) for columns in ds), COUNT)
 
 
@@ -59,7 +37,7 @@ def batched() -> Pass:
 def tf_data() -> Pass:
     import tensorflow as tf
 
-    features = _features(tf.io, tf.int64, tf.float32)
+    features = click_pipelines.features(tf.io, tf.int64, tf.float32)
 
     def parse(record: Any) -> Any:
         return tf.io.parse_single_example(record, features)

@@ -1,9 +1,11 @@
-"""How long from the start of a process to the first batch of photographs?
+"""How long from the start of a process to the first batch?
 
-The pipeline of `jpeg.py`, in fresh processes: Python's start, imports, the plan, and everything until the first batch
-is there. Warm: an earlier process has compiled the kernels (their cache is in NUMBA_CACHE_DIR). Cold: the cache is
-empty. TensorFlow has no such cache, so both rows stand beside the same runs of it. Seconds are wall time; ratios below
-1 are good. Goals: warm ≤ 0.5 of TensorFlow's, cold no worse than TensorFlow's.
+Pipelines of the other benchmarks, in fresh processes: Python's start, imports, the plan, and everything until the first
+batch is there. Warm: an earlier process has compiled the kernels (their cache is in NUMBA_CACHE_DIR). Cold: the cache
+is empty; what serves then is plain numpy, while a child process compiles. Seconds are wall time; ratios below 1 are
+good. Goals: cold at most 3 seconds, for each pipeline; and of photographs, beside TensorFlow, which has no such cache
+and so the same runs in both rows: warm ≤ 0.5 of its time, cold no worse. On a noisy machine compare the CPU columns
+first: they are of all that ran until then, children and compiling apart.
 
     python benchmarks/startup.py [--pairs N]
 """
@@ -11,66 +13,128 @@ empty. TensorFlow has no such cache, so both rows stand beside the same runs of 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
-from _common import jpeg_pipelines
-from _common.duel import PAIRS, output_of
+from _autotune.allowed import allowed_row
+from _common import augment_pipelines, click_pipelines, jpeg_pipelines, thumbnail_pipelines
+from _common.clicks import clicks
+from _common.duel import PAIRS, installed, output_of
 from _common.photographs import photographs
 from _common.table import Row, print_table
+from _common.thumbnails import thumbnails
 
-PIPELINES = {"penstock": jpeg_pipelines.penstock, "tf.data": jpeg_pipelines.tf_data}
+ALLOWED = 3.0  # seconds
+JPEG, TF_JPEG = "JPEG, batch of 32", "tf.data"
+COLD: dict[str, Callable[[], Any]] = {
+    JPEG: jpeg_pipelines.penstock,
+    "augmented JPEG, batch of 32": augment_pipelines.penstock,
+    "augmented PNG, batch of 512": thumbnail_pipelines.penstock,
+    "parse_example, batch of 1024": click_pipelines.penstock,
+    "parse_single_example, batch of 1024": lambda: click_pipelines.penstock(batched=False),
+}
+PIPELINES = {**COLD, TF_JPEG: jpeg_pipelines.tf_data}
 
 
-def seconds_to_first_batch(side: str, kernels: str) -> float:
-    """Wall time of a process that makes one batch; `kernels` is the folder of compiled kernels.
+@dataclass(frozen=True)
+class First:
+    """What a first batch took, from the start of its process on: seconds, and CPU seconds of that process."""
+
+    wall: float
+    cpu: float
+
+
+def first_batch(pipeline: str, kernels: str | None = None) -> First:
+    """Of a process that makes one batch; `kernels` is the folder of compiled kernels, else an empty one.
 
     The clock is the system's monotonic one, which child and parent share, so that ending the process is not counted.
     """
-    start = time.monotonic()
-    printed = output_of([sys.executable, sys.argv[0], "--side", side], {"NUMBA_CACHE_DIR": kernels})
-    return float(printed.splitlines()[-1]) - start
+    with tempfile.TemporaryDirectory() as empty:
+        start = time.monotonic()
+        printed = output_of([sys.executable, sys.argv[0], "--side", pipeline], {"NUMBA_CACHE_DIR": kernels or empty})
+    end, cpu = json.loads(printed.splitlines()[-1])
+    return First(end - start, cpu)
+
+
+def compiled_into(folder: str) -> None:
+    """Fill `folder` with the kernels that photographs take."""
+    output_of([sys.executable, sys.argv[0], "--compile"], {"NUMBA_CACHE_DIR": folder})
+
+
+def make(pipeline: str) -> None:
+    """Make the first batch, and print when that was, and the CPU time until then."""
+    next(iter(PIPELINES[pipeline]()))
+    print(json.dumps([time.monotonic(), time.process_time()]))
+
+
+def compile_photographs() -> None:
+    from penstock.compiled import wait_for_kernels
+
+    next(iter(PIPELINES[JPEG]()))
+    wait_for_kernels()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="from process start to the first batch")
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="runs of each side (%(default)s)")
-    parser.add_argument("--side", metavar="NAME", help="make the first batch of this side and print the time")
+    parser.add_argument("--side", metavar="NAME", help="make the first batch of this pipeline and print the times")
+    parser.add_argument("--compile", action="store_true", help="compile the kernels for photographs")
     chosen = parser.parse_args()
     if chosen.side:
-        images, _ = next(iter(PIPELINES[chosen.side]()))
-        assert images.shape == (jpeg_pipelines.BATCH, *jpeg_pipelines.SIZE, 3)
-        print(time.monotonic())
+        make(chosen.side)
         return
-    photographs()
-    if not importlib.util.find_spec("tensorflow"):
-        print("left out: tensorflow is not installed")
+    if chosen.compile:
+        compile_photographs()
         return
+    for prepare in (photographs, clicks, thumbnails):
+        prepare()
+    cold = {name: [first_batch(name) for _ in range(chosen.pairs)] for name in COLD}
+    rows = [alone(name, found) for name, found in cold.items()]
+    notes = ["left out: tensorflow is not installed"]
+    if installed("tensorflow"):
+        rows, notes = rows + beside_tensorflow(chosen.pairs), []
+    print_table(rows, notes)
+
+
+def beside_tensorflow(pairs: int) -> list[Row]:
     warm, cold, theirs = [], [], []
     with tempfile.TemporaryDirectory() as kept:
-        seconds_to_first_batch("penstock", kept)  # compiles
-        seconds_to_first_batch("tf.data", kept)  # reads its libraries from disk once, so that no run pays for that
-        for _ in range(chosen.pairs):
-            warm.append(seconds_to_first_batch("penstock", kept))
-            theirs.append(seconds_to_first_batch("tf.data", kept))
-            with tempfile.TemporaryDirectory() as fresh:
-                cold.append(seconds_to_first_batch("penstock", fresh))
-    print_table([row("warm", warm, theirs, 0.5), row("cold", cold, theirs, 1.0)])
+        compiled_into(kept)
+        first_batch(TF_JPEG)  # reads its libraries from disk once, so that no run pays for that
+        for _ in range(pairs):
+            warm.append(first_batch(JPEG, kept))
+            theirs.append(first_batch(TF_JPEG))
+            cold.append(first_batch(JPEG))
+    return [beside("warm", warm, theirs, 0.5), beside("cold", cold, theirs, 1.0)]
 
 
-def row(state: str, ours: list[float], theirs: list[float], goal: float) -> Row:
+def alone(pipeline: str, found: list[First]) -> Row:
+    row = allowed_row(f"first batch, kernels cold: {pipeline}", [first.wall for first in found], ALLOWED, "s")
+    return replace(row, cpu_penstock=_microseconds(found))
+
+
+def beside(state: str, ours: list[First], theirs: list[First], goal: float) -> Row:
     return Row(
-        workload=f"first batch, kernels {state}",
-        penstock=f"{median(ours):.2f} s",
+        workload=f"first batch, kernels {state}: {JPEG}",
+        penstock=f"{median(first.wall for first in ours):.2f} s",
         peer="tf.data",
-        theirs=f"{median(theirs):.2f} s",
-        ratios=[mine / other for mine, other in zip(ours, theirs, strict=True)],
+        theirs=f"{median(first.wall for first in theirs):.2f} s",
+        ratios=[mine.wall / other.wall for mine, other in zip(ours, theirs, strict=True)],
+        cpu_penstock=_microseconds(ours),
+        cpu_peer=_microseconds(theirs),
         goal=goal,
         at_most=True,
     )
+
+
+def _microseconds(found: list[First]) -> float:
+    return median(first.cpu for first in found) * 1e6
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.compiled import Compiled
-from penstock.compiled.module import _marker
+from penstock.compiled import Compiled, wait_for_kernels
+from penstock.compiled.note import note_of
 from penstock.image.kernels import bilinear
 from penstock.io import blocks
-from penstock.io.tfrecord import framing, kernels
+from penstock.io.kernels.tfrecord.scan import scan
+from penstock.io.tfrecord import framing
 from penstock.physical.kernels import native, reference
 
 PIPELINE = """
@@ -56,7 +57,11 @@ def test_the_first_use_on_a_machine_gives_what_later_ones_give(tmp_path):
             writer.write(ps.io.encode_example({"image": photo, "label": label}))
     cold, ran_compiled = digest_of(path, tmp_path / "cache")
     assert ran_compiled == "False"  # it did not wait for numba
-    for name in ("penstock.io.tfrecord.kernels", "penstock.io.kernels.example.parse", "penstock.image.kernels.native"):
+    for name in (
+        "penstock.io.kernels.tfrecord.scan",
+        "penstock.io.kernels.example.parse",
+        "penstock.image.kernels.native",
+    ):
         script = f"from penstock.compiled import compile_kernels; compile_kernels({name!r})"
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
         subprocess.run([sys.executable, "-c", script], env=environment, timeout=120, check=True)
@@ -68,8 +73,7 @@ def test_a_module_that_does_not_compile_leaves_the_plain_version_and_says_so(tmp
     monkeypatch.syspath_prepend(tmp_path)
     broken = Compiled("broken_kernels")
     assert broken.ready() is None
-    assert broken._child is not None
-    broken._child.wait(60)
+    wait_for_kernels()
     with pytest.warns(RuntimeWarning, match="broken_kernels, which could not be compiled: OSError: no compiler here"):
         assert broken.ready() is None
     assert broken.ready() is None  # said once
@@ -83,11 +87,11 @@ def test_a_module_is_compiled_in_a_child_and_then_loaded(tmp_path, monkeypatch):
     slow = Compiled("slow_kernels")
     assert slow.ready() is None
     module = slow.get()
-    assert _marker("slow_kernels").exists()
+    assert note_of("slow_kernels").exists()
     assert module.ran == []  # the child has run it, not we
     assert Compiled("slow_kernels").ready() is module
     source.write_text(source.read_text() + "changed = True\n")
-    assert not _marker("slow_kernels").exists()
+    assert not note_of("slow_kernels").exists()
 
 
 class NotYet:
@@ -117,7 +121,7 @@ def test_the_plain_scan_says_what_the_compiled_one_says(records, changes, cut, r
     while True:
         found = [(np.zeros(room, np.int64), np.zeros(room, np.int64)) for _ in range(2)]
         plain = framing.plain_scan(buffer, at, 50, check, *found[0])
-        assert tuple(plain) == tuple(kernels.scan(buffer, at, 50, check, *found[1]))
+        assert tuple(plain) == tuple(scan(buffer, at, 50, check, *found[1]))
         np.testing.assert_array_equal(found[0], found[1])
         at = plain[1]
         if plain[2] != framing.FINE or plain[0] == 0:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiled.module import _marker
+from penstock.compiled.note import note_of
 from penstock.compiled.sources import digest, source_files
 
 ENTRY = """
@@ -82,9 +82,9 @@ def test_the_files_of_a_module_are_those_it_imports_from(made):
 
 @pytest.mark.parametrize("name", ["entry", "steps", "numbers"])
 def test_both_the_digest_and_the_note_that_it_was_compiled_look_at_each_file(made, name):
-    before = digest("made.entry"), _marker("made.entry")
+    before = digest("made.entry"), note_of("made.entry")
     (made / f"{name}.py").write_text((made / f"{name}.py").read_text() + "# and more\n")
-    after = digest("made.entry"), _marker("made.entry")
+    after = digest("made.entry"), note_of("made.entry")
     assert before[0] != after[0]
     assert before[1] != after[1]
     assert after[1].parent == made.parent / "cache"

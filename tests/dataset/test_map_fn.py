@@ -7,6 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.physical.both_ways import ELEMENTS
 
 RAGGED = ps.RaggedTensor(np.array([1, 2, 3]), np.array([0, 2, 2, 3]))
 SPARSE = ps.SparseTensor(np.array([[0, 0], [0, 2]]), np.array([1, 2]), np.array([2, 3]))
@@ -70,13 +71,13 @@ def calls_of(function, run):
     return len(seen)
 
 
-def test_a_known_function_is_called_twice_for_any_number_of_rows():
-    """Once on a stand-in, and once on the first row to compare."""
+def test_a_known_function_is_called_a_few_times_for_any_number_of_rows():
+    """Once on a stand-in, and on a few rows to compare."""
 
     def double(x):
         return x * 2
 
-    assert calls_of(double, lambda: ps.map_fn(double, np.arange(1000))) == 2
+    assert 3 <= calls_of(double, lambda: ps.map_fn(double, np.arange(1000))) <= 1 + ELEMENTS
 
 
 def test_a_function_of_which_nothing_is_known_is_called_for_every_row_in_order():

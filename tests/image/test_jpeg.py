@@ -122,11 +122,17 @@ def test_a_cut_of_a_progressive_file_is_an_error():
             decode_jpeg(contents[:place])
 
 
-def test_a_missing_middle_is_an_error():
-    """Bytes lost, the end marker in place: libjpeg fills with grey and only warns."""
+def test_a_missing_middle_is_filled_in():
+    """Bytes lost, the end marker in place: libjpeg and TensorFlow fill in grey."""
+    whole, image = decode_jpeg(JPEG), decode_jpeg(JPEG[: len(JPEG) // 2] + b"\xff\xd9")
+    np.testing.assert_array_equal(image[:16], whole[:16])
+    assert (image[-16:] == 128).all()
+
+
+def test_what_libjpeg_gives_up_at_is_an_error():
     half = len(JPEG) // 2
-    with pytest.raises(DataLossError, match="JPEG damaged: libjpeg reports 'Corrupt JPEG data: premature end"):
-        decode_jpeg(JPEG[:half] + b"\xff\xd9")
+    with pytest.raises(DataLossError, match=r"JPEG damaged: libjpeg reports '.*' in \d+ bytes"):
+        decode_jpeg(JPEG[:half] + b"\xff\xc4\0\4" + JPEG[half:])
 
 
 @given(st.integers(0, len(JPEG) - 1), st.integers(0, 255), st.integers(0, len(JPEG) - 1), st.integers(0, 255))
@@ -165,8 +171,8 @@ def test_bytes_between_segments_are_no_damage(junk, progressive):
         np.testing.assert_array_equal(decode_jpeg(contents[:place] + junk + contents[place:]), sound)
     everywhere = junk.join(contents[a:b] for a, b in itertools.pairwise([0, *places[1:], None]))
     np.testing.assert_array_equal(decode_jpeg(everywhere[:-2] + b"\1" * 9 + everywhere[-2:]), sound)
-    with pytest.raises(DataLossError, match=r"premature end|cut short"):
-        decode_jpeg(everywhere[:-30] + everywhere[-2:])
+    with pytest.raises(DataLossError, match="cut short"):
+        decode_jpeg(everywhere[:-30])
 
 
 def test_bytes_in_front_of_all_segments_are_damage():
@@ -206,24 +212,26 @@ def test_colours_that_adobe_does_not_know_are_the_usual_ones(transform):
     np.testing.assert_array_equal(decode_jpeg(unknown), decode_jpeg(known))
 
 
-def test_sampling_that_simplejpeg_does_not_read_is_no_damage():
-    place = JPEG.index(b"\xff\xc0") + 11
-    with pytest.raises(InvalidArgumentError, match=r"samples its components 4x2, 1x1, 1x1, which simplejpeg") as caught:
-        decode_jpeg(JPEG[:place] + b"\x42" + JPEG[place + 1 :])
+def test_sampling_that_is_not_read_is_no_damage():
+    ink = cmyk_jpeg(adobe=True)
+    place = ink.index(b"\xff\xc0") + 11
+    with pytest.raises(InvalidArgumentError, match=r"samples its components 4x2, 1x1, 1x1, 1x1, which") as caught:
+        decode_jpeg(ink[:place] + b"\x42" + ink[place + 1 :])
     assert "4:2:0" in caught.value.hint
+    place = JPEG.index(b"\xff\xc0") + 11
     with pytest.raises(DataLossError, match="JPEG damaged"):
         decode_jpeg(JPEG[:place] + b"\x50" + JPEG[place + 1 :])
 
 
-def test_recovery_repeats_the_last_whole_row():
+def test_recovery_fills_in_what_is_missing():
     whole = decode_jpeg(JPEG)
     cut = JPEG[: len(JPEG) // 2]
     image = decode_jpeg(cut, try_recover_truncated=True)
     same = (image == whole).reshape(96, -1).all(axis=1)
     rows = int(np.argmin(same))
-    assert 16 <= rows < 80
-    assert (image[rows + 16 :] == image[-1]).all()
-    assert image[-1].any()
+    assert 16 <= rows < 64
+    assert (image[rows + 32 :] == 128).all()
+    np.testing.assert_array_equal(decode_jpeg(JPEG, try_recover_truncated=True), whole)
 
 
 def test_acceptable_fraction():

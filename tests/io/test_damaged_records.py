@@ -60,7 +60,8 @@ GUARDED = """
     from penstock.errors import PenstockError
     from penstock.io import blocks, parse_columns
     from penstock.io.expected import expect
-    from penstock.io.tfrecord import kernels
+    from penstock.io.kernels.tfrecord.find_record import find_record
+    from penstock.io.kernels.tfrecord.scan import scan
     from penstock.io.tfrecord.framing import EVERYTHING, NOTHING, frame
     import crc32c
 
@@ -181,10 +182,10 @@ def test_the_scan_reads_nothing_behind_the_buffer():
             data = at_the_end(mutants.mutated(rng, cut) if round % 3 else stream)
             starts, lengths = np.empty(4, np.int64), np.empty(4, np.int64)
             for check in (EVERYTHING, NOTHING):
-                count, at, status = kernels.scan(data, 0, 1 << 20, check, starts, lengths)
+                count, at, status = scan(data, 0, 1 << 20, check, starts, lengths)
                 assert (lengths[:count] >= 0).all() and (starts[:count] + lengths[:count] <= len(data)).all()
                 seen.add((check, int(status)))
-            at, status = kernels.find_record(data, 0)
+            at, status = find_record(data, 0)
             assert 0 <= at <= len(data)
         print(len(seen))
     """)

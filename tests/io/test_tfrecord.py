@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, NotFoundError
-from penstock.io.tfrecord import RecordReader, TFRecordOptions, TFRecordWriter, build_index, kernels, read_at
-from penstock.io.tfrecord.framing import EVERYTHING, FINE, frame, plain_records
+from penstock.io.kernels.tfrecord.crc_by_instruction import crc_by_instruction
+from penstock.io.kernels.tfrecord.crc_by_tables import crc_by_tables
+from penstock.io.kernels.tfrecord.gather import gather
+from penstock.io.kernels.tfrecord.instruction import INSTRUCTION
+from penstock.io.kernels.tfrecord.scan import scan
+from penstock.io.tfrecord import RecordReader, TFRecordOptions, TFRecordWriter, build_index, read_at, walk
+from penstock.io.tfrecord.framing import EVERYTHING, FINE, LENGTHS, NOTHING, frame, plain_gather, plain_records
 
 COMPRESSIONS = pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
 RECORDS = [b"", b"a", b"seven b", b"eight by", b"x" * 1000, bytes(range(256)) * 40]
@@ -231,10 +236,46 @@ def test_scan_agrees_with_the_plain_reader(records):
     stream = framed(records)
     starts, lengths = np.empty(9, np.int64), np.empty(9, np.int64)
     buffer = np.frombuffer(stream, np.uint8)
-    count, at, status = kernels.scan(buffer, 0, 1 << 60, EVERYTHING, starts, lengths)
+    count, at, status = scan(buffer, 0, 1 << 60, EVERYTHING, starts, lengths)
     found = [stream[a : a + n] for a, n in zip(starts[:count].tolist(), lengths[:count].tolist(), strict=True)]
     assert (found, at, status) == (list(plain_records(stream)), len(stream), FINE)
     assert found == records
+
+
+@given(
+    st.lists(st.binary(max_size=30), min_size=1, max_size=4),
+    st.lists(st.integers(-3, 140), max_size=6),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=2),
+    st.sampled_from([NOTHING, LENGTHS, EVERYTHING]),
+)
+def test_records_at_any_places_agree_with_the_plain_way(records, others, changes, check):
+    stream = bytearray(framed(records))
+    sizes = [len(record) + 16 for record in records]
+    for place, value in changes:
+        if place < len(stream):
+            stream[place] = value
+    buffer = np.frombuffer(bytes(stream), np.uint8)
+    offsets = np.array([*(sum(sizes[:i]) for i in range(len(sizes))), *others], np.int64)
+    found = [(np.zeros(len(offsets), np.int64), np.zeros(len(offsets), np.int64)) for _ in range(2)]
+    assert gather(buffer, offsets, check, *found[0]) == plain_gather(buffer, offsets, check, *found[1])
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_records_by_number_do_not_wait_for_kernels(path, monkeypatch):
+    with TFRecordWriter(path) as writer:
+        for record in RECORDS:
+            writer.write(record)
+    compiled = build_index(path)
+    for kernels in ("_SCAN", "_GATHER"):
+        monkeypatch.setattr(walk, kernels, Unready())
+    plain = build_index(path)
+    np.testing.assert_array_equal(plain, compiled)
+    assert read_at(path, plain[0][::-1]).records() == RECORDS[::-1]
+
+
+class Unready:
+    def ready(self) -> None:
+        return None
 
 
 @given(st.binary(max_size=400), st.integers(0, 20))
@@ -243,8 +284,9 @@ def test_checksums_agree_with_the_package(data, start):
     start = min(start, len(data))
     expected = crc32c.crc32c(data[start:])
     first, last = np.uint64(start), np.uint64(len(data))
-    assert int(kernels.crc_by_tables(buffer, first, last)) == expected
-    assert int(kernels.crc(buffer, first, last)) == expected
+    assert int(crc_by_tables(buffer, first, last)) == expected
+    if INSTRUCTION:
+        assert int(crc_by_instruction(buffer, first, last)) == expected
 
 
 def test_the_reference_knows_the_layout():

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import DataLossError
-from penstock.io.tfrecord import RecordReader, build_index, kernels, read_at
+from penstock.io.kernels.tfrecord.find_record import find_record
+from penstock.io.tfrecord import RecordReader, build_index, read_at
 from penstock.io.tfrecord.framing import (
     FINE,
     SHORT_BODY,
@@ -230,7 +231,7 @@ def test_the_search_agrees_with_the_plain_one(data):
     buffer = np.frombuffer(bytes(content), np.uint8)
     at, seen = 0, set()
     while True:
-        found = kernels.find_record(buffer, at)
+        found = find_record(buffer, at)
         assert found == plain_find(buffer, at)
         at, status = found
         seen.add(status)

@@ -39,6 +39,23 @@ def parallel(*, executor="thread", workers=2, autotuned=True, **more):
     return serial("batch#1", lanes=(Lane("batch#1", LOOP, workers, executor, autotuned, **made),), **more)
 
 
+def caching(*, full=False):
+    """A costly function, a cache behind it, which this pass fills or reads, and a cheaper function."""
+    work = {"ratio": 32.0, "nbytes": 1e3}
+    found = analysis(
+        step("range#1", args="0, 100, 1", **work, cpu=0 if full else 1e-6),
+        step("map#1", args="decode", inputs=("range#1",), **work, cpu=0 if full else 4e-3),
+        step("cache#1", inputs=("map#1",), **work, cpu=1e-6),
+        step("map#2", args="augment", inputs=("cache#1",), **work, cpu=1e-3),
+        step("batch#1", args="32", inputs=("map#2",), cpu=1e-4, nbytes=3.2e4),
+    )
+    if not full:
+        return found
+    idle = {"range#1", "map#1"}
+    steps = (replace(each, elements=0.0, per_second=0.0) if each.name in idle else each for each in found.steps)
+    return replace(found, steps=tuple(steps))
+
+
 def python(*, workers=2, **more):
     """A function in Python on workers, which hold the lock in turn."""
     return analysis(

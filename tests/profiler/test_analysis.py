@@ -15,9 +15,12 @@ import penstock as ps
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.bottleneck import bottleneck
+from penstock.profiler.analysis.changes import Changes
 from penstock.profiler.analysis.figures import LOOP
+from penstock.profiler.analysis.later import later
 from penstock.profiler.analysis.lock_probe import LockProbe
 from penstock.profiler.analysis.meter import Key
+from penstock.profiler.analysis.prediction import predicted
 from penstock.profiler.analysis.reference import REFERENCE
 from penstock.profiler.analysis.report import WIDTH, report
 
@@ -334,6 +337,27 @@ def test_following_the_advice_lets_calls_run_side_by_side():
 # -- formats
 
 
+def test_a_cache_that_was_filled_meanwhile_is_told_with_what_comes_behind_it():
+    found = figures.caching()
+    then = later(found)
+    assert then.step == "cache#1"
+    assert then.ratio == pytest.approx(predicted(found, Changes(cached_after="cache#1")).ratio) == pytest.approx(5, 0.1)
+    assert (bottleneck(found).step, then.bottleneck.step) == ("map#1", "map#2")
+    assert then.sentence in " ".join(report(found).split())
+    assert analysis_values(found)["second_epoch"]["ratio"] == then.ratio
+    full = figures.caching(full=True)
+    assert later(full) is None
+    assert analysis_values(full)["second_epoch"] is None
+
+
+def test_a_cache_that_runs_is_filled_in_the_first_epoch_alone():
+    ds = ps.Dataset.range(400).map(lambda x: sum(i * int(x) for i in range(300))).cache().batch(8)
+    text = ds.explain(analyze=True, seconds=0.2)
+    assert "cache#1 was filled meanwhile" in text
+    list(ds)
+    assert "filled meanwhile" not in ds.explain(analyze=True, seconds=0.2)
+
+
 def test_text_ends_with_what_was_measured():
     ds = ps.Dataset.range(100).map(doubled).batch(10)
     text = ds.explain(analyze=True, seconds=SHORT)
@@ -378,6 +402,9 @@ WRONG = {
     "seconds_endless": {"analyze": True, "seconds": float("inf")},
     "consumer_seconds": {"analyze": True, "consumer_seconds": -1.0},
     "consumer_seconds_nan": {"analyze": True, "consumer_seconds": float("nan")},
+    "seconds_alone": {"seconds": 3},
+    "consumer_seconds_alone": {"consumer_seconds": 0.02, "format": "json"},
+    "analyze": {"analyze": "no"},
 }
 
 

@@ -203,6 +203,9 @@ WRONG = {
     "parallelism_of_source": {"parallelism": {"TFRecordDataset#1": 4}},
     "cached_and_faster": {"cached_after": "map#2", "faster": {"map#1": 2.0}},
     "without_and_executor": {"without": ["map#1"], "executor": {"map#1": "process"}},
+    "without_and_cached": {"without": ["map#1"], "cached_after": "map#2"},
+    "without_bytes": {"without": b"map#1"},
+    "inline_and_parallelism": {"executor": {"map#1": "inline"}, "parallelism": {"map#1": 2}},
 }
 
 
@@ -223,6 +226,8 @@ def test_no_other_analysis():
     with pytest.raises(ps.errors.InvalidTypeError) as caught:
         ps.Dataset.range(3).what_if(analysis="a text")
     assert_golden("argument_what_if_analysis", str(caught.value))
+    with pytest.raises(ps.errors.InvalidTypeError, match=r"got \{\} \(dict\)"):
+        ps.Dataset.range(3).what_if(analysis={})
 
 
 def test_nothing_is_predicted_from_nothing():
@@ -231,6 +236,8 @@ def test_nothing_is_predicted_from_nothing():
     with pytest.raises(ps.errors.FailedPreconditionError) as caught:
         after(replace(found, steps=steps, elements=0, elements_per_second=0.0), cores=4)
     assert_golden("error_what_if_nothing", str(caught.value))
+    with pytest.raises(ps.errors.FailedPreconditionError, match=r"no elements.\n  ds.explain\(analyze=True\) shows"):
+        ps.Dataset.range(5).filter(lambda x: x > 9).what_if(cores=4)
 
 
 # -- answers

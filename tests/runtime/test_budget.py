@@ -3,6 +3,7 @@
 import gc
 import threading
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -29,7 +30,6 @@ from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.stages.weight_rows import Constant
 from penstock.plan.node import INFINITE_CARDINALITY
-from penstock.runtime.machine.heaps import FreeInHeaps
 from penstock.runtime.memory import budget as budget_module
 from penstock.runtime.memory import over_budget
 from penstock.runtime.memory.budget import START, Budget, budget_for, process_budget
@@ -383,6 +383,59 @@ def test_a_result_larger_than_a_given_budget_is_refused():
     assert_golden("over_budget_element", str(raised.value))
 
 
+def lengths(count):
+    return ps.Dataset.range(count).map(lambda x: np.full(int(x) % 3 + 20, x))
+
+
+LARGE = {
+    "range": lambda: ps.Dataset.range(8),
+    "map": lambda: lengths(8),
+    "batch": lambda: ps.Dataset.range(80).batch(40),
+    "padded_batch": lambda: ps.Dataset.range(80).padded_batch(40),
+    "ragged_batch": lambda: ps.Dataset.range(80).ragged_batch(40),
+    "rebatch": lambda: ps.Dataset.range(80).batch(5).rebatch(40),
+    "unbatch": lambda: ps.Dataset.from_tensors(np.zeros((4, 40))).unbatch(),
+    "window": lambda: ps.Dataset.range(80).window(20).flat_map(lambda window: window.batch(20)),
+    "group_by_window": lambda: ps.Dataset.range(80).group_by_window(
+        lambda x: np.int64(0), lambda key, window: window.batch(20), window_size=20
+    ),
+    "bucket": lambda: lengths(8).bucket_by_sequence_length(len, [21], [2, 2]),
+    "shuffle": lambda: lengths(8).shuffle(2),
+    "interleave": lambda: ps.Dataset.range(2).interleave(lambda x: ps.Dataset.range(80).batch(40)),
+    "ignored": lambda: lengths(8).ignore_errors(log_warning=False),
+}
+
+
+@pytest.mark.parametrize("executor", ["auto", "inline"])
+@pytest.mark.parametrize("kind", LARGE)
+def test_an_element_larger_than_a_given_budget_ends_the_run_whichever_step_makes_it(kind, executor):
+    total = 4 if kind == "range" else 100
+    ds = LARGE[kind]().with_options(ps.Options(autotune={"ram_budget": total}))
+    with (
+        ds.iterator(executor=executor) as elements,
+        pytest.raises(ResourceExhaustedError, match=rf"\d+ bytes( already)?, and .* is {total} bytes") as raised,
+    ):
+        list(elements)
+    assert "test_budget.py" in str(raised.value)
+    assert list(elements) == []
+
+
+def test_a_budget_says_nothing_of_arrays_that_are_in_memory_anyway_and_of_elements_that_fit():
+    budget = ps.Options(autotune={"ram_budget": 1000})
+    whole = ps.Dataset.from_tensors(np.zeros((200, 5))).unbatch()
+    assert len(list(whole.with_options(budget))) == 200
+    assert len(list(ps.Dataset.range(1000).padded_batch(100).with_options(budget))) == 10
+
+
+def test_stages_that_are_looked_at_go_with_their_run():
+    with ps.Dataset.range(8).batch(2).with_options(ps.Options(autotune={"ram_budget": 1000})).iterator() as elements:
+        next(elements)
+        stage = weakref.ref(elements._run.root)
+        assert "next" in vars(stage())
+    del elements
+    assert stage() is None
+
+
 def test_two_sizes_that_look_alike_are_told_in_bytes():
     with pytest.raises(ResourceExhaustedError, match=r"has 1048577 bytes, and .* is 1048576 bytes"):
         Budget(MiB, given=True).check_fits(MiB + 1, "map(decode)")
@@ -552,7 +605,8 @@ def test_polled_memory_counts_too(kept):
 def test_holes_in_heaps_are_taken_off_the_windows_up_to_half(monkeypatch):
     """Every thread has a heap of its own, and each keeps what it once held: no eighth of a budget bounds that."""
     holes = [0]
-    monkeypatch.setattr(FreeInHeaps, "__call__", lambda self: holes[0])
+    monkeypatch.setattr(KEPT, "_polled", dict(KEPT._polled))
+    KEPT.poll("in heaps, for reuse", lambda: holes[0], share=2)
     monkeypatch.setattr(budget_module, "KEPT", KEPT)
     budget = Budget(256 * MiB, given=True)
     elsewhere = KEPT.reserved(256 * MiB, KEPT.polled())  # what other tests have left to be used again

@@ -97,6 +97,47 @@ def test_a_quota_of_version_1(system, quota, period, cores):
     assert granted_cores(system("4:cpu,cpuacct:/", [CPU], files)) == cores
 
 
+CPUSET = "36 31 0:33 / /sys/fs/cgroup/cpuset rw,nosuid shared:8 - cgroup cgroup rw,cpuset"
+
+
+@pytest.mark.parametrize(
+    ("cores", "count"),
+    [
+        ("0-1", 2),
+        ("3", 1),
+        ("0-1,4,6-7", 5),
+        ("0-63", 8),
+        ("0-3,2-5", 6),
+        ("", 8),
+        ("5-2", 8),
+        ("0-", 8),
+        ("-3", 8),
+        ("0,,1", 8),
+        ("all", 8),
+        ("0-99999999999", 8),
+        (b"\xff\xfe\x00", 8),
+    ],
+)
+def test_a_set_of_cores_smaller_than_the_affinity_mask(system, cores, count):
+    assert granted_cores(system("0::/", [V2], {"cpuset.cpus.effective": cores})) == count
+
+
+@pytest.mark.parametrize("name", ["cpuset.cpus", "cpuset.effective_cpus"])
+def test_a_set_of_cores_of_version_1(system, name):
+    assert granted_cores(system("3:cpuset:/", [CPUSET], {f"cpuset/{name}": "1-3"})) == 3
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("150000 100000", 1.5), ("900000 100000", 2), ("max 100000", 2)])
+def test_sets_of_cores_and_quotas_bound_together(system, quota, cores):
+    files = {"cpuset.cpus.effective": "0-5", "job/cpuset.cpus.effective": "4-7", "cpu.max": quota}
+    assert granted_cores(system("0::/job", [V2], files)) == cores
+
+
+def test_sets_of_cores_that_exclude_each_other_are_none(system):
+    files = {"cpuset.cpus.effective": "0-1", "job/cpuset.cpus.effective": "4-7"}
+    assert granted_cores(system("0::/job", [V2], files)) == 8
+
+
 def test_a_quota_of_more_than_the_cores_of_the_affinity_mask(system, monkeypatch):
     with_cores(monkeypatch, 1)
     root = system("0::/", [V2], {"cpu.max": "150000 100000"})

@@ -24,6 +24,25 @@ def test_blocks_grow_to_some_milliseconds():
     assert want_after(20, lambda elements: 0.0, nbytes=1 << 20) == 1
 
 
+def test_a_stage_that_gives_the_first_of_what_it_made_alone_is_no_faster_for_it():
+    pace = Pace()
+    for _ in range(50):
+        made = pace.want
+        pace.observe(1, made * 0.002, 0)
+        if made > 1:
+            pace.observe(made - 1, 0.0, 0)
+    assert pace.want == 4
+
+
+def test_few_elements_at_a_time_are_no_more_work_than_many():
+    pace = Pace()
+    pace.resume(8)
+    for _ in range(100):
+        pace.observe(1, 0.0005, 0)
+    pace.observe(8, 8 * 0.0005, 0)
+    assert pace.want == 8
+
+
 @pytest.fixture
 def slow_clock(monkeypatch):
     """Each look at the wall's clock finds a second gone; the thread's own stands still."""

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from penstock.block.numbers import Numbers
 from penstock.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from penstock.physical.transform import MapTransform
 from penstock.runtime.processes.failures import Unworkable
+from penstock.runtime.processes.handle import Worker
 from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
 
 SECONDS = 60
@@ -356,6 +358,56 @@ def test_a_process_that_ended_while_it_started_is_not_held_against_the_next_run(
         with pool._lock:
             assert pool._free.wait_for(lambda: not pool._starting, SECONDS)
     assert places(task_of(pool, lambda x: x)([], numbers(1), Numbers(0))) == [1]
+
+
+def begun_by(pool, monkeypatch, done):
+    """The processes that the pool has begun to start; `done(worker, number)` before it waits for one."""
+    wait, begun = Worker.wait_until_ready, []
+
+    def waits(worker):
+        begun.append(worker)
+        done(worker, len(begun))
+        wait(worker)
+
+    monkeypatch.setattr(Worker, "wait_until_ready", waits)
+    return begun
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_processes_that_somebody_ends_while_they_start_are_started_again(pool, monkeypatch, seed):
+    chance = random.Random(seed)
+    signals = chance.choices((signal.SIGKILL, signal.SIGTERM, signal.SIGHUP), k=6) + [signal.SIGSTOP][seed:]
+    chance.shuffle(signals)
+
+    def sends(worker, number):
+        if number <= len(signals):
+            os.kill(worker.process.popen.pid, signals[number - 1])
+
+    begun = begun_by(pool, monkeypatch, sends)
+    assert places(task_of(pool, lambda x: x)([], numbers(1), Numbers(0))) == [1]
+    assert len(begun) == len(signals) + 1
+
+
+@pytest.mark.parametrize(("number", "attempts"), [(signal.SIGKILL, 30), (signal.SIGSEGV, 3)])
+def test_processes_that_never_come_are_an_error_in_the_end(pool, monkeypatch, number, attempts):
+    monkeypatch.setattr("penstock.runtime.processes.started._LONGEST_PAUSE", 0.01)
+    begun = begun_by(pool, monkeypatch, lambda worker, _: os.kill(worker.process.popen.pid, number))
+    with pytest.raises(Unworkable, match=rf"exit status {-number}") as raised:
+        task_of(pool, lambda x: x)([], numbers(1), Numbers(0))
+    assert len(begun) == attempts
+    assert "-9 is what the system sends when memory runs out" in str(raised.value.error)
+
+
+def test_a_pool_that_is_closed_makes_no_further_attempt(pool, monkeypatch):
+    def kills(worker, number):
+        pool.close()
+        os.kill(worker.process.popen.pid, signal.SIGKILL)
+
+    begun = begun_by(pool, monkeypatch, kills)
+    pool.warm_up(1)
+    with pool._lock:
+        assert pool._free.wait_for(lambda: not pool._starting, SECONDS)
+    assert len(begun) == 1
 
 
 # -- time limits

@@ -90,6 +90,36 @@ def test_a_function_that_cannot_travel_is_refused_with_its_line():
         in_processes(ds)
 
 
+def inputs_of(step):
+    return lambda x: step(ps.Dataset.range(3))
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        lambda step: step(ps.Dataset.range(3)).repeat(2),
+        lambda step: ps.Dataset.range(3).interleave(inputs_of(step), 2),
+        lambda step: ps.Dataset.range(3).interleave(inputs_of(step), 2, num_parallel_calls=2).map(np.negative, 2),
+        lambda step: ps.Dataset.range(3).flat_map(inputs_of(lambda ds: step(ds).ignore_errors(log_warning=False))),
+        lambda step: ps.Dataset.range(4).window(2).flat_map(step),
+    ],
+    ids=["repeat", "interleave", "parallel interleave", "inside", "window"],
+)
+@pytest.mark.parametrize("calls", [None, 2])
+def test_no_step_goes_over_a_function_that_cannot_travel(opened, calls):
+    lock = threading.Lock()
+    ds = opened(lambda ds: ds.map(lambda x: (x, lock)[0], calls, executor="process")).ignore_errors(log_warning=False)
+    with (
+        pytest.raises(InvalidArgumentError, match=r"`<lambda>` holds `lock`, a _thread.lock.*\n.*test_processes.py"),
+        ds.iterator() as elements,
+    ):
+        next(elements)
+    if calls is None:
+        return
+    travels = opened(lambda ds: ds.map(lambda x: x + 1, calls, executor="process")).ignore_errors(log_warning=False)
+    assert len(list(travels)) == len(list(opened(lambda ds: ds)))
+
+
 def test_an_element_that_kills_its_process_is_found_and_the_others_come():
     def dies(x):
         if x == 5:

@@ -1,5 +1,6 @@
 """The pool: nearest to the consumer first, woken when there is work, gone when nobody needs it."""
 
+import gc
 import threading
 
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
@@ -140,6 +141,31 @@ def test_a_run_that_ends_while_a_worker_looks_is_not_missed():
     joined(scheduler, list(scheduler._threads))
 
 
+def test_a_collection_that_closes_a_run_does_not_wait_for_its_workers():
+    scheduler, gate, closed = Scheduler(1), threading.Event(), threading.Event()
+    scope = Scope(scheduler)
+    segment = Steps(0, 1, [], gate)
+    scope.add(segment, 1)
+    assert segment.entered.wait(SECONDS)
+
+    class Owner:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            scope.close(closed.set)
+
+    Owner()
+    collector = threading.Thread(target=gc.collect)
+    collector.start()
+    collector.join(SECONDS)
+    waited = collector.is_alive()
+    assert not waited
+    assert not closed.is_set()
+    gate.set()
+    assert closed.wait(SECONDS)
+
+
 class Held(Steps):
     """A segment with work for any number of workers, who stay inside until they are let go."""
 
@@ -150,6 +176,29 @@ class Held(Steps):
     def step(self):
         self.inside.release()
         return super().step()
+
+
+def test_who_starts_a_worker_does_not_keep_the_lock(monkeypatch):
+    """A collection that begins in the new thread, before it runs, may close a run."""
+    scheduler, started, real = Scheduler(2), [], threading.Thread.start
+
+    def start(thread):
+        if thread.name.startswith("penstock-worker"):
+            other = threading.Thread(target=Scope(scheduler).abort)
+            real(other)
+            other.join(SECONDS)
+            started.append(not other.is_alive())
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    scope, gate, inside = Scope(scheduler), threading.Event(), threading.Semaphore(0)
+    scope.add(Held(gate, inside), 2)
+    for _ in range(2):
+        assert inside.acquire(timeout=SECONDS)
+    scope.abort()
+    gate.set()
+    scope.close(nothing)
+    assert started == [True, True]
 
 
 def test_as_many_threads_as_are_wanted_up_to_the_cores_and_more_only_where_one_run_asks_for_them():

@@ -7,12 +7,13 @@ CPU aliases numpy memory and autograd does not see numpy's writes, so memory som
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from penstock.forked import in_child, new_rlock
 
 ALIGNMENT = 64  # bytes: a cache line, and what JAX needs to take an array without a copy
 SMALLEST = 1 << 16  # bytes: below this the allocator is as quick as we are
@@ -49,8 +50,9 @@ class Arena:
         self._idle: dict[int, deque[np.ndarray]] = {}
         self._idle_bytes = 0
         self._changed: Callable[[int], None] = _nobody
-        self._lock = threading.RLock()  # a lease may die inside our own critical section, during garbage collection
+        self._lock = new_rlock()  # a lease may die inside our own critical section, during garbage collection
         self._inside = False  # of it; told under the lock
+        in_child(self._begin_anew)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         """An uninitialised array; its memory is free again when it and all views of it are gone."""
@@ -130,6 +132,12 @@ class Arena:
         """Call `changed` with the idle bytes whenever these change, from any thread; it must be quick."""
         self._changed = changed
         changed(self._idle_bytes)
+
+    def _begin_anew(self) -> None:
+        """In a forked child: another thread of the parent may have been inside."""
+        self._inside = False
+        self._idle = {size: idle for size, idle in self._idle.items() if idle}
+        self._idle_bytes = sum(size * len(idle) for size, idle in self._idle.items())
 
     def idle_bytes(self) -> int:
         """Bytes held for reuse and used by nobody."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 
 from penstock.block.block import Block, Builder
@@ -11,6 +9,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.origin import Origin
 from penstock.block.structure import Structure
 from penstock.errors import InvalidTypeError
+from penstock.forked import new_lock
 
 
 class SameKind:
@@ -21,7 +20,7 @@ class SameKind:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._expected: tuple[Structure, list[str]] | None = None
 
     def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:

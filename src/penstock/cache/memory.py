@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from penstock.block.block import Block
+from penstock.forked import new_lock
 
 
 class MemoryStore:
@@ -16,7 +16,7 @@ class MemoryStore:
     """
 
     def __init__(self, *, silent: bool = False, most: int | None = None) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._blocks: tuple[Block, ...] | None = None
         self._nbytes = 0
         self._account: Any = None

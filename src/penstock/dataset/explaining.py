@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.options import Options
 from penstock.plan.node import Node
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.profiler.placement.placing import Placing
 
 _FORMATS = ("text", "json")
+_SECONDS = 5.0  # that an analysis runs
 _NO_OPTIONS = Options()
 
 
@@ -38,7 +39,7 @@ class Explaining:
         self,
         *,
         analyze: bool = False,
-        seconds: float = 5.0,
+        seconds: float = _SECONDS,
         consumer_seconds: float = 0.0,
         format: str = "text",  # noqa: A002 - what others call it
     ) -> str:
@@ -71,8 +72,9 @@ class Explaining:
           `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`, `parallelism`,
           `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …), `lanes`
           (threads that do the same: `name`, `consumer`, `workers`, `executor`, `starved`, `full`, `busy`,
-          `held_bytes`, …), `bounds`, `bottleneck` (`kind`, `step`, `sentence`) and `advice` (`sentence`, `ratio`, and
-          `what_if`: its arguments).
+          `held_bytes`, …), `bounds`, `bottleneck` (`kind`, `step`, `sentence`), `second_epoch` (`step`: the cache that
+          was filled meanwhile, `ratio`, `bottleneck`; or None) and `advice` (`sentence`, `ratio`, and `what_if`: its
+          arguments).
 
         >>> import json
         >>> sorted(json.loads(ds.explain(format="json")))
@@ -81,11 +83,13 @@ class Explaining:
         With `Options.autocache` it also says where a cache was put, or why none was, what that saves by estimate, and
         whether the cache is full.
 
-        Raises InvalidArgumentError for another format, and for seconds that are not above 0.
+        Raises InvalidArgumentError for another format, for seconds that are not above 0, and for either number of
+        seconds without `analyze`.
         """
         if format not in _FORMATS:
             message = f"format must be one of {', '.join(map(repr, _FORMATS))}, got format={format!r}."
             raise InvalidArgumentError(message)
+        _check_analyze(analyze, seconds, consumer_seconds)
         analysis = self._analysed(seconds, consumer_seconds) if analyze else None
         placing = None if self._options.autocache is None else self._placed()
         running, placed = (self._plan, ()) if placing is None else (placing.shown(), placing.told())
@@ -157,7 +161,9 @@ class Explaining:
             executor={} if executor is None else executor,
             parallelism={} if parallelism is None else parallelism,
         )
-        return predicted(analysis or self._analysis or self._analysed(5.0, 0.0), change)
+        if analysis is None:
+            analysis = self._analysis or self._analysed(_SECONDS, 0.0)
+        return predicted(analysis, change)
 
     def _analysed(self, seconds: float, consumer_seconds: float) -> Analysis:
         from penstock.profiler.analysis.analyse import analyse
@@ -168,3 +174,13 @@ class Explaining:
     def _inner(self, plan: Node) -> Any:
         """A data set that is an element of another."""
         return self._of(plan, _NO_OPTIONS)
+
+
+def _check_analyze(analyze: Any, seconds: Any, consumer_seconds: Any) -> None:
+    if not isinstance(analyze, bool):
+        message = f"analyze must be True or False, got analyze={analyze!r} ({type(analyze).__name__})."
+        raise InvalidTypeError(message, hint="explain(analyze=True) runs the data set for some seconds.")
+    for name, value, left_out in (("seconds", seconds, _SECONDS), ("consumer_seconds", consumer_seconds, 0.0)):
+        if not analyze and value != left_out:
+            message = f"{name} is for a data set that is run and measured, got {name}={value!r} without analyze=True."
+            raise InvalidArgumentError(message, hint=f"Write explain(analyze=True, {name}={value!r}).")

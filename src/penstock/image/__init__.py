@@ -44,6 +44,7 @@ from penstock.image.colour import (
     stateless_random_hue,
     stateless_random_saturation,
 )
+from penstock.image.crop_and_resize import crop_and_resize
 from penstock.image.decode import decode_image
 from penstock.image.dtypes import cast, convert_image_dtype
 from penstock.image.encode import encode_jpeg, encode_png
@@ -72,9 +73,10 @@ from penstock.image.geometry import (
     transpose,
 )
 from penstock.image.gif import decode_gif
-from penstock.image.jpeg import decode_jpeg, extract_jpeg_shape
+from penstock.image.jpeg import decode_jpeg, extract_jpeg_shape, is_jpeg
 from penstock.image.jpeg_crop import decode_and_crop_jpeg
 from penstock.image.jpeg_quality import adjust_jpeg_quality, random_jpeg_quality, stateless_random_jpeg_quality
+from penstock.image.measures import psnr
 from penstock.image.png import decode_png
 from penstock.image.resize_with_pad import resize_with_pad
 from penstock.image.resizing import ResizeMethod, resize
@@ -93,6 +95,7 @@ __all__ = [
     "cast",
     "central_crop",
     "convert_image_dtype",
+    "crop_and_resize",
     "crop_to_bounding_box",
     "cutmix",
     "cutout",
@@ -113,12 +116,14 @@ __all__ = [
     "grayscale_to_rgb",
     "hsv_to_rgb",
     "invert",
+    "is_jpeg",
     "mixup",
     "normalize",
     "pad",
     "pad_to_bounding_box",
     "per_image_standardization",
     "posterize",
+    "psnr",
     "rand_augment",
     "random_brightness",
     "random_contrast",

@@ -10,19 +10,22 @@ from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
 from penstock.image.backends import simplejpeg
 from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
-from penstock.image.jpeg_damage import describe, intact_rows, is_harmless, mended, without_capacity
+from penstock.image.jpeg_damage import REFUSALS, describe, despite_damage, intact_rows, is_unnamed
+from penstock.image.jpeg_sampling import decode_parts, oddly_sampled
+from penstock.image.jpeg_segments import with_width, without_capacity
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
     from penstock.block.column import Column
     from penstock.trace.graph import Allocate
 
-COMPONENTS = {"Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
-REFUSALS = (ValueError, KeyError)  # simplejpeg's; KeyError for a cut header, whose subsampling has no name
+PARTED = "sampled so that its components are decoded one by one"
+COMPONENTS = {PARTED: 3, "Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
+AMBIGUOUS = 5  # pixels of a side, of which several of libjpeg's scales make as many: it would take the largest of them
 PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8: no file that is whole holds more
 
 
@@ -45,7 +48,8 @@ def decode_jpeg(
     """Decode one JPEG into (height, width, channels) uint8, as tf.io.decode_jpeg does.
 
     The default is TensorFlow's: the fast integer DCT with smooth upsampling of colour. CMYK becomes RGB. An EXIF
-    rotation is not applied. Runs without the GIL; in `Dataset.map` a Block of pictures of one size at a time.
+    rotation is not applied. A progressive file that lacks scans is smoothed, by a few levels otherwise than there. Runs
+    without the GIL; in `Dataset.map` a Block of pictures of one size at a time.
 
     >>> from penstock.image import encode_jpeg
     >>> decode_jpeg(encode_jpeg(np.full((4, 6, 3), 200, np.uint8)), channels=1).shape
@@ -54,29 +58,28 @@ def decode_jpeg(
     Args:
         contents: the bytes of the file.
         channels: 3 for RGB, 1 for grey, 0 for what the file has.
-        ratio: decode to 1/1, 1/2, 1/4 or 1/8 of the size (rounded up), which costs less than decoding all. Pictures
-            of a few pixels may come out otherwise scaled than TensorFlow's.
+        ratio: decode to 1/1, 1/2, 1/4 or 1/8 of the size (rounded up), which costs less than decoding all.
         fancy_upscaling: interpolate colour between its coarser samples; without, they are repeated.
-        try_recover_truncated: fill what is missing at the end of a cut file with copies of its last whole row.
+        try_recover_truncated: fill in what is missing at the end of a cut file, which gives grey. Where in a row of
+            units the file ends, TensorFlow makes up other pixels.
         acceptable_fraction: accept a cut file if this share of its rows is whole; the missing rows are black.
         dct_method: "" or "INTEGER_FAST", or "INTEGER_ACCURATE" (as most other libraries decode).
 
     Raises:
-        DataLossError: the file is cut short or damaged. Bytes between the segments before the rows, or before the end
-            marker, are no damage.
+        DataLossError: the file is cut short, or damaged outside of its rows. Damage in the rows of a file with an end
+            marker is filled in as libjpeg and TensorFlow do: with grey, or with what the bytes happen to say.
         InvalidArgumentError: not a JPEG, an absurd size, or an argument out of range.
         MissingDependencyError: simplejpeg is not installed.
     """
     data = check_contents("decode_jpeg", contents)
     check_decode_jpeg(channels, ratio, dct_method)
     settings = {"fastdct": dct_method != "INTEGER_ACCURATE", "fastupsample": not fancy_upscaling}
-    recover = try_recover_truncated or acceptable_fraction < 1
     try:
-        return decode_into(data, None, channels, ratio, **settings)
+        return decode_into(data, None, channels, ratio, **settings, cut=try_recover_truncated)
     except DataLossError:
-        if not recover:
+        if try_recover_truncated or acceptable_fraction >= 1:
             raise
-    return _recovered(data, channels, ratio, settings, try_recover_truncated, acceptable_fraction)
+    return _whole_rows(bytes(data), channels, ratio, settings, acceptable_fraction)
 
 
 def check_decode_jpeg(channels: int, ratio: int, dct_method: str) -> None:
@@ -102,8 +105,23 @@ def extract_jpeg_shape(contents: bytes, output_type: npt.DTypeLike = np.int32) -
         InvalidArgumentError: not a JPEG.
     """
     data = check_contents("extract_jpeg_shape", contents)
-    height, width, space = _header(data, 1)
+    height, width, space = _header(data)
     return np.array([height, width, COMPONENTS[space]], output_type)
+
+
+@traceable("image.is_jpeg", rules.told)
+def is_jpeg(contents: bytes) -> np.bool_:
+    """Whether the bytes begin as a JPEG does, as tf.io.is_jpeg says; the rest is not looked at.
+
+    >>> from penstock.image import encode_jpeg, encode_png
+    >>> image = np.zeros((4, 6, 1), np.uint8)
+    >>> bool(is_jpeg(encode_jpeg(image))), bool(is_jpeg(encode_png(image)))
+    (True, False)
+
+    Raises:
+        InvalidTypeError: not a bytes-like object.
+    """
+    return np.bool_(bytes(check_contents("is_jpeg", contents)[:3]) == b"\xff\xd8\xff")
 
 
 def decode_into(
@@ -114,11 +132,12 @@ def decode_into(
     *,
     fastdct: bool = True,
     fastupsample: bool = False,
-    strict: bool = True,
+    cut: bool = False,
 ) -> npt.NDArray[np.uint8]:
     """Decode into `buffer` (bytes-like and large enough, or a function from the size needed to one), or a new array.
 
-    The result is a view of `buffer`, which may be longer. For `strict=False` what is missing is filled by libjpeg.
+    The result is a view of `buffer`, which may be longer. With `cut` a file may end anywhere behind its header: libjpeg
+    fills in what is missing.
 
     >>> from penstock.image import encode_jpeg
     >>> scratch = np.empty(100, np.uint8)
@@ -130,11 +149,11 @@ def decode_into(
         DataLossError: the file is cut short or damaged.
         InvalidArgumentError: not a JPEG, or of an absurd size.
     """
-    height, width, space = _header(data, ratio)
-    components = COMPONENTS[space]
+    rows, columns, space = _header(data)
+    height, width, components = -(-rows // ratio), -(-columns // ratio), COMPONENTS[space]
     refuse_absurd_size("decode_jpeg", height, width, components)
-    if height * width * ratio * ratio > PIXELS_PER_BYTE * len(data) and without_capacity(data):
-        message = f"JPEG cut short: its header says {width} x {height} pixels, which {len(data)} bytes cannot hold."
+    if rows * columns > PIXELS_PER_BYTE * len(data) and without_capacity(data):
+        message = f"JPEG cut short: its header says {columns} x {rows} pixels, which {len(data)} bytes cannot hold."
         raise DataLossError(message)
     channels = channels or min(components, 3)
     cmyk = components == 4
@@ -144,8 +163,15 @@ def decode_into(
     colorspace = "CMYK" if cmyk else "GRAY" if channels == 1 else "RGB"
     if callable(buffer):
         buffer = buffer(height * width * channels)
+    if space == PARTED:
+        image = decode_parts(bytes(data), channels, ratio, fastdct=fastdct, fastupsample=fastupsample)
+        return _placed(image, buffer)
+    if ratio > 1 and max(rows, columns) <= AMBIGUOUS:
+        settings = {"fastdct": fastdct, "fastupsample": fastupsample, "cut": cut}
+        wider = decode_into(with_width(data, 8), None, channels, ratio, **settings)
+        return _placed(wider[:, :width].copy(), buffer)
 
-    def decoded(contents: bytes | memoryview, *, strict: bool) -> npt.NDArray[np.uint8]:
+    def decode(contents: bytes | memoryview, memory: Any, strict: bool) -> npt.NDArray[np.uint8]:
         image: npt.NDArray[np.uint8] = simplejpeg().decode_jpeg(
             contents,
             colorspace,
@@ -154,44 +180,34 @@ def decode_into(
             min_height=height if ratio > 1 else 0,
             min_width=width if ratio > 1 else 0,
             min_factor=ratio,
-            buffer=None if cmyk else buffer,
+            buffer=memory,
             strict=strict,
         )
         return image
 
+    memory = None if cmyk else buffer
     try:
-        image = decoded(data, strict=strict)
+        image = decode(data, memory, True)
     except REFUSALS as error:
-        image = _mended(bytes(data), str(error), decoded)
+        size = height * width * (4 if cmyk else channels)
+        memory = np.empty(size, np.uint8) if memory is None else np.frombuffer(memory, np.uint8)[:size]
+        image = despite_damage(bytes(data), str(error), decode, memory, cut=cut)
     return _rgb_from_cmyk(image, bytes(data), buffer) if cmyk else image
 
 
-def _mended(data: bytes, complaint: str, decoded: Callable[..., npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
-    """What `decoded` makes of `data`, of which libjpeg said `complaint`, if that is about nothing that matters."""
-    contents = mended(data)
-    if contents != data:
-        try:
-            return decoded(contents, strict=True)
-        except REFUSALS as error:
-            complaint = str(error)
-    if not is_harmless(complaint):
-        raise describe(data, complaint)
-    try:
-        return decoded(contents, strict=False)
-    except REFUSALS as error:
-        raise describe(data, str(error)) from None
-
-
-def _header(data: bytes | memoryview, ratio: int) -> tuple[int, int, str]:
-    """Height and width after division by `ratio`, and the colour space."""
+def _header(data: bytes | memoryview) -> tuple[int, int, str]:
+    """Height, width, and the colour space."""
     try:
         height, width, space, _ = simplejpeg().decode_jpeg_header(data, strict=False)
     except REFUSALS as error:
-        raise describe(bytes(data), str(error)) from None
+        found = oddly_sampled(data) if is_unnamed(str(error)) else None
+        if found is None:
+            raise describe(bytes(data), str(error)) from None
+        return found.height, found.width, PARTED
     if space not in COMPONENTS:
         message = f"decode_jpeg: unknown colour space {space!r}."
         raise InvalidArgumentError(message)
-    return -(-height // ratio), -(-width // ratio), space
+    return height, width, space
 
 
 def _rgb_from_cmyk(image: npt.NDArray[np.uint8], contents: bytes, buffer: Any) -> npt.NDArray[np.uint8]:
@@ -200,32 +216,31 @@ def _rgb_from_cmyk(image: npt.NDArray[np.uint8], contents: bytes, buffer: Any) -
     if b"\xff\xee\x00\x0eAdobe" not in contents:
         ink = 255 - ink
     rgb = (ink[..., :3] * ink[..., 3:] // 255).astype(np.uint8)
+    return _placed(rgb, buffer)
+
+
+def _placed(image: npt.NDArray[np.uint8], buffer: Any) -> npt.NDArray[np.uint8]:
+    """The pixels at the beginning of `buffer`, if there is one."""
     if buffer is None:
-        return rgb
-    out = np.frombuffer(buffer, np.uint8)[: rgb.size].reshape(rgb.shape)
-    out[...] = rgb
+        return image
+    out = np.frombuffer(buffer, np.uint8)[: image.size].reshape(image.shape)
+    out[...] = image
     return out
 
 
-def _recovered(
-    data: bytes | memoryview,
-    channels: int,
-    ratio: int,
-    settings: dict[str, bool],
-    replicate: bool,
-    acceptable_fraction: float,
+def _whole_rows(
+    contents: bytes, channels: int, ratio: int, settings: dict[str, bool], acceptable_fraction: float
 ) -> npt.NDArray[np.uint8]:
-    def lenient(contents: bytes) -> npt.NDArray[np.uint8]:
-        return decode_into(contents, None, channels, ratio, **settings, strict=False)
+    def filled_in(contents: bytes) -> npt.NDArray[np.uint8]:
+        return decode_into(contents, None, channels, ratio, **settings, cut=True)
 
-    contents = bytes(data)
-    image = lenient(contents)
-    rows = intact_rows(contents, lenient)
-    if not replicate and rows < acceptable_fraction * len(image):
+    image = filled_in(contents)
+    rows = intact_rows(contents, filled_in)
+    if rows < acceptable_fraction * len(image):
         message = (
             f"JPEG cut short: {rows} of {len(image)} rows are whole, "
             f"acceptable_fraction={acceptable_fraction} asks for {acceptable_fraction * len(image):g}."
         )
         raise DataLossError(message)
-    image[rows:] = image[rows - 1] if replicate and rows else 0
+    image[rows:] = 0
     return image

@@ -44,6 +44,12 @@ def encoded(spec: LeafSpec, **_: Any) -> TensorSpec:
     return TensorSpec((), bytes)
 
 
+def told(spec: LeafSpec) -> TensorSpec:
+    """Of `is_jpeg`."""
+    byte_string(spec)
+    return TensorSpec((), np.bool_)
+
+
 def same_shape(spec: LeafSpec, **_: Any) -> TensorSpec:
     """Of the flips."""
     return tensor(spec)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from typing import Any
+
+from penstock.forked import new_lock
 
 SETTING = "OPENCV_FOR_THREADS_NUM"  # OpenCV's own variable: who sets it has decided
 
-_lock = threading.Lock()
+_lock = new_lock()
 _done = False
 
 

@@ -36,10 +36,13 @@ class ValueLists:
 def feature_entries(data: bytes, at: int, stop: int, found: dict[bytes, tuple[int, int]]) -> None:
     """Add name → (start, end) of every `Feature` in data[at:stop], the content of a `Features` message."""
     while at < stop:
-        tag, at = varint(data, at, stop)
-        if tag != 0x0A:
-            at = skip(data, at, stop, tag)
-            continue
+        if data[at] == 0x0A:
+            at += 1
+        else:
+            tag, at = varint(data, at, stop)
+            if tag != 0x0A:
+                at = skip(data, at, stop, tag)
+                continue
         at, end = span(data, at, stop)
         key, start, last = b"", at, at
         while at < end:
@@ -77,7 +80,11 @@ def read_feature(data: bytes, at: int, stop: int, wanted: int) -> tuple[int, lis
     """(kind, values) of a `Feature` message; the values are read only where the kind is `wanted`."""
     kind, lists = NO_KIND, ValueLists()
     while at < stop:
-        tag, at = varint(data, at, stop)
+        tag = data[at]
+        if tag < 0x80:
+            at += 1
+        else:
+            tag, at = varint(data, at, stop)
         if tag in (0x0A, 0x12, 0x1A):
             if tag >> 3 != kind:
                 kind, lists = tag >> 3, ValueLists()
@@ -93,7 +100,11 @@ def read_list(data: bytes, at: int, stop: int, kind: int, lists: ValueLists) -> 
     """Add the values in data[at:stop], the content of a BytesList, FloatList or Int64List."""
     few: list[Any] = []
     while at < stop:
-        tag, at = varint(data, at, stop)
+        tag = data[at]
+        if tag < 0x80:
+            at += 1
+        else:
+            tag, at = varint(data, at, stop)
         if tag == 0x0A:
             start, at = span(data, at, stop)
             if kind == BYTES:

@@ -28,12 +28,11 @@ def varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
     Raises MalformedError where it does not end before `stop`, or within 10 bytes.
     """
     value = shift = 0
-    for i in range(at, min(stop, at + 10)):
-        byte = data[i]
+    for byte in data[at : min(stop, at + 10)]:
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & _MASK, i + 1
         shift += 7
+        if byte < 0x80:
+            return value & _MASK, at + shift // 7
     if stop - at < 10:
         message = "a number is cut short"
         raise MalformedError(message)

@@ -73,4 +73,5 @@ def lower(node: Node, lowering: Lowering) -> Stage:
     stage = _BUILDERS[type(node)](node, lowering)
     if lowering.meter is not None:
         lowering.meter(node, stage)
+    lowering.memory.watch(node, stage)
     return stage

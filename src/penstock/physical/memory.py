@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.physical.stage import Stage
+    from penstock.plan.node import Node
 
 
 class Overspent(BaseException):
@@ -48,6 +52,10 @@ class Memory(ABC):
         can be weakly referenced, and get the same account.
         """
 
+    @abstractmethod
+    def watch(self, node: Node, stage: Stage) -> None:
+        """Is shown every stage of the run before it is asked for anything, and may look at what it gives."""
+
 
 class _Uncounted(Account):
     def hold(self, nbytes: int, full: int | None = None) -> None:
@@ -60,6 +68,9 @@ class _Uncounted(Account):
 class _Nowhere(Memory):
     def account(self, kind: str, label: str, where: str | None = None, *, of: Any = None) -> Account:
         return _NOBODY
+
+    def watch(self, node: Node, stage: Stage) -> None:
+        """Nobody looks."""
 
 
 _NOBODY = _Uncounted()

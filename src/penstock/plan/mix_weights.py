@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any
 
 import numpy as np
 
 from penstock.errors import FailedPreconditionError
+from penstock.forked import new_lock
 from penstock.plan.node import check_int
 from penstock.plan.weights import check_weights
 
@@ -45,7 +45,7 @@ class MixWeights:
 
     def __init__(self, weights: Any) -> None:
         first = check_weights("weights", weights)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._count = len(first)
         self._history: History = [[0, list(first)]]
         self._passes: weakref.WeakSet[WeightsPass] = weakref.WeakSet()

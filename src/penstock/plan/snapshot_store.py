@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
@@ -16,6 +15,7 @@ from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lock import Lock, take
 from penstock.cache.entry.removal import size_of
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
+from penstock.forked import new_lock
 from penstock.io import storage
 from penstock.io.saved.compression import codec_of
 from penstock.io.saved.journal import NAME as JOURNAL
@@ -40,7 +40,7 @@ class SnapshotStore:
         self._shard_func = shard_func
         self._codec = codec_of(compression)
         self._droppable = droppable
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._made: MadeOf | None = None
         self._made_under: dict[str, MadeOf] = {}  # by folder
         self._opened: dict[str, tuple[Any, SavedSource]] = {}  # by folder: which manifest it was
@@ -51,7 +51,7 @@ class SnapshotStore:
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_opened")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _opened={})
+        self.__dict__.update(state, _lock=new_lock(), _opened={})
 
     def known_folder(self, seed: int, deterministic: bool) -> str | None:  # noqa: FBT001 - an option's value
         """As `folder`, if that is known without a look at data."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+from penstock.forked import new_lock
 
 
 class Tally:
     """A count that belongs to a step of a plan. Thread-safe; a copy in another process counts for itself."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._count = 0
 
     @property

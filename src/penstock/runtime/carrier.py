@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
+from penstock.errors import InvalidArgumentError
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.lane import Lane
@@ -13,6 +16,8 @@ from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.processes.pool import ProcessTask, process_pool
 from penstock.runtime.watched import watched
 from penstock.trace.graph import Allocate
+
+T = TypeVar("T")
 
 
 def transforms_here(element_timeout: float | None) -> RunAll:
@@ -23,6 +28,17 @@ def transforms_here(element_timeout: float | None) -> RunAll:
 def task_of(transforms: Sequence[Transform], element_timeout: float | None) -> ProcessTask:
     """Transforms in worker processes."""
     return ProcessTask(process_pool(), transforms, element_timeout)
+
+
+def packed(make: Callable[[], T]) -> T:
+    """What needs to be sent to processes, where the user wants them: raises Unworkable if that is not possible.
+
+    It is no failure of the input of an interleave for which it is made, and nothing steps over it.
+    """
+    try:
+        return make()
+    except InvalidArgumentError as error:
+        raise Unworkable(error) from error.__cause__
 
 
 class Carrier:
@@ -58,8 +74,8 @@ class Carrier:
         return self._timeout is None and self._lane.knobs.executor == "thread"
 
     def prepare(self, transforms: Sequence[Transform]) -> None:
-        """Pack what processes need now: raises InvalidArgumentError where that is not possible."""
-        self._lane.task(transforms, self._task)
+        """Pack what processes need now. Raises Unworkable where that is not possible."""
+        packed(partial(self._lane.task, transforms, self._task))
 
     def _task(self, transforms: Sequence[Transform]) -> ProcessTask:
         return task_of(transforms, self._timeout)

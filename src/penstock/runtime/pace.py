@@ -17,21 +17,34 @@ class Pace:
     What does the same work once more resumes where the one before it had come to.
     """
 
-    __slots__ = ("_most", "seconds", "want")
+    __slots__ = ("_elements", "_most", "_nbytes", "_seconds", "seconds", "want")
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS) -> None:
         self.seconds = seconds  # of work that a Block should be
         self._most = max(1, min(most, _MOST))
         self.want = 1
+        self._elements = self._nbytes = 0  # observed since the last conclusion
+        self._seconds = 0.0
 
     def resume(self, want: int) -> None:
         """Ask for so many from here on, as far as this may be."""
         self.want = min(want, self._most)
 
     def observe(self, elements: int, seconds: float, nbytes: int) -> None:
-        """A Block of `elements` took `seconds` and holds `nbytes`."""
+        """A Block of `elements` took `seconds` and holds `nbytes`.
+
+        One of less than half of what was asked for says little by itself and counts with those behind it: a stage may
+        give the first of what it has made, which took all the time, and then the others, which took none.
+        """
+        self._elements += elements
+        self._seconds += seconds
+        self._nbytes += nbytes
         if elements < self.want // 2:
-            return  # the source gave less than asked for: nothing learnt
+            return
+        share = max(elements, self.want) / max(self._elements, self.want)
+        seconds, nbytes = self._seconds * share, int(self._nbytes * share)
+        self._elements = self._nbytes = 0
+        self._seconds = 0.0
         if seconds < self.seconds * 0.6 and nbytes < _BYTES / 2:
             self.want = min(self.want * 2, self._most)
         elif seconds > self.seconds * 2 or nbytes > _BYTES * 2:

@@ -92,7 +92,10 @@ class Run:
             memory=self._memory,
             pause=pausing(pool, self.scope),
         )
-        self.root = lower(plan, lowering)
+        try:
+            self.root = lower(plan, lowering)
+        except Unworkable as ended:
+            raise ended.error from ended.__cause__
         self._switching.open()
         self._pulls = _pulls(self.root)
         next(self._pulls)

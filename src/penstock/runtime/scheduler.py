@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import os
 import sys
 import threading
 import time
@@ -14,7 +13,9 @@ from functools import cache
 from typing import Protocol
 from weakref import WeakSet
 
+from penstock.forked import in_child, new_lock
 from penstock.options import Options
+from penstock.runtime.collecting import collecting
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.runtime.machine.queued import Queued
 
@@ -42,9 +43,10 @@ class Scope:
 
     Contract: (1) `add` makes a segment known to the workers; (2) `abort` never blocks and may be called from anywhere,
     also by the garbage collector inside a worker; (3) `close` aborts, waits until the last worker has left, and then
-    lets go of what the stages hold. Called on a worker, which may be inside itself, it does not wait: the last one to
-    leave does the rest. (4) No more than `limit` workers are inside at once, where it is given. (5) In a forked child
-    what workers had begun is `foreign`: they are the parent's, nobody can wait for them, and their locks may be taken.
+    lets go of what the stages hold. Called on a worker, which may be inside itself, or by a garbage collection, it does
+    not wait: the last one to leave does the rest. (4) No more than `limit` workers are inside at once, where it is
+    given. (5) In a forked child what workers had begun is `foreign`: they are the parent's, nobody can wait for them,
+    and their locks may be taken.
     """
 
     def __init__(self, scheduler: Scheduler, limit: int | None = None) -> None:
@@ -68,6 +70,7 @@ class Scope:
                 segment.abort()
                 return
             self._scheduler.serve(self)  # inside the lock: a scope that is closed meanwhile must not come back
+        self._scheduler.start_recruits()
 
     def want(self, workers: int) -> None:
         """Have so many workers; those too many leave when they have done what they are at."""
@@ -75,6 +78,7 @@ class Scope:
             self.workers = workers
             if not self.closed and self.segments:
                 self._scheduler.serve(self)
+        self._scheduler.start_recruits()
 
     def remove(self, segment: Runnable) -> None:
         """Forget a segment that has ended (an interleave's input)."""
@@ -102,7 +106,7 @@ class Scope:
             return
         self.abort()
         with self._scheduler.lock:
-            if self.active and on_worker():
+            if self.active and (on_worker() or collecting()):
                 self.then = then
                 return
             while self.active:
@@ -149,6 +153,7 @@ class Scheduler:
         self.left = threading.Condition(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
+        self._recruits: deque[threading.Thread] = deque()  # to be started
         self._queued: dict[threading.Thread, Queued] = {}
         self._target = 0  # threads wanted at work
         self._idle = 0  # threads that look for work or wait for it
@@ -159,7 +164,7 @@ class Scheduler:
         self._turn = 0
 
     def serve(self, scope: Scope) -> None:
-        """Let workers work for a scope; start as many as it wants."""
+        """Let workers work for a scope; `start_recruits` is to follow."""
         with self.lock:
             if scope not in self._scopes:
                 self._scopes.append(scope)
@@ -178,12 +183,30 @@ class Scheduler:
         thread = threading.Thread(target=self._work, name=f"penstock-worker-{next(self._numbers)}", daemon=True)
         self._threads.add(thread)
         self._idle += 1  # it looks as soon as it runs
-        try:
-            thread.start()
-        except RuntimeError:  # the system gives no more: those there are have to do
-            self._idle -= 1
-            self._threads.discard(thread)
-            if not self._threads:
+        self._recruits.append(thread)
+
+    def start_recruits(self) -> None:
+        """Start the threads that are wanted, without the lock.
+
+        Who starts a thread waits until it runs. A garbage collection that begins in there may close a run, which takes
+        the lock.
+        """
+        while self._recruits:
+            try:
+                thread = self._recruits.popleft()
+            except IndexError:  # another one was quicker
+                return
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no more: those there are have to do
+                with self.lock:
+                    self._idle -= 1
+                    self._threads.discard(thread)
+                    if not self._threads:
+                        raise
+            except BaseException:
+                if thread.ident is None:
+                    self._recruits.append(thread)
                 raise
 
     def leave(self, scope: Scope) -> None:
@@ -201,6 +224,7 @@ class Scheduler:
             self._spare = max(self._spare, self._waiting)
             self._recruit()
             self._wake_one()
+        self.start_recruits()
 
     def end_waiting(self) -> None:
         """It goes on."""
@@ -271,6 +295,7 @@ class Scheduler:
                 scope, segment = found
                 scope.active += 1
             try:
+                self.start_recruits()
                 segment.step()
             finally:
                 del segment, found
@@ -316,12 +341,13 @@ class Scheduler:
             scope.abort()
         deadline = time.monotonic() + _EXIT_PATIENCE
         for thread in threads:
-            thread.join(max(deadline - time.monotonic(), 0))
+            if thread.is_alive():  # one may still have to be started
+                thread.join(max(deadline - time.monotonic(), 0))
 
 
 _pools: WeakSet[Scheduler] = WeakSet()
 _scopes: WeakSet[Scope] = WeakSet()
-_lock = threading.Lock()
+_lock = new_lock()
 _shared: list[Scheduler] = []
 
 
@@ -348,14 +374,11 @@ def _made(pool: Scheduler) -> Scheduler:
 @cache
 def _at_exit() -> None:
     atexit.register(_shut_down)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget)
 
 
+@in_child
 def _forget() -> None:
-    """In a forked child: it has none of the threads, and perhaps their locks taken."""
-    global _lock
-    _lock = threading.Lock()
+    """It has none of the threads, and perhaps their locks taken."""
     for scope in list(_scopes):
         scope.leave_to_parent()
     for pool in list(_pools):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.forked import new_lock
 from penstock.io import storage
 from penstock.sources.arrow_pieces import (
     RECENT,
@@ -46,7 +46,7 @@ class ArrowRows(RowFile):
 
         self._name = name
         self._columns = columns
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._piece: Piece | None = None
         self._map = None if storage.is_url(name) else storage.map_file(name)
         content = storage.open_read(name) if self._map is None else pa.BufferReader(self._map)

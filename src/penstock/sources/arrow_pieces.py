@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -18,6 +17,7 @@ from penstock.block.arrow import from_arrow, spec_from_schema
 from penstock.block.block import Block, concat_blocks
 from penstock.block.origin import Origin
 from penstock.errors import Context, DataLossError, InvalidArgumentError, annotate
+from penstock.forked import in_child, new_rlock
 from penstock.sources.row_files import gather
 
 
@@ -153,7 +153,8 @@ class Recent:
         self._kept: OrderedDict[tuple[int, int], tuple[list[Piece], int]] = OrderedDict()
         self._owners: set[int] = set()
         self._read_now: dict[int, int] = {}  # bytes, by owner
-        self._lock = threading.RLock()  # an owner may die inside our own critical section, during garbage collection
+        self._lock = new_rlock()  # an owner may die inside our own critical section, during garbage collection
+        in_child(self._begin_anew)
 
     def get(self, owner: Any, number: int, load: Callable[[], list[Piece]]) -> list[Piece]:
         """Part `number` of what an owner reads."""
@@ -206,6 +207,10 @@ class Recent:
         """Call `changed` with the bytes kept whenever these change, from any thread; it must be quick."""
         self._changed = changed
         self._tell()
+
+    def _begin_anew(self) -> None:
+        """In a forked child: another thread of the parent may have been changing it."""
+        self._bytes = sum(cost for _, cost in self._kept.values())
 
     def _forget(self, owner: int) -> None:
         with self._lock:

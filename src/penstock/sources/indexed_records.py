@@ -15,8 +15,9 @@ from penstock.block.spec import TensorSpec
 from penstock.errors import DataLossError
 from penstock.io import storage
 from penstock.io.tfrecord.framing import FINE, HEADER, LENGTHS
-from penstock.io.tfrecord.index import KERNELS, read_at
+from penstock.io.tfrecord.index import read_at
 from penstock.io.tfrecord.reader import RecordReader
+from penstock.io.tfrecord.walk import scan
 from penstock.sources.row_files import RowFile, RowFilesSource
 
 _STEP = 1 << 16  # records per call of the kernel
@@ -49,12 +50,11 @@ class RecordRows(RowFile):
         self.size = len(self._offsets)
 
     def _index(self) -> np.ndarray:
-        kernels = KERNELS.get()
         content, at, found = self._content, 0, [np.empty(0, np.int64)]
         size = 0
         while at < len(content):
             starts, lengths = np.empty(_STEP, np.int64), np.empty(_STEP, np.int64)
-            count, stopped, status = kernels.scan(content, at, np.iinfo(np.int64).max, LENGTHS, starts, lengths)
+            count, stopped, status = scan(content, at, np.iinfo(np.int64).max, LENGTHS, starts, lengths)
             found.append(starts[:count] - HEADER)
             size += count
             at = stopped

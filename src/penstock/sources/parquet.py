@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -10,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.forked import new_lock
 from penstock.io import storage
 from penstock.sources.arrow_pieces import RECENT, ArrowPiece, Columns, LostPiece, Piece, damaged, gather_pieces, naming
 from penstock.sources.row_files import RowFile, RowFilesSource, gather
@@ -42,7 +42,7 @@ class ParquetRows(RowFile):
 
         self._name = name
         self._columns = columns
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._stream: Iterator[Piece] = iter(())
         self._group = -1
         self._piece: Piece | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -18,6 +17,7 @@ from penstock.block.arrow_nest import column_names
 from penstock.block.block import Block, concat_blocks
 from penstock.block.structure import flatten
 from penstock.errors import InvalidTypeError
+from penstock.forked import new_rlock
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.indexed import IndexedSource
 
@@ -150,7 +150,7 @@ class _Table:
 
     def __init__(self, source: RowFilesSource) -> None:
         self._source = source
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._open: OrderedDict[int, RowFile] = OrderedDict()
         self._failed: dict[int, Exception] = {}
         self._starts: np.ndarray | None = None

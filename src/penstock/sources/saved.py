@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -14,6 +13,7 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks
 from penstock.block.structure import flatten
 from penstock.errors import NotFoundError
+from penstock.forked import new_rlock
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_file import ChunkFile, read_soon
 from penstock.io.saved.manifest import Manifest, file_in
@@ -101,7 +101,7 @@ class _Table:
         self._shard_begins = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         counts = [chunk.elements for chunk in self._chunks]
         self._begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._open: OrderedDict[int, ChunkFile] = OrderedDict()
         self._verified: set[int] = set()
         self._failed: dict[int, Exception] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,6 +11,7 @@ from typing import Any
 from penstock.block.block import Block, Builder
 from penstock.block.same_kind import SameKind
 from penstock.errors import Context, InvalidArgumentError, as_failure
+from penstock.forked import new_rlock
 from penstock.sources.fetched import FetchedSource
 
 _PATIENCE = 0.002  # seconds: elements that take long are handed over as they come
@@ -102,7 +102,7 @@ class _Kind:
 
     def __init__(self) -> None:
         self.known = False
-        self.lock = threading.RLock()
+        self.lock = new_rlock()
         self._same = SameKind("What the sequence holds")
 
     def sorted_out(self, builder: Builder) -> list[Block | Exception]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import Structure, flatten
 from penstock.errors import PenstockError
+from penstock.forked import new_lock
 from penstock.trace.captured import Captured
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
@@ -77,7 +77,7 @@ def _output(leaf: Any) -> Operand:
 
 
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:

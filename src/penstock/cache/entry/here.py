@@ -10,6 +10,8 @@ from functools import cache
 from time import monotonic
 from typing import Protocol
 
+from penstock.forked import in_child
+
 _IDLE = 1.0  # seconds without a new element, after which a pass has been left standing
 _EXIT_PATIENCE = 30.0  # seconds that interpreter exit waits for the disk
 
@@ -70,8 +72,7 @@ def _still(folder: str, idle: float) -> bool:
 @cache
 def _prepare() -> None:
     atexit.register(_leave)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget)
+    in_child(_forget)
 
 
 def _leave() -> None:

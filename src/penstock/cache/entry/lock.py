@@ -6,12 +6,12 @@ import errno
 import json
 import os
 import socket
-import weakref
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from penstock.forked import in_child
 
 NAME = "writer.lock"
 _USERS = "users.lock"
@@ -27,8 +27,7 @@ class Lock:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        _at_fork()
-        _HELD.add(self)
+        in_child(self.forget)
 
     def release(self) -> None:
         """Let others write. Idempotent."""
@@ -44,20 +43,6 @@ class Lock:
         handle, self._handle = self._handle, -1
         if handle >= 0:
             os.close(handle)
-
-
-_HELD: weakref.WeakSet[Lock] = weakref.WeakSet()
-
-
-@cache
-def _at_fork() -> None:
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_let_go)
-
-
-def _let_go() -> None:
-    for lock in list(_HELD):
-        lock.forget()
 
 
 def take(folder: str) -> Lock | None:

@@ -90,7 +90,7 @@ class _Work:
         self.messages.put(complete)
 
     def forget(self) -> None:
-        self._changed = threading.Condition()
+        self._changed, self.over = threading.Condition(), threading.Event()
         self.leaving = self.failed = True
         self.over.set()
 

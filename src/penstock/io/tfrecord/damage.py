@@ -14,7 +14,7 @@ _NOT_OURS = "Is this a TFRecord file? Its first bytes are no record header."
 def damaged_record(
     status: int, file: str, offset: int, head: np.ndarray, left: int, *, at_start: bool, passed: str = ""
 ) -> DataLossError:
-    """The error for what `kernels.scan` found.
+    """The error for what `walk.scan` found.
 
     `head` is the record from its header on, as far as it is there; `left` counts the bytes up to the end of the file;
     `passed` says which bytes were passed over to find the next record.

@@ -47,7 +47,7 @@ def frame(length: int, data_crc: int) -> tuple[bytes, bytes]:
 def plain_scan(
     buffer: np.ndarray, at: int, max_bytes: int, check: int, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[int, int, int]:
-    """What `kernels.scan` gives, in plain Python: (records, next position, status)."""
+    """What the kernel `scan` gives, in plain Python: (records, next position, status)."""
     import crc32c
 
     view = np.asarray(buffer).data
@@ -72,7 +72,7 @@ def plain_scan(
 
 
 def plain_find(buffer: np.ndarray, at: int) -> tuple[int, int]:
-    """What `kernels.find_record` gives, in plain Python: (position, status)."""
+    """What the kernel `find_record` gives, in plain Python: (position, status)."""
     import crc32c
 
     view = np.asarray(buffer).data
@@ -85,6 +85,19 @@ def plain_find(buffer: np.ndarray, at: int) -> tuple[int, int]:
                 return at, FINE
         at += 1
     return at, SHORT_HEADER
+
+
+def plain_gather(
+    buffer: np.ndarray, offsets: np.ndarray, check: int, starts: np.ndarray, lengths: np.ndarray
+) -> tuple[int, int]:
+    """What the kernel `gather` gives, in plain Python: (records, status)."""
+    for i, at in enumerate(offsets.tolist()):
+        if not 0 <= at < len(buffer):
+            return i, SHORT_HEADER
+        _, _, status = plain_scan(buffer, at, 1, check, starts[i : i + 1], lengths[i : i + 1])
+        if status != FINE:
+            return i, status
+    return len(offsets), FINE
 
 
 def plain_records(stream: bytes) -> Iterator[bytes]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.io import storage
 from penstock.io.tfrecord.chunk import RecordChunk
 from penstock.io.tfrecord.damage import damaged_record
 from penstock.io.tfrecord.framing import EVERYTHING, FINE, HEADER, LENGTHS, NOTHING
+from penstock.io.tfrecord.walk import gather, scan
 
-KERNELS = Compiled("penstock.io.tfrecord.kernels")
 _STEP = 1 << 16  # records per call of the kernel
 
 
@@ -31,7 +30,6 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
 
     Raises DataLossError at the first damaged header, NotFoundError, InvalidArgumentError for a URL.
     """
-    kernels = KERNELS.get()
     name = storage.as_path(path)
     if storage.is_url(name):
         message = f"Only local files have an index, got {name!r}."
@@ -41,7 +39,7 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
     starts, lengths = [], []
     while at < len(buffer):
         found, sizes = np.empty(_STEP, np.int64), np.empty(_STEP, np.int64)
-        count, at, status = kernels.scan(buffer, at, np.iinfo(np.int64).max, LENGTHS, found, sizes)
+        count, at, status = scan(buffer, at, np.iinfo(np.int64).max, LENGTHS, found, sizes)
         if status != FINE:
             raise damaged_record(status, name, at, buffer[at : at + 16], len(buffer) - at, at_start=at == 0)
         starts.append(found[:count])
@@ -59,13 +57,12 @@ def read_at(
     `buffer` is the mapped file (`storage.map_file`), for callers that read from it many times.
     Raises DataLossError at the first damaged record, or at an offset where no record begins.
     """
-    kernels = KERNELS.get()
     name = storage.as_path(path)
     mapped = storage.map_file(name) if buffer is None else buffer
     places = np.array(offsets, np.int64)  # a copy: the chunk keeps it
     starts, lengths = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
     check = EVERYTHING if verify else NOTHING
-    count, status = kernels.gather(mapped, places, check, starts, lengths)
+    count, status = gather(mapped, places, check, starts, lengths)
     if status != FINE:
         at = int(places[count])
         rest = mapped[at:] if at >= 0 else mapped[:0]

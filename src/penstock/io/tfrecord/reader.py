@@ -20,10 +20,8 @@ from penstock.io.tfrecord.framing import (
     SHORT_HEADER,
     WRONG_DATA,
     WRONG_LENGTH,
-    plain_find,
-    plain_scan,
 )
-from penstock.io.tfrecord.index import KERNELS
+from penstock.io.tfrecord.walk import find_record, scan
 from penstock.io.window import Window
 
 _INSIDE = (WRONG_LENGTH, WRONG_DATA)  # damages that no further bytes can mend
@@ -87,8 +85,6 @@ class RecordReader:
         while True:
             room = min(max_records, window.left // (HEADER + FOOTER) + 1)
             starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
-            kernels = KERNELS.ready()
-            scan = plain_scan if kernels is None else kernels.scan
             count, window.at, status = scan(window.buffer, window.at, max_bytes, self._check, starts, lengths)
             if count:
                 starts = starts[:count]
@@ -145,8 +141,6 @@ class RecordReader:
     def _find_next(self) -> bool:
         """Go to the next place where a whole record begins, its checksums right; to the end if there is none."""
         window = self._window
-        kernels = KERNELS.ready()
-        find_record = plain_find if kernels is None else kernels.find_record
         try:
             while True:
                 window.at, status = find_record(window.buffer, window.at + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.errors import Context, annotate
+from penstock.forked import new_lock
 from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
 from penstock.physical.located import located
 from penstock.physical.lower import Lowering
@@ -45,7 +45,7 @@ class _Mending(Access):
     def __init__(self, node: Snapshot, saved: SavedSource, lowering: Lowering) -> None:
         self._node = node
         self._lowering = lowering
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._begins = np.cumsum([0, *(chunk.elements for chunk in saved.manifest.chunks)])
         self._open: tuple[SavedSource | None, Access] = saved, _read(node, saved, lowering)
 

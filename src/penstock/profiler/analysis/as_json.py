@@ -10,6 +10,7 @@ from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
 from penstock.profiler.analysis.figures import Analysis, Lane, Step
+from penstock.profiler.analysis.later import later
 from penstock.profiler.analysis.model import bounds, cpu_seconds, fitted
 
 
@@ -39,13 +40,21 @@ def analysis_values(analysis: Analysis) -> dict[str, Any]:
             for bound in limits
             if bound.per_second < float("inf")
         ],
-        "bottleneck": {"kind": found.kind, "step": found.step, "sentence": found.sentence},
+        "bottleneck": asdict(found),
+        "second_epoch": _later(analysis),
         "advice": [
             {"sentence": each.sentence, "ratio": each.ratio, "what_if": _arguments(each.change)}
             for each in advice(analysis)
             if each.ratio < float("inf")
         ],
     }
+
+
+def _later(analysis: Analysis) -> dict[str, Any] | None:
+    found = later(analysis)
+    if found is None:
+        return None
+    return asdict(found) | {"ratio": found.ratio if found.ratio < float("inf") else None}
 
 
 def _step(analysis: Analysis, step: Step) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from penstock.profiler.analysis.upstream import inner, upstream
 
 _EXECUTORS = ("thread", "process", "inline")
 _PARALLEL = ("map", "batch", "interleave")
+_APART = "Ask for one of them, or one after the other."
 
 
 def check(change: Changes, analysis: Analysis) -> None:
     """Refuse what cannot be: steps that are not there, settings that they do not have, changes that exclude others."""
-    if not isinstance(change.without, Sequence):
+    if isinstance(change.without, bytes) or not isinstance(change.without, Sequence):
         message = f"without must be a step's name, or several, got without={change.without!r}."
         raise InvalidTypeError(message, hint="Write without='map#1'.")
     _check_mapping("faster", change.faster, "{'map#1': 2.0}")
@@ -57,19 +58,21 @@ def check(change: Changes, analysis: Analysis) -> None:
 
 
 def _check_together(change: Changes, analysis: Analysis) -> None:
-    gone = dict.fromkeys(change.left_out, "without")
-    if change.cached_after is not None:
-        gone |= dict.fromkeys(upstream(analysis, change.cached_after), "cached_after")
-    for argument in ("faster", "executor", "parallelism"):
-        for name in getattr(change, argument):
-            if name in gone:
-                reason = (
-                    f"cached_after={change.cached_after!r} leaves nothing of it to do"
-                    if gone[name] == "cached_after"
-                    else "without= takes it away"
-                )
-                message = f"{argument} names {name}, and {reason}."
-                raise InvalidArgumentError(message, hint="Ask for one of them, or one after the other.")
+    kept = () if change.cached_after is None else upstream(analysis, change.cached_after)
+    reasons = dict.fromkeys(change.left_out, "without= takes it away")
+    reasons |= dict.fromkeys(kept, f"cached_after={change.cached_after!r} leaves nothing of it to do")
+    named = [("without", name) for name in change.left_out if name in kept]
+    named += [
+        (argument, name) for argument in ("faster", "executor", "parallelism") for name in getattr(change, argument)
+    ]
+    for argument, name in named:
+        if name in reasons:
+            message = f"{argument} names {name}, and {reasons[name]}."
+            raise InvalidArgumentError(message, hint=_APART)
+    for name, executor in change.executor.items():
+        if executor == "inline" and name in change.parallelism:
+            message = f"parallelism names {name}, and executor={{{name!r}: 'inline'}} has it make one call at a time."
+            raise InvalidArgumentError(message, hint=_APART)
 
 
 def _check_mapping(argument: str, value: Any, example: str) -> None:

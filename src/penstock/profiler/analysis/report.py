@@ -7,6 +7,7 @@ import textwrap
 from penstock.profiler.analysis.advice import advice, nothing_to_do
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
+from penstock.profiler.analysis.later import later
 from penstock.profiler.analysis.model import cpu_seconds, fitted
 from penstock.profiler.analysis.wording import named, number, percent, rate_text, seconds, size, workers
 
@@ -38,6 +39,9 @@ def report(analysis: Analysis) -> str:
     if reasons:
         parts += ["what AUTOTUNE chose", *(_filled(reason) for reason in reasons)]
     parts += ["bottleneck", _filled(bottleneck(analysis).sentence)]
+    then = later(analysis)
+    if then is not None:
+        parts += [_filled(then.sentence)]
     if analysis.elements_per_second:
         found = [each.sentence for each in advice(analysis)] or [nothing_to_do(analysis)]
         parts += ["what would help", *(_filled(sentence) for sentence in found)]

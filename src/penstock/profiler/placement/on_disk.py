@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import weakref
 from contextlib import suppress
 from pathlib import Path
 
 from penstock.cache.entry.lock import Lock, use
 from penstock.cache.entry.removal import kept_below, make_room, size_of
+from penstock.forked import new_lock
 from penstock.options import Options
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
@@ -43,7 +43,7 @@ class Uses:
 
     def __init__(self) -> None:
         self._locks: dict[str, Lock] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         weakref.finalize(self, _release, self._locks)
 
     def begin(self, entry: str, nbytes: int) -> None:

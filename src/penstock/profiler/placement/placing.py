@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +9,7 @@ from dataclasses import replace
 from penstock.cache.entry.entry import Entry
 from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
+from penstock.forked import new_lock
 from penstock.options import Options
 from penstock.physical.stage import Stage
 from penstock.plan.content_key import made_of
@@ -46,7 +46,7 @@ class Placing:
         self._options = options
         self._uses = Uses()
         self._places = places(plan)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._begin_anew()
 
     def _begin_anew(self) -> None:

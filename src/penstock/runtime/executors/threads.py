@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from penstock.options import Options
 from penstock.physical.executor import BatchTask, Executor, Reader
@@ -16,7 +17,7 @@ from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits
 from penstock.runtime.autotune.means import holds_gil
-from penstock.runtime.carrier import Carrier, task_of, transforms_here
+from penstock.runtime.carrier import Carrier, packed, task_of, transforms_here
 from penstock.runtime.direct import Direct
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.lane import Lane
@@ -118,7 +119,7 @@ class ThreadExecutor(Executor):
 
     def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
         if executor == "process" and self._pinned in (None, "process"):
-            return task_of(transforms, self._options.element_timeout)
+            return packed(partial(task_of, transforms, self._options.element_timeout))
         return transforms_here(self._options.element_timeout)
 
     def _limits(self, parallelism: int, most: int) -> Limits:

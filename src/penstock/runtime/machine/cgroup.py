@@ -19,7 +19,11 @@ ROOT = Path("/")
 
 _NO_LIMIT = 1 << 62  # version 1 says "none" by the largest number of whole pages
 _PERIOD = "100000"  # microseconds, where `cpu.max` names none
-_USUAL = (("", "sys/fs/cgroup"), ("cpu", "sys/fs/cgroup/cpu"), ("memory", "sys/fs/cgroup/memory"))
+_USUAL = (
+    ("", "sys/fs/cgroup"),
+    *((name, f"sys/fs/cgroup/{name}") for name in ("cpu", "cpuset", "memory")),
+)
+_MOST_CORES = 1 << 16  # in a list of cores; more is nonsense
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -119,6 +123,30 @@ def cpu_quota(root: Path = ROOT) -> float | None:
 def _quota(limit: str = "", period: str = _PERIOD) -> float | None:
     most, each = number(limit), number(period)
     return most / each if most and each else None
+
+
+def cpuset(root: Path = ROOT) -> frozenset[int] | None:
+    """The cores that the groups grant; None where they do not say.
+
+    The kernel takes them off the affinity mask. Sandboxes that stand in for it may not.
+    """
+    version_2, version_1 = levels("cpuset", root)
+    names = [folder / "cpuset.cpus.effective" for folder in version_2]
+    names += [folder / name for folder in version_1 for name in ("cpuset.effective_cpus", "cpuset.cpus")]
+    lists = [found for found in (_listed(read(name) or "") for name in names) if found]
+    return frozenset.intersection(*lists) or None if lists else None
+
+
+def _listed(text: str) -> frozenset[int]:
+    """The numbers of `0-3,8`; none where it is written otherwise."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        begin, end = number(first), number(last if dash else first)
+        if begin is None or end is None or not begin <= end < _MOST_CORES:
+            return frozenset()
+        found.update(range(begin, end + 1))
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,21 @@ from functools import cache
 from pathlib import Path
 
 from penstock.options import Options
-from penstock.runtime.machine.cgroup import ROOT, cpu_quota, memory_left, memory_limit, number, read
+from penstock.runtime.machine.cgroup import ROOT, cpu_quota, cpuset, memory_left, memory_limit, number, read
 
 _ASSUMED = 8 << 30  # bytes of memory of a system that does not say
 
 
 @cache
 def granted_cores(root: Path = ROOT) -> float:
-    """Cores' worth of time for this process: those it may run on, cut down to its control groups' quota.
+    """Cores' worth of time for this process: those it may run on, cut down to its control groups' set and quota.
 
     A quota may be a fraction: 0.5 is every second moment of one core.
     """
-    cores, quota = float(_cores()), cpu_quota(root)
-    return cores if quota is None else min(cores, quota)
+    cores, allowed, quota = _cores(), cpuset(root), cpu_quota(root)
+    if allowed is not None:
+        cores = min(cores, len(allowed))
+    return float(cores) if quota is None else min(float(cores), quota)
 
 
 def granted_cpus(root: Path = ROOT) -> int:

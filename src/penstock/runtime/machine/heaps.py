@@ -29,9 +29,14 @@ class FreeInHeaps:
         self._due = 0.0
 
     def __call__(self) -> int:
-        began = time.perf_counter()
+        """As of the last look, where another one would be too soon."""
+        return self._nbytes if time.perf_counter() < self._due else self.look()
+
+    def look(self) -> int:
+        """As of now."""
         look = _mallinfo2()
-        if look is not None and began >= self._due:
+        if look is not None:
+            began = time.perf_counter()
             self._due = began + _SOON
             self._nbytes = look().fordblks
             ended = time.perf_counter()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import time
 from dataclasses import dataclass
+
+from penstock.forked import in_child, new_rlock
 
 SHORT = 0.0005  # seconds: what a pass wants while workers wait
 _NAPS = 3
@@ -14,7 +14,7 @@ _NAP = 1e-6  # seconds, which come to some 60 µs: less would not let others hav
 _LONG_IN_A_ROW = 3  # looks that found it busy; one may be a core that was not free
 _SHORT_IN_A_ROW = 10
 
-_LOCK = threading.RLock()  # a garbage collection inside may close an abandoned pass
+_LOCK = new_rlock()  # a garbage collection inside may close an abandoned pass
 _OPEN: dict[int, float] = {}  # what passes want, in seconds
 _SET: list[float] = []  # the interval before the first of them, and the one in force
 _turns = 0  # asked for and not yet made
@@ -117,14 +117,11 @@ def _settle() -> None:
         _SET.clear()
 
 
+@in_child
 def _begin_anew() -> None:
-    """In a forked child: none of the passes is there, and whoever held the lock is not either."""
-    global _LOCK, _turns
-    _LOCK, _turns = threading.RLock(), 0
+    """None of the passes is there."""
+    global _turns
+    _turns = 0
     if _OPEN:
         _OPEN.clear()
         _turn()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)

@@ -10,19 +10,22 @@ change only leaves a mark; who next reads a limit divides anew, and who comes me
 
 from __future__ import annotations
 
-import os
-import threading
 from typing import Any
 
+from penstock.forked import in_child, new_lock
 from penstock.options import Options
 from penstock.physical.memory import Memory
+from penstock.physical.stage import Stage
+from penstock.plan.node import Node
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.counted import Counted
 from penstock.runtime.memory.fair_shares import fair_shares
+from penstock.runtime.memory.fitting import fitting
 from penstock.runtime.memory.kept import KEPT, Follower
 from penstock.runtime.memory.over_budget import OverBudget
 from penstock.runtime.memory.weakly import Weakly
 from penstock.runtime.memory.window import Window
+from penstock.sources.arrays import ArraysSource
 
 START = 1 << 26  # bytes of a window for which nobody has a wish
 _LEAST = 1 << 26  # bytes of the process's budget, however full the machine is
@@ -63,7 +66,7 @@ class Budget(Memory):
         self._mark = _Mark()
         self._accounts: Weakly[Counted] = Weakly(self._mark.set)
         self._windows: Weakly[Window] = Weakly(self._mark.set)
-        self._dividing = threading.Lock()  # never waited for
+        self._dividing = new_lock()  # never waited for
         self._follower = Follower(self._mark.set, total >> 3)
         KEPT.follow(self._follower)
         self._before = KEPT.polled()
@@ -104,6 +107,11 @@ class Budget(Memory):
                 raise found.error()
             found.warn()
 
+    def watch(self, node: Node, stage: Stage) -> None:
+        """Where the budget was given, elements have to fit (`check_fits`). The user's own arrays are there anyway."""
+        if self.given and not isinstance(getattr(node, "source", None), ArraysSource):
+            fitting(stage, self)
+
     def changed(self) -> None:
         """Divide anew before the next limit is read."""
         self._mark.value = True
@@ -135,7 +143,7 @@ class Budget(Memory):
 
 
 _shared: list[Budget] = []
-_first = threading.Lock()
+_first = new_lock()
 
 
 def process_budget() -> Budget:
@@ -147,15 +155,10 @@ def process_budget() -> Budget:
     return _shared[0]
 
 
+@in_child
 def _begin_anew() -> None:
-    """In a forked child: its memory is its own, and whoever held the lock is not there."""
-    global _first
-    _first = threading.Lock()
+    """Its memory is its own."""
     _shared.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def budget_for(options: Options) -> Budget:

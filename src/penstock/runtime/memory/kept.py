@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
@@ -41,12 +42,19 @@ class _Gauge(Reserved):
         self.pool = pool
 
 
+@dataclass(frozen=True)
+class _Polled:
+    nbytes: Callable[[], int]
+    now: Callable[[], int]  # which may take longer
+    share: int
+
+
 class Kept:
     """The pools of the process, and the budgets living. Each pool keeps what the smallest of these allows."""
 
     def __init__(self) -> None:
         self._gauges: list[_Gauge] = []
-        self._polled: dict[str, tuple[Callable[[], int], int]] = {}
+        self._polled: dict[str, _Polled] = {}
         self._followers: Weakly[Follower] = Weakly(self.bound)
         self._most = _MOST
 
@@ -61,9 +69,14 @@ class Kept:
 
         pool.watch(changed)
 
-    def poll(self, kind: str, nbytes: Callable[[], int], *, share: int = 8) -> None:
-        """Count what a pool with a bound of its own keeps, when somebody looks: up to a `share`th of a budget."""
-        self._polled[kind] = nbytes, share
+    def poll(
+        self, kind: str, nbytes: Callable[[], int], *, now: Callable[[], int] | None = None, share: int = 8
+    ) -> None:
+        """Count what a pool with a bound of its own keeps, when somebody looks: up to a `share`th of a budget.
+
+        `now` tells it where `nbytes` may be of a short time ago.
+        """
+        self._polled[kind] = _Polled(nbytes, now or nbytes, share)
 
     def follow(self, follower: Follower) -> None:
         self._followers.add(follower)
@@ -85,7 +98,7 @@ class Kept:
 
     def polled(self) -> dict[str, int]:
         """What the pools with bounds of their own keep now."""
-        return {kind: polled() for kind, (polled, _) in self._polled.items()}
+        return {kind: pool.now() for kind, pool in self._polled.items()}
 
     def reserved(self, total: int, before: Mapping[str, int] = _NOTHING) -> int:
         """Bytes to be taken off a budget of so many that began when `before` was `polled`: it can use that again.
@@ -94,16 +107,20 @@ class Kept:
         own. What other data sets have left there shall not stop this one.
         """
         bounded = sum(min(gauge.reserved, total >> 3) for gauge in self._gauges)
-        further = {kind: max(nbytes - before.get(kind, 0), 0) for kind, nbytes in self.polled().items()}
-        return bounded + sum(min(nbytes, total // self._polled[kind][1]) for kind, nbytes in further.items())
+        further = {kind: max(nbytes - before.get(kind, 0), 0) for kind, nbytes in self._lately()}
+        return bounded + sum(min(nbytes, total // self._polled[kind].share) for kind, nbytes in further.items())
 
     def held(self) -> list[tuple[str, int]]:
         """(kind, bytes) of each pool."""
-        return [*((gauge.kind, gauge.nbytes) for gauge in self._gauges), *self.polled().items()]
+        return [*((gauge.kind, gauge.nbytes) for gauge in self._gauges), *self._lately()]
+
+    def _lately(self) -> list[tuple[str, int]]:
+        return [(kind, pool.nbytes()) for kind, pool in self._polled.items()]
 
 
 KEPT = Kept()
 KEPT.add("for reuse", ARENA)
 KEPT.add("row groups", RECENT)
 KEPT.poll("shared, for reuse", lambda: shared_bytes()[1])
-KEPT.poll("in heaps, for reuse", FreeInHeaps(), share=2)  # each thread's own: holes in them are many, and cannot go
+_HEAPS = FreeInHeaps()  # each thread's own: holes in them are many, and cannot go
+KEPT.poll("in heaps, for reuse", _HEAPS, now=_HEAPS.look, share=2)

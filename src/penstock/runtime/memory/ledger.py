@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.physical.memory import Account, Memory
+from penstock.physical.stage import Stage
+from penstock.plan.node import Node
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.memory.counted import Counted
 from penstock.runtime.memory.weakly import Weakly
@@ -29,6 +31,10 @@ class Ledger(Memory):
     def check_fits(self, nbytes: int, label: str, where: str | None = None, *, elements: int = 1) -> None:
         """As `Budget.check_fits`."""
         self.budget.check_fits(nbytes, label, where, elements=elements)
+
+    def watch(self, node: Node, stage: Stage) -> None:
+        """As `Budget.watch`."""
+        self.budget.watch(node, stage)
 
     def members(self) -> list[Counted | Window]:
         """What the run holds."""

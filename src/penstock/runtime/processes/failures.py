@@ -10,6 +10,8 @@ from penstock.errors import Context, DeadlineExceededError, FailedPreconditionEr
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Transform
 
+_SIGNALS = "A negative status is a signal: -9 is what the system sends when memory runs out, -11 a crash in C code."
+
 
 class Unworkable(BaseException):
     """Worker processes cannot do this work at all: none starts, or none can take the functions in.
@@ -53,8 +55,7 @@ def too_late(transforms: Sequence[Transform], seconds: float) -> PenstockError:
 def poison(transforms: Sequence[Transform], codes: Sequence[int | None]) -> PenstockError:
     """The element ended two processes."""
     message = f"Worker processes ended while they ran {labels(transforms)} (exit statuses {codes[0]} and {codes[1]})."
-    hint = "A negative status is a signal: -9 is what the system sends when memory runs out, -11 a crash in C code."
-    return FailedPreconditionError(message, hint=hint)
+    return FailedPreconditionError(message, hint=_SIGNALS)
 
 
 def unsendable(error: Exception) -> PenstockError:
@@ -67,4 +68,6 @@ def not_started(error: Exception, code: int | None) -> PenstockError:
     status = "" if code is None else f" (exit status {code})"
     message = f"A worker process could not be started{status}: {type(error).__name__} {error}".rstrip()
     hint = "What it printed says more. Without processes the same data set runs in threads."
+    if code is not None and code < 0:
+        hint = f"{_SIGNALS} Without processes the same data set runs in threads."
     return FailedPreconditionError(message, hint=hint)

@@ -13,7 +13,6 @@ import itertools
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from functools import cache
 
@@ -22,19 +21,19 @@ from penstock.block.numbers import Numbers
 from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import pack, portable
 from penstock.errors import PenstockError
+from penstock.forked import in_child, new_lock
 from penstock.physical.stretch import Stretch, join
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
-from penstock.runtime.processes.failures import in_place, not_started, poison, too_late, unsendable
+from penstock.runtime.processes.failures import in_place, poison, too_late, unsendable
 from penstock.runtime.processes.handle import Unreadable, Worker
 from penstock.runtime.processes.link import Late, Packed
 from penstock.runtime.processes.start import births
+from penstock.runtime.processes.started import PATIENCE, started
 from penstock.runtime.processes.task import ProcessTask
 
 __all__ = ["ProcessPool", "ProcessTask", "process_pool"]
 
-_PATIENCE = 1.0  # seconds that processes get to end by themselves
 _UNUSED = 60.0  # seconds without work after which a worker beyond the cores ends
-_ATTEMPTS = 3  # to start a process
 _SHARE = 1 << 28  # bytes of memory granted, for each of which there may be a worker; one takes a fifth of it
 
 
@@ -47,8 +46,8 @@ class ProcessPool:
         self._most = max(cpus, granted_memory() // _SHARE)
         self._memory = SharedMemory(granted_memory())
         self._begin()
-        _pools.add(self)
         _watch_forks()
+        in_child(self._begin)  # workers are the parent's
 
     def _begin(self) -> None:
         self._lock = threading.RLock()  # garbage collection inside our critical section may lead here
@@ -82,7 +81,7 @@ class ProcessPool:
             try:
                 answer = worker.run(task, packed, numbers)
             except (EOFError, OSError):
-                codes.append(self._lose(worker, _PATIENCE))
+                codes.append(self._lose(worker, PATIENCE))
             except Late:
                 self._lose(worker)
                 return self._too_late(task, block, numbers, alone=alone)
@@ -169,21 +168,15 @@ class ProcessPool:
                 raise
 
     def _start(self, closed: int) -> None:
-        worker, error = None, None
-        for _ in range(_ATTEMPTS):
-            try:
-                worker = Worker(self._memory)
-                worker.wait_until_ready()
-                break
-            except Exception as raised:
-                error, code = raised, None
-                if worker is not None:
-                    code, worker = worker.end(0.0 if isinstance(raised, Late) else _PATIENCE), None
+        worker = None
+        try:
+            worker = started(self._memory, lambda: closed == self._closed or self._waiting > 0)
+        except PenstockError as raised:
+            error = raised
         with self._lock:
             self._starting -= 1
             if worker is None:
-                assert error is not None
-                self._failed = not_started(error, code)
+                self._failed = error
                 self._free.notify_all()
             elif closed == self._closed or self._waiting:
                 self._workers.add(worker)
@@ -209,7 +202,7 @@ class ProcessPool:
                 self._workers.discard(unused)
         if unused is not None:
             unused.dismiss()
-            unused.end(_PATIENCE)
+            unused.end(PATIENCE)
 
     def _lose(self, worker: Worker, patience: float = 0.0) -> int | None:
         with self._lock:
@@ -232,17 +225,12 @@ class ProcessPool:
             self._workers.difference_update(idle)
         for worker in idle:
             worker.dismiss()
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         for worker in idle:
             worker.end(max(deadline - time.monotonic(), 0.0))
 
-    def leave_to_parent(self) -> None:
-        """In a forked child: begin anew."""
-        self._begin()
 
-
-_pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = new_lock()
 _shared: list[ProcessPool] = []
 
 
@@ -258,13 +246,5 @@ def process_pool() -> ProcessPool:
 @cache
 def _watch_forks() -> None:
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=births.hold, after_in_parent=births.go_on, after_in_child=_in_child)
-
-
-def _in_child() -> None:
-    """Workers are the parent's."""
-    global _lock
-    _lock = threading.Lock()
-    births.leave_to_parent()
-    for pool in list(_pools):
-        pool.leave_to_parent()
+        os.register_at_fork(before=births.hold, after_in_parent=births.go_on)
+        in_child(births.leave_to_parent)

@@ -7,12 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.forked import new_lock
 from penstock.runtime.processes.worker import START
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Births:
     """All workers, and a lock for while one is made: a forked child has to know which open files are the parent's."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.living: weakref.WeakSet[Worker] = weakref.WeakSet()
 
     def hold(self) -> None:
@@ -113,7 +113,6 @@ class _Births:
         self.lock.release()
 
     def leave_to_parent(self) -> None:
-        self.lock = threading.Lock()
         living, self.living = list(self.living), weakref.WeakSet()
         for worker in living:
             worker.process.leave_to_parent()

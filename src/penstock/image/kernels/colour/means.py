@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from penstock.image.kernels.colour.strips import STRIP, in_strips
 from penstock.image.kernels.colour.units import from_unit, to_unit
 
 if TYPE_CHECKING:
@@ -51,10 +52,14 @@ def contrast(image: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
     """
     if image.size == 0:
         return image.copy()
-    values = to_unit(image)
-    means = channel_means(values)
+    means = np.tile(channel_means(to_unit(image)), (STRIP, 1))
+
+    def away(pixels: npt.NDArray[Any], by: float) -> npt.NDArray[Any]:
+        centre = means[: len(pixels)]
+        return from_unit(centre + np.float32(by) * (to_unit(pixels) - centre), image.dtype)
+
     with np.errstate(all="ignore"):
-        return from_unit(means + np.float32(factor) * (values - means), image.dtype)
+        return in_strips(away)(image, factor)
 
 
 def standardised(images: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float32]
 
-ZERO, HALF, ONE, TWO, SIX = (np.float32(value) for value in (0, 0.5, 1, 2, 6))
+ZERO, HALF, ONE, TWO, THREE, FOUR, FIVE, SIX = (np.float32(value) for value in (0, 0.5, 1, 2, 3, 4, 5, 6))
 
 
 def brightness(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
@@ -34,7 +34,7 @@ def saturation(pixels: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
     >>> saturation(np.array([[200, 100, 50]], np.uint8), 0.5).tolist()
     [[200, 150, 125]]
     """
-    red, green, blue = np.moveaxis(to_unit(pixels), -1, 0)
+    red, green, blue = np.ascontiguousarray(np.moveaxis(to_unit(pixels), -1, 0))
     value = larger(larger(red, green), blue)
     span = value - smaller(smaller(red, green), blue)
     with np.errstate(all="ignore"):
@@ -65,17 +65,20 @@ def hue(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
     >>> hue(np.array([[200, 100, 50]], np.uint8), 1 / 3).tolist()
     [[50, 200, 100]]
     """
-    red, green, blue = np.moveaxis(to_unit(pixels), -1, 0)
+    red, green, blue = np.ascontiguousarray(np.moveaxis(to_unit(pixels), -1, 0))
     rising = red < green
     low, high = smaller(red, green), larger(red, green)
     below, above = blue < low, high < blue
     middle = np.where(below, low, np.where(above, high, blue))
     low, high = np.where(below, blue, low), np.where(above, blue, high)
     span = high - low
-    sector = np.where(below, np.where(rising, 1, 0), np.where(above, np.where(rising, 3, 4), np.where(rising, 2, 5)))
+    # The sector of 6: 0 or 1 where blue is least, 4 or 3 where it is most, else 5 or 2.
+    step = rising.astype(np.float32)
+    sector = np.where(below, step, np.where(above, FOUR - step, FIVE - THREE * step))
+    odd = rising == (below | above)
     with np.errstate(all="ignore"):
         share = (middle - low) / span
-        turn = sector.astype(np.float32) + np.where(sector % 2 == 1, ONE - share, share)
+        turn = sector + np.where(odd, ONE - share, share)
         turn = np.where(high == low, ZERO, turn)
         turn = turn + np.float32(delta) * SIX
         turn = np.where(turn < 0, turn + SIX, turn)
@@ -89,14 +92,11 @@ def hue(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
 
 def _around(turn: Floats, high: Floats, middle: Floats, low: Floats) -> list[Floats]:
     """Red, green and blue of a turn of 0 to 6 sixths: which of them is highest, which lies between."""
-
-    def chosen(*cases: tuple[int, Floats], last: Floats) -> Floats:
-        return np.select([turn < end for end, _ in cases], [part for _, part in cases], last)
-
+    past_1, before_5 = turn >= 1, turn < 5
     return [
-        chosen((1, high), (2, middle), (4, low), (5, middle), last=high),
-        chosen((1, middle), (3, high), (4, middle), last=low),
-        chosen((2, low), (3, middle), (5, high), last=middle),
+        np.where(past_1 & before_5, np.where((turn >= 2) & (turn < 4), low, middle), high),
+        np.where(past_1 & (turn < 3), high, np.where(turn < 4, middle, low)),
+        np.where(turn < 2, low, np.where((turn >= 3) & before_5, high, middle)),
     ]
 
 

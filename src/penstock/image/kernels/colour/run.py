@@ -12,6 +12,7 @@ import numpy as np
 from penstock.compiled import Compiled
 from penstock.image.dtypes import cast, convert_image_dtype
 from penstock.image.kernels.colour import means, pixels, sharpen, spaces, tables
+from penstock.image.kernels.colour.strips import in_strips
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,17 +33,17 @@ _SHARPEN = Compiled(f"{_PACKAGE}.native_sharpen")
 
 def brightness(images: Array, deltas: Factors) -> Array:
     """`pixels.brightness` of each of (N, H, W, C) by its own of `deltas`, (N,)."""
-    return _by_factors(images, deltas, _PIXELS.ready(), "brightness", pixels.brightness)
+    return _by_factors(images, deltas, _PIXELS.ready(), "brightness", in_strips(pixels.brightness))
 
 
 def saturation(images: Array, factors: Factors) -> Array:
     """`pixels.saturation` of each of (N, H, W, 3) by its own of `factors`, (N,)."""
-    return _by_factors(images, factors, _PIXELS.ready(), "saturation", pixels.saturation)
+    return _by_factors(images, factors, _PIXELS.ready(), "saturation", in_strips(pixels.saturation))
 
 
 def hue(images: Array, deltas: Factors) -> Array:
     """`pixels.hue` of each of (N, H, W, 3) by its own of `deltas`, (N,)."""
-    return _by_factors(images, deltas, _PIXELS.ready(), "hue", pixels.hue)
+    return _by_factors(images, deltas, _PIXELS.ready(), "hue", in_strips(pixels.hue))
 
 
 def contrast(images: Array, factors: Factors) -> Array:

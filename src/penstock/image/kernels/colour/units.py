@@ -34,10 +34,9 @@ def from_unit(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def as_levels(values: Floats) -> npt.NDArray[np.uint8]:
-    """Floats as uint8: what does not fit is clipped, the fraction lost.
+    """Floats as uint8: what does not fit is clipped, the fraction lost; NaN becomes 0.
 
     >>> as_levels(np.array([-1, 1.9, 300], np.float32)).tolist()
     [0, 1, 255]
     """
-    above = np.where(values > 0, values, np.float32(0))
-    return np.where(above < 255, above, np.float32(255)).astype(np.uint8)
+    return np.fmin(np.fmax(values, np.float32(0)), np.float32(255)).astype(np.uint8)

@@ -39,12 +39,14 @@ def window(
     >>> window(images, zero, zero + 1, no, yes, CONSTANT, 9, 1, 3).ravel().tolist()
     [9, 3, 2]
     """
-    rows = _places(top, upside_down, mode, height, images.shape[1])[:, :, None]
-    columns = _places(left, mirrored, mode, width, images.shape[2])[:, None, :]
-    inside = (rows >= 0) & (columns >= 0)
-    batch = np.arange(len(images))[:, None, None]
-    found = images[batch, np.where(inside, rows, 0), np.where(inside, columns, 0)]
-    return np.where(inside[..., None], found, np.asarray(fill, images.dtype))
+    rows = _places(top, upside_down, mode, height, images.shape[1])
+    columns = _places(left, mirrored, mode, width, images.shape[2])
+    found = np.empty((len(images), height, width, images.shape[3]), images.dtype)
+    for image, its_rows, its_columns, place in zip(images, rows, columns, found, strict=True):
+        place[...] = image.take(its_rows, 0, mode="clip").take(its_columns, 1, mode="clip")
+        place[its_rows < 0] = fill
+        place[:, its_columns < 0] = fill
+    return found
 
 
 def _places(

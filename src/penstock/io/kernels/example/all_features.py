@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import inlined
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.features import features
 from penstock.io.kernels.example.fields import skip, span
 from penstock.io.kernels.example.varint import varint
-from penstock.io.kernels.uncounted import uncounted
 
 U = np.uint64
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.direct import direct
 from penstock.io.kernels.example.expected_entry import expected_entry
 from penstock.io.kernels.example.memory import REMEMBERED
 from penstock.io.kernels.example.table import HEAD
-from penstock.io.kernels.uncounted import uncounted
 
 U = np.uint64
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import inlined
-from penstock.io.kernels.example.loads import bits32
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.table import BASE, FORM, ONE_FLOAT, ONE_INT, ONE_STRING
 from penstock.io.kernels.example.varint import short_varint
-from penstock.io.kernels.uncounted import uncounted
+from penstock.io.kernels.loads import bits32
 
 U = np.uint64
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import inlined
-from penstock.io.kernels.example.loads import load64
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.table import (
     AT_1,
     HEAD,
@@ -20,7 +20,7 @@ from penstock.io.kernels.example.table import (
     WORD_1,
     WORD_2,
 )
-from penstock.io.kernels.uncounted import uncounted
+from penstock.io.kernels.loads import load64
 
 U = np.uint64
 # The lengths in the last eight bytes before a list's values: of the feature, its list, and the values, packed.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.fields import skip, span
 from penstock.io.kernels.example.lists import MALFORMED, bytes_list, float_list, int_list
 from penstock.io.kernels.example.table import FLOAT, INT64
 from penstock.io.kernels.example.varint import varint
-from penstock.io.kernels.uncounted import uncounted
 
 U = np.uint64
 

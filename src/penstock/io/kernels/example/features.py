@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.addresses import address_of
 from penstock.io.kernels.example.as_before import as_before
 from penstock.io.kernels.example.direct import direct
@@ -18,7 +19,6 @@ from penstock.io.kernels.example.memory import REMEMBERED, UNKNOWN, UNWANTED
 from penstock.io.kernels.example.same_unwanted import same_unwanted
 from penstock.io.kernels.example.table import HEAD
 from penstock.io.kernels.example.varint import varint
-from penstock.io.kernels.uncounted import uncounted
 
 U = np.uint64
 

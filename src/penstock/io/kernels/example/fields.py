@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.varint import varint
-from penstock.io.kernels.uncounted import uncounted
 
 U = np.uint64
 

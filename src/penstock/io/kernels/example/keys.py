@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper
-from penstock.io.kernels.example.loads import load64
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.table import FIRST, KEY_AT, KEY_SIZE, LAST, M1, M2, M3
-from penstock.io.kernels.uncounted import uncounted
+from penstock.io.kernels.loads import load64
 
 U = np.uint64
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.fields import skip, span
-from penstock.io.kernels.example.loads import bits32
 from penstock.io.kernels.example.varint import varint
-from penstock.io.kernels.uncounted import uncounted
+from penstock.io.kernels.loads import bits32
 
 U = np.uint64
 MALFORMED = -1

@@ -13,18 +13,18 @@ import numba
 import numpy as np
 
 from penstock.compiled.kernel import kernel
+from penstock.compiled.only_for import only_for
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.addresses import bytes_at
 from penstock.io.kernels.example.all_features import all_features
 from penstock.io.kernels.example.memory import NO_MEMORY
 from penstock.io.kernels.example.status import DONE, NO_ROOM, REJECTED
 from penstock.io.kernels.example.write_noted import write_noted
-from penstock.io.kernels.uncounted import uncounted
 
 __all__ = ["DONE", "NO_MEMORY", "NO_ROOM", "REJECTED", "parse"]
 
 U = np.uint64
 
-# What a caller may write to is accepted where only reading is needed.
 types: Any = numba.types
 _BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
 _NUMBERS_IN = types.Array(types.int32, 1, "C", readonly=True)
@@ -39,6 +39,7 @@ _SIGNATURE = types.UniTuple(types.int64, 4)(
 )
 
 
+@only_for(_SIGNATURE)
 @uncounted
 @kernel
 def parse(
@@ -100,8 +101,3 @@ def parse(
         if status != DONE:
             return row, status, entry, needed
     return record_starts.size, DONE, 0, 0
-
-
-_compiled: Any = parse
-_compiled.compile(_SIGNATURE)
-_compiled.disable_compile()

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import inlined
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.addresses import bytes_at
-from penstock.io.kernels.uncounted import uncounted
 
 U = np.uint64
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper, inlined
-from penstock.io.kernels.example.loads import load64
-from penstock.io.kernels.uncounted import uncounted
+from penstock.compiled.uncounted import uncounted
+from penstock.io.kernels.loads import load64
 
 U = np.uint64
 _CONTINUED, _PAYLOAD = 0x8080808080808080, 0x7F7F7F7F7F7F7F7F

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import inlined
+from penstock.compiled.uncounted import uncounted
 from penstock.io.kernels.example.feature import feature
 from penstock.io.kernels.example.status import DONE, NO_ROOM, REJECTED
 from penstock.io.kernels.example.table import (
@@ -22,7 +23,6 @@ from penstock.io.kernels.example.table import (
     SPLITS,
     STRIDE,
 )
-from penstock.io.kernels.uncounted import uncounted
 
 
 @uncounted

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import inlined
-from penstock.io.kernels.uncounted import uncounted
+from penstock.compiled.uncounted import uncounted
 
 U = np.uint64
 
@@ -32,6 +32,7 @@ def load64(buffer: Any, at: Any) -> Any:
 @uncounted
 @inlined
 def bits32(buffer: Any, at: Any) -> Any:
+    """Four bytes, little-endian, as `load64`."""
     i = U(at)
     return np.uint32(
         U(buffer[i]) | U(buffer[i + U(1)]) << U(8) | U(buffer[i + U(2)]) << U(16) | U(buffer[i + U(3)]) << U(24)

@@ -1,0 +1,62 @@
+"""Forked: what a child that this process forks begins anew.
+
+Only the thread that forks is in the child. A lock that another one held would stay taken there for ever, and what that
+one was changing stays half changed. So locks that a child may come to, those of the process and of what data sets hold,
+are made here. Those of a run need not: it is the parent's.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+Call = Callable[[], None]
+
+_LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
+_CALLS: list[Call] = []
+_METHODS: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()  # one of an object
+
+
+def new_lock() -> threading.Lock:
+    """As `threading.Lock()`; in a forked child nobody holds it.
+
+    >>> with new_lock() as taken:
+    ...     taken
+    True
+    """
+    made = threading.Lock()
+    _LOCKS.add(made)
+    return made
+
+
+def new_rlock() -> threading.RLock:
+    """As `threading.RLock()`; in a forked child nobody holds it."""
+    made = threading.RLock()
+    _LOCKS.add(made)
+    return made
+
+
+def in_child(call: Call) -> Call:
+    """Call it in every forked child, where nobody holds a lock; a method as long as its object lives."""
+    if isinstance(call, MethodType):
+        _METHODS[call.__self__] = call.__func__
+    else:
+        _CALLS.append(call)
+    return call
+
+
+def _begin_anew() -> None:
+    for lock in _LOCKS:
+        lock._at_fork_reinit()  # what the standard library does with its own
+    for call in _CALLS:
+        call()
+    for owner, method in list(_METHODS.items()):
+        method(owner)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

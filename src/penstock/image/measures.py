@@ -1,0 +1,51 @@
+"""psnr: how far images are from one another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.image.checks import check_image, numbers
+from penstock.image.dtypes import convert_image_dtype
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+def psnr(a: npt.NDArray[Any], b: npt.NDArray[Any], max_val: float) -> npt.NDArray[np.float32] | np.float32:
+    """The peak signal-to-noise ratio of two images, or of each pair of two batches, as tf.image.psnr gives it.
+
+    In decibels, the higher the nearer; infinite for equal images.
+
+    >>> image = np.full((4, 4, 3), 100, np.uint8)
+    >>> round(float(psnr(image, image + 10, 255)), 3), psnr(image, image, 255)
+    (28.131, np.float32(inf))
+
+    Args:
+        a: an image (H, W, C) or a batch (N, H, W, C).
+        b: of the same shape.
+        max_val: the range of the values: 255 for uint8, 1.0 for floats from 0 to 1.
+
+    Returns:
+        float32, a number for each image.
+
+    Raises:
+        InvalidArgumentError: shapes that differ or are no images', or a range that is not above 0.
+        InvalidTypeError: the images are not of numbers.
+    """
+    first, second = check_image("psnr", a), check_image("psnr", b)
+    if first.shape != second.shape or 0 in first.shape[-3:]:
+        message = f"psnr compares images of one shape and at least one pixel, got {first.shape} and {second.shape}."
+        raise InvalidArgumentError(message)
+    largest = numbers(max_val)
+    if largest.ndim or largest.dtype.kind not in "iuf" or not 0 < largest < np.inf:
+        message = f"psnr: max_val must be a number above 0; got {max_val!r}."
+        raise InvalidArgumentError(message)
+    scale = convert_image_dtype(np.full((1, 1, 1), largest, first.dtype), np.float32).reshape(())
+    difference = convert_image_dtype(first, np.float32) - convert_image_dtype(second, np.float32)
+    mean = np.square(difference).mean(axis=(-3, -2, -1), dtype=np.float64).astype(np.float32)
+    with np.errstate(divide="ignore"):
+        found: npt.NDArray[np.float32] = 20 * np.log10(scale) - 10 * np.log10(mean)
+    return found

@@ -1,0 +1,1 @@
+"""The compiled walk over the framing of TFRecord files, and their checksums."""

@@ -1,0 +1,33 @@
+"""gather: the records at given places; compiled when this is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from penstock.compiled.kernel import kernel
+from penstock.compiled.only_for import only_for
+from penstock.compiled.uncounted import uncounted
+from penstock.io.kernels.tfrecord.arguments import BUFFER, INTS
+from penstock.io.kernels.tfrecord.record import record
+from penstock.io.tfrecord.framing import FINE, SHORT_HEADER
+
+types: Any = numba.types
+
+
+@only_for(types.UniTuple(types.int64, 2)(BUFFER, INTS, types.int64, INTS, INTS))
+@uncounted
+@kernel
+def gather(buffer: Any, offsets: Any, check: Any, starts: Any, lengths: Any) -> Any:
+    """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
+    for i in range(offsets.size):
+        at = offsets[i]
+        if at < 0 or at >= buffer.size:
+            return i, SHORT_HEADER
+        status, length = record(buffer, at, check)
+        if status != FINE:
+            return i, status
+        starts[i] = at + 12
+        lengths[i] = length
+    return offsets.size, FINE

@@ -1,0 +1,38 @@
+"""scan: where the next records of a file are; compiled when this is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from penstock.compiled.kernel import kernel
+from penstock.compiled.only_for import only_for
+from penstock.compiled.uncounted import uncounted
+from penstock.io.kernels.tfrecord.arguments import BUFFER, INTS
+from penstock.io.kernels.tfrecord.record import record
+from penstock.io.tfrecord.framing import FINE
+
+types: Any = numba.types
+
+
+@only_for(types.UniTuple(types.int64, 3)(BUFFER, types.int64, types.int64, types.int64, INTS, INTS))
+@uncounted
+@kernel
+def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths: Any) -> Any:
+    """Fill `starts` and `lengths` with records from `at` on; returns (records, next position, status).
+
+    Stops when the arrays are full, at the end, after `max_bytes` of data, or in front of the first damaged record.
+    """
+    count = 0
+    taken = 0
+    while count < starts.size and at < buffer.size and (taken < max_bytes or count == 0):
+        status, length = record(buffer, at, check)
+        if status != FINE:
+            return count, at, status
+        starts[count] = at + 12
+        lengths[count] = length
+        count += 1
+        taken += length
+        at += length + 16
+    return count, at, FINE

@@ -1,0 +1,120 @@
+"""Trial: the first elements run as the function is written and by Block, and the bits of the results compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.block.apart import apart
+from penstock.block.block import Block, Builder
+from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.trace.drawing import Draws, drawing
+from penstock.trace.graph import Allocate, Const, Graph
+
+ELEMENTS = 8  # that are compared: all over one Block, or of several small ones
+SECONDS = 0.02  # that running them as written may take; two are run however long they take
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A graph to run, and the pairs of its outputs that may share memory."""
+
+    graph: Graph
+    sharing: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Ready:
+        return cls(graph, graph.sharing())
+
+    def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
+        columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
+        made = [_column(column, block.size) for column in columns]
+        return block.with_columns(self.graph.structure, apart(made, self.sharing))
+
+
+@dataclass(slots=True)
+class Trial:
+    """Of a function, which is known to be pure, and its graph."""
+
+    function: Callable[..., Any]
+    ready: Ready
+    checked: int = 0
+    spent: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether enough has been compared."""
+        return self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+
+    def why_not(self, block: Block, draws: Draws) -> str:
+        """The reason not to run by Block that elements all over this one give, its last the first; or nothing."""
+        rows = np.linspace(block.size - 1, 0, min(ELEMENTS, block.size)).astype(np.int64)
+        plain, done = self._plain(block.take(rows).elements(), rows, draws, unpacks=block.structure.unpacks)
+        rows = rows[:done]
+        try:
+            fast = self.ready.run(block.take(rows), None, Draws(draws.key, draws.numbers.take(rows)))
+        except Exception as error:
+            return "" if plain is None else f"as a Block it raised {type(error).__name__}"
+        return "as a Block its result was another" if plain is None or not _equal(fast, plain) else ""
+
+    def _plain(self, elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool) -> tuple[Block | None, int]:
+        """What as many of these elements as there is time for become, or None where one raises; and how many."""
+        builder = Builder()
+        done, began = 0, time.perf_counter()
+        try:
+            with drawing(draws) as now:
+                for row, element in zip(rows.tolist(), elements, strict=True):
+                    done += 1
+                    now.begin(row)
+                    builder.add(self.function(*element) if unpacks else self.function(element))
+                    if done >= 2 and time.perf_counter() - began >= SECONDS:
+                        break
+            return builder.build(), done
+        except Exception:  # the run per element, which follows, raises it again in its place
+            return None, done
+        finally:
+            self.checked += done
+            self.spent += time.perf_counter() - began
+
+
+def _column(value: Column | Const, rows: int) -> Column:
+    if not isinstance(value, Const):
+        return value
+    if isinstance(value.value, bytes):
+        zeros = np.zeros(rows, np.int64)
+        return BytesColumn((np.frombuffer(value.value, np.uint8),), zeros, zeros + len(value.value))
+    return DenseColumn(np.full(rows, value.value))
+
+
+def _equal(fast: Block, plain: Block) -> bool:
+    """Same structure, dtypes, shapes and bits (NaN equals NaN)."""
+    if not fast.structure.same_as(plain.structure):
+        return False
+    columns = zip(fast.columns, plain.columns, strict=True)
+    pairs = (pair for a, b in columns for pair in zip(a.values(), b.values(), strict=True))
+    for left, right in pairs:
+        if type(left) is not type(right) and not (isinstance(left, np.generic) and isinstance(right, np.generic)):
+            return False
+        if isinstance(left, (np.ndarray, np.generic)):
+            if left.dtype != right.dtype or left.shape != right.shape:
+                return False
+            if left.dtype == object:
+                if left.tolist() != right.tolist():
+                    return False
+            elif left.tobytes() != right.tobytes() and not np.array_equal(
+                left, right, equal_nan=left.dtype.kind in "fc"
+            ):
+                return False
+        elif not _same_value(left, right):
+            return False
+    return True
+
+
+def _same_value(left: Any, right: Any) -> bool:
+    """Equality of byte strings, and of sparse and ragged tensors, whose arrays are compared."""
+    equals = getattr(left, "equals", None)
+    return bool(equals(right)) if equals is not None else bool(left == right)

@@ -1,0 +1,139 @@
+"""The child processes that compile: how many there are, and what is said about each module."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from penstock.compiled.compiler import Compiler
+
+PID = "import os, pathlib\npathlib.Path(__file__).with_suffix('.pid').write_text(str(os.getpid()))\n"
+UNTIL = """
+import pathlib, time
+end = time.monotonic() + 60
+while not pathlib.Path(__file__).with_name("go").exists() and time.monotonic() < end:
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+
+    def written(**sources):
+        for name, source in sources.items():
+            (tmp_path / f"{name}.py").write_text(PID + source)
+        return tmp_path
+
+    return written
+
+
+def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_the_next(modules):
+    folder = modules(asked_first=UNTIL, asked_second="", asked_third="")
+    compiler = Compiler(most=1)
+    asked = [compiler.ask(name) for name in ("asked_first", "asked_second", "asked_third")]
+    assert not any(one.finished.is_set() for one in asked)
+    (folder / "go").touch()
+    compiler.settle()
+    assert [one.reason for one in asked] == ["", "", ""]
+    first, second, third = ((folder / f"{one.name}.pid").read_text() for one in asked)
+    assert second == third != first
+    assert str(os.getpid()) not in (first, second)
+
+
+def test_as_many_children_as_there_may_be_compile_side_by_side(modules):
+    """The first ends only when the second has begun."""
+    folder = modules(side_first=UNTIL, side_second="pathlib.Path(__file__).with_name('go').touch()\n")
+    compiler = Compiler(most=2)
+    asked = [compiler.ask(name) for name in ("side_first", "side_second")]
+    assert all(one.finished.wait(60) for one in asked)
+    assert (folder / "side_first.pid").read_text() != (folder / "side_second.pid").read_text()
+
+
+def test_what_somebody_waits_for_does_not_queue(modules):
+    folder = modules(long_one=UNTIL, queued="", needed="")
+    compiler = Compiler(most=1)
+    asked = [compiler.ask(name) for name in ("long_one", "queued", "needed")]
+    compiler.hurry(asked[2])
+    assert asked[2].finished.wait(60)
+    assert not asked[0].finished.is_set()
+    assert not asked[1].finished.is_set()
+    compiler.hurry(asked[0])  # it has a child already
+    (folder / "go").touch()
+    compiler.settle()
+    assert [one.reason for one in asked] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise OSError('no compiler here')", "OSError: no compiler here"),
+        ("raise ValueError", "ValueError"),
+        ("os._exit(3)", "exit status 3"),
+        ("print('out of memory', flush=True); os._exit(3)", "out of memory"),
+    ],
+)
+def test_a_module_that_fails_is_named_and_the_others_are_compiled(modules, source, reason):
+    folder = modules(before_it=UNTIL, fails_so=source, behind_it="")
+    compiler = Compiler(most=1)
+    asked = [compiler.ask(name) for name in ("before_it", "fails_so", "behind_it")]
+    (folder / "go").touch()
+    compiler.settle()
+    assert [one.reason for one in asked] == ["", reason, ""]
+
+
+def test_without_an_interpreter_nothing_is_promised(modules, monkeypatch):
+    modules(never_asked="")
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    compiler = Compiler(most=1)
+    assert compiler.ask("never_asked") is None
+    compiler.settle()
+
+
+FORKED = """
+import os, pathlib
+from penstock.compiled import Compiled, wait_for_kernels
+kernels = Compiled("held_up")
+assert kernels.ready() is None
+pid = os.fork()
+if not pid:
+    wait_for_kernels()
+    assert kernels.ready() is None
+    pathlib.Path({go!r}).touch()
+    wait_for_kernels()
+    os._exit(0 if kernels.ready() is not None else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+print(kernels.get().__name__)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_a_forked_child_waits_for_nothing_of_its_parents_and_asks_anew(modules):
+    folder = modules(held_up=UNTIL)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
+    script = FORKED.format(go=str(folder / "go"))
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "held_up\n"), done.stderr
+
+
+def test_no_child_outlives_the_process_that_asked(modules):
+    folder = modules(still_going=UNTIL)
+    script = """
+import pathlib, sys, time
+from penstock.compiled import Compiled
+Compiled("still_going").ready()
+end = time.monotonic() + 60
+while not pathlib.Path(sys.argv[1]).exists() and time.monotonic() < end:
+    time.sleep(0.01)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
+    pid = folder / "still_going.pid"
+    subprocess.run([sys.executable, "-c", script, str(pid)], env=environment, check=True, timeout=120)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
