@@ -106,3 +106,16 @@ def test_an_element_that_raises_leaves_the_others_by_block():
     assert vectoriser.run(Block.from_elements([good, bad]), None) is None
     assert vectoriser.run(Block.from_elements([good, good]), None) is not None
     assert vectoriser.verdict.startswith("by Block")
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_one_trial_is_enough_for_all_passes(monkeypatch, equal):
+    looked = []
+    compare = both_ways._equal
+    monkeypatch.setattr(both_ways, "_equal", lambda *found: looked.append(1) is None and equal and compare(*found))
+    ds = ps.Dataset.range(100).map(lambda x: x * 3 + 1)
+    counts = []
+    for _ in range(3):
+        assert list(ds) == [3 * x + 1 for x in range(100)]
+        counts.append(len(looked))
+    assert 1 <= counts[0] == counts[1] == counts[2]

@@ -68,6 +68,11 @@ class Compiler:
             if asked in self._waiting:
                 self._start([asked])
 
+    @property
+    def busy(self) -> bool:
+        """Whether something that was asked for is not finished."""
+        return bool(self._waiting or self._children)
+
     def settle(self) -> None:
         """Wait until all that was asked for is finished."""
         with self._lock:

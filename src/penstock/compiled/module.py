@@ -23,6 +23,15 @@ def wait_for_kernels() -> None:
     COMPILER.settle()
 
 
+def compiling() -> bool:
+    """Whether kernels are being compiled: what runs their plain versions will be faster soon.
+
+    >>> compiling()
+    False
+    """
+    return COMPILER.busy
+
+
 class Compiled:
     """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,10 @@ import numpy as np
 from penstock.block.apart import apart
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.forked import new_lock
 from penstock.trace.drawing import Draws, drawing
 from penstock.trace.graph import Allocate, Const, Graph
+from penstock.trace.traced import Traced
 
 ELEMENTS = 8  # that are compared: all over one Block, or of several small ones
 SECONDS = 0.02  # that running them as written may take; two are run however long they take
@@ -38,22 +41,26 @@ class Ready:
 
 @dataclass(slots=True)
 class Trial:
-    """Of a function, which is known to be pure, and its graph."""
+    """Of a pure function's graph, for all passes."""
 
-    function: Callable[..., Any]
     ready: Ready
     checked: int = 0
     spent: float = 0.0
+    failed: str = ""  # the reason not to run by Block
 
     @property
     def over(self) -> bool:
         """Whether enough has been compared."""
-        return self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+        return bool(self.failed) or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
 
-    def why_not(self, block: Block, draws: Draws) -> str:
-        """The reason not to run by Block that elements all over this one give, its last the first; or nothing."""
+    def go_on(self, function: Callable[..., Any], block: Block, draws: Draws) -> None:
+        """Compare elements all over this Block, its last the first."""
+        self.failed = self.failed or self._why_not(function, block, draws)
+
+    def _why_not(self, function: Callable[..., Any], block: Block, draws: Draws) -> str:
         rows = np.linspace(block.size - 1, 0, min(ELEMENTS, block.size)).astype(np.int64)
-        plain, done = self._plain(block.take(rows).elements(), rows, draws, unpacks=block.structure.unpacks)
+        unpacks = block.structure.unpacks
+        plain, done = self._plain(function, block.take(rows).elements(), rows, draws, unpacks=unpacks)
         rows = rows[:done]
         try:
             fast = self.ready.run(block.take(rows), None, Draws(draws.key, draws.numbers.take(rows)))
@@ -61,7 +68,9 @@ class Trial:
             return "" if plain is None else f"as a Block it raised {type(error).__name__}"
         return "as a Block its result was another" if plain is None or not _equal(fast, plain) else ""
 
-    def _plain(self, elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool) -> tuple[Block | None, int]:
+    def _plain(
+        self, function: Callable[..., Any], elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool
+    ) -> tuple[Block | None, int]:
         """What as many of these elements as there is time for become, or None where one raises; and how many."""
         builder = Builder()
         done, began = 0, time.perf_counter()
@@ -70,7 +79,7 @@ class Trial:
                 for row, element in zip(rows.tolist(), elements, strict=True):
                     done += 1
                     now.begin(row)
-                    builder.add(self.function(*element) if unpacks else self.function(element))
+                    builder.add(function(*element) if unpacks else function(element))
                     if done >= 2 and time.perf_counter() - began >= SECONDS:
                         break
             return builder.build(), done
@@ -79,6 +88,16 @@ class Trial:
         finally:
             self.checked += done
             self.spent += time.perf_counter() - began
+
+
+_TRIALS: weakref.WeakKeyDictionary[Traced, Trial] = weakref.WeakKeyDictionary()
+_LOCK = new_lock()
+
+
+def trial_of(found: Traced, ready: Ready) -> Trial:
+    """The trial of what a function was traced to: one for all passes."""
+    with _LOCK:
+        return _TRIALS.setdefault(found, Trial(ready))
 
 
 def _column(value: Column | Const, rows: int) -> Column:

@@ -12,7 +12,7 @@ from penstock.block.block import Block
 from penstock.block.column import Column, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.forked import new_lock
-from penstock.physical.both_ways import Ready, Trial
+from penstock.physical.both_ways import Ready, Trial, trial_of
 from penstock.trace.drawing import UNNUMBERED, Draws
 from penstock.trace.graph import Allocate, Graph
 from penstock.trace.traced import Traced, traced
@@ -65,15 +65,21 @@ class Vectoriser:
         exact = Ready.of(optimised(found.graph))
         ready = Ready.of(optimised(found.graph, approximate=True)) if self._approximate else exact
         self.verdict = f"by Block: {ready.graph.describe()}"
-        return _Decision(found, ready, Trial(self._function, exact))
+        return self._judged(_Decision(found, ready, trial_of(found, exact)))
 
     def _try(self, decision: _Decision, trial: Trial, block: Block, draws: Draws) -> None:
-        reason = trial.why_not(block, draws)
-        if reason:
-            decision.ready = decision.trial = None
-            self.verdict = f"per element: {reason}"
-        elif trial.over:
+        if not trial.over:  # in another pass, meanwhile
+            trial.go_on(self._function, block, draws)
+        self._judged(decision)
+
+    def _judged(self, decision: _Decision) -> _Decision:
+        trial = decision.trial
+        if trial is not None and trial.over:
             decision.trial = None
+            if trial.failed:
+                decision.ready = None
+                self.verdict = f"per element: {trial.failed}"
+        return decision
 
 
 @dataclass(slots=True)

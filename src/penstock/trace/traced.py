@@ -21,7 +21,7 @@ from penstock.trace.purity import inspected
 from penstock.trace.tracer import Tracer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Traced:
     """The outcome: a graph, or why there is none."""
 

@@ -86,6 +86,7 @@ class Driver:
         self._history: list[Sample] = []
         self._last: _Clocks | None = None  # as of the last look
         self._saved = 0.0
+        self._compiling = False  # at the last look
         self._asked: float | None = None  # when processes were first wanted
 
     @property
@@ -163,6 +164,9 @@ class Driver:
     def _look(self, now: _Clocks, before: _Clocks) -> None:
         flows = _with_delays([lane.flow() for lane in self.lanes], now, before)
         means, cpu = self._means(), now.cpu - before.cpu
+        if self._compiling and not means.compiling:
+            self._history = []  # of plain versions
+        self._compiling = means.compiling
         idle = None
         if now.idle is not None and before.idle is not None:  # a quota may leave less than stands idle
             idle = max(min(now.idle - before.idle, means.cpus * (now.wall - before.wall) - cpu), 0.0)
@@ -178,7 +182,7 @@ class Driver:
         if changed:
             self.want()
         self.due = now.wall + decision.period
-        if decision.settled and not decision.crowded and now.wall > self._saved + _SAVE_AFTER:
+        if decision.settled and not (decision.crowded or means.compiling) and now.wall > self._saved + _SAVE_AFTER:
             self._save(decision, flows, now.wall - before.wall)
             self._saved = now.wall
 

@@ -75,6 +75,7 @@ class Means:
     ram: int  # bytes for all windows together
     gil: bool = True  # whether threads exclude each other in Python code
     processes_ready: bool = True  # whether worker processes are up; a trial of them waits until they are
+    compiling: bool = False  # plain versions of kernels, which keep the interpreter's lock, run until these are there
 
 
 @dataclass(frozen=True, slots=True)

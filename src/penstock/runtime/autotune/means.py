@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from penstock.compiled import compiling
 from penstock.options import Options
 from penstock.runtime.autotune.figures import Means
 from penstock.runtime.machine.granted import granted_cores
@@ -20,4 +21,4 @@ def means(options: Options, budget: Budget) -> Means:
     """As it is now: memory that others hold and processes that are starting change it."""
     bounds = (options.autotune.cpu_budget, options.threading.private_threadpool_size)
     cores = min([granted_cores(), *(float(bound) for bound in bounds if bound)])
-    return Means(cores, budget.total, holds_gil(), process_pool().ready())
+    return Means(cores, budget.total, holds_gil(), process_pool().ready(), compiling())
