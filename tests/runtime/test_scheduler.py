@@ -166,6 +166,27 @@ def test_a_collection_that_closes_a_run_does_not_wait_for_its_workers():
     assert closed.wait(SECONDS)
 
 
+def test_a_worker_that_looks_survives_the_end_of_other_runs():
+    scheduler, log, others = Scheduler(1), [], []
+
+    def disturb():
+        for other in others:
+            other.close(nothing)
+
+    scope, first = Scope(scheduler), Disturbed(disturb)
+    first.depth = 0
+    others += [Scope(scheduler) for _ in range(3)]
+    with scheduler.lock:
+        for found in [*others, scope]:
+            found.add(Steps(9, 0, log), 1)
+        others[0].segments.insert(0, first)
+        scheduler._turn = 0
+    steps = Steps(1, 1, log)
+    scope.add(steps, 1)
+    assert steps.done.wait(SECONDS)
+    scope.close(nothing)
+
+
 class Held(Steps):
     """A segment with work for any number of workers, who stay inside until they are let go."""
 

@@ -168,6 +168,8 @@ class Scheduler:
         with self.lock:
             if scope not in self._scopes:
                 self._scopes.append(scope)
+            if scope.closed:  # by a garbage collection in here: nobody would let go of it any more
+                self._scopes.remove(scope)
             self._aim()
             self._recruit()
             self._wake_all()
@@ -321,12 +323,12 @@ class Scheduler:
 
     def _pick(self) -> tuple[Scope, Runnable] | None:
         """The runnable segment nearest to its consumer; runs take turns."""
-        count = len(self._scopes)
-        for i in range(count):
-            scope = self._scopes[(self._turn + i) % count]
+        scopes = list(self._scopes)  # a garbage collection in here may close runs
+        for i in range(len(scopes)):
+            scope = scopes[(self._turn + i) % len(scopes)]
             if scope.full():
                 continue
-            for segment in scope.segments:
+            for segment in list(scope.segments):
                 if segment.runnable():
                     self._turn += 1
                     return scope, segment
