@@ -26,6 +26,7 @@ def wait_for_kernels() -> None:
 def compiling() -> bool:
     """Whether kernels are being compiled: what runs their plain versions will be faster soon.
 
+    >>> wait_for_kernels()
     >>> compiling()
     False
     """
