@@ -33,7 +33,7 @@ class Steps:
         if self.gate is not None:
             assert self.gate.wait(SECONDS)
         with self.lock:
-            if not self.runnable():
+            if not self.left or self.aborted:
                 return False
             self.left -= 1
             self.log.append((self.depth, on_worker()))
@@ -243,12 +243,19 @@ def test_as_many_threads_as_are_wanted_up_to_the_cores_and_more_only_where_one_r
 
 
 def test_no_thread_is_started_for_work_that_is_not_there():
-    scheduler, log = Scheduler(8), []
-    scope, segment = Scope(scheduler), Steps(0, 1, log)
+    class Once(Steps):
+        def runnable(self):
+            return not any(offered) and not offered.append(True)
+
+    scheduler, offered = Scheduler(8), []
+    scope, segment = Scope(scheduler), Once(0, 1, [])
     scope.add(segment, 1_000_000)
     assert segment.done.wait(SECONDS)
-    assert scheduler.threads() <= 2
+    threads = list(scheduler._threads)
     scope.close(nothing)
+    joined(scheduler, threads)
+    assert len(threads) <= 2  # who found the work, and who looks for more
+    assert next(scheduler._numbers) <= 3
 
 
 def test_where_the_system_gives_no_more_threads_those_there_are_have_to_do(monkeypatch):
@@ -266,8 +273,9 @@ def test_where_the_system_gives_no_more_threads_those_there_are_have_to_do(monke
     scope.add(segment, 8)
     gate.set()
     assert segment.done.wait(SECONDS)
-    assert scheduler.threads() == len(started) == 2
     scope.close(nothing)
+    joined(scheduler, started)
+    assert len(started) == 2
 
 
 def test_the_pool_starts_again_after_it_had_ended():

@@ -73,7 +73,7 @@ def test_prefetch_holds_about_as_many_elements_as_it_was_given():
 def held_when_full(elements):
     """Bytes of the last segment once its workers have stopped."""
     segment = elements._run.root
-    with segment._changed:
+    with segment._lock:
         assert segment._changed.wait_for(lambda: not segment._busy and not segment.runnable(), SECONDS)
     return segment.held()
 

@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 from penstock.forked import in_child, new_lock
 from penstock.options import Options
+from penstock.runtime.bell import Bell, new_ear
 from penstock.runtime.collecting import collecting
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.runtime.machine.queued import Queued
@@ -109,8 +110,7 @@ class Scope:
             if self.active and (on_worker() or collecting()):
                 self.then = then
                 return
-            while self.active:
-                self._scheduler.left.wait()
+            self._scheduler.left.wait_for(lambda: not self.active)
         then()
 
     def leave_to_parent(self) -> None:
@@ -149,15 +149,14 @@ class Scheduler:
         # Reentrant: a garbage collection inside our critical section may close an abandoned run. Entered by itself and
         # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
         self.lock = threading.RLock()
-        self._work_comes = threading.Condition(self.lock)  # idle workers wait here
-        self.left = threading.Condition(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
+        self._work_comes = Bell(self.lock)  # idle workers wait here
+        self.left = Bell(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
         self._recruits: deque[threading.Thread] = deque()  # to be started
         self._queued: dict[threading.Thread, Queued] = {}
         self._target = 0  # threads wanted at work
         self._idle = 0  # threads that look for work or wait for it
-        self._unwoken: deque[threading.Thread] = deque()  # those of them whom nobody has woken, in that order
         self._waiting = 0  # threads inside a segment that wait for another's result
         self._spare = 0  # the most of these lately: threads beyond the target, to be used again
         self._numbers = itertools.count(1)
@@ -172,7 +171,7 @@ class Scheduler:
                 self._scopes.remove(scope)
             self._aim()
             self._recruit()
-            self._wake_all()
+            self._work_comes.ring()
 
     def _aim(self) -> None:
         self._target = self._wanted()
@@ -217,7 +216,7 @@ class Scheduler:
             if scope in self._scopes:
                 self._scopes.remove(scope)
             self._aim()
-            self._wake_all()
+            self._work_comes.ring()
 
     def begin_waiting(self) -> None:
         """The calling worker, inside a segment, is to wait for what another has to do. Not under a segment's lock."""
@@ -225,7 +224,7 @@ class Scheduler:
             self._waiting += 1
             self._spare = max(self._spare, self._waiting)
             self._recruit()
-            self._wake_one()
+            self._work_comes.ring_one()
         self.start_recruits()
 
     def end_waiting(self) -> None:
@@ -240,18 +239,9 @@ class Scheduler:
         idle after the change: one of us sees the other. That needs an order of all reads and writes, which Python's
         lock gives. Who has been woken already need not be woken for this.
         """
-        if (self._unwoken and self._at_work() < self._target) or not _GIL:
+        if (self._work_comes.listening and self._at_work() < self._target) or not _GIL:
             with self.lock:
-                self._wake_one()
-
-    def _wake_one(self) -> None:
-        if self._unwoken:
-            self._unwoken.popleft()
-            self._work_comes.notify()
-
-    def _wake_all(self) -> None:
-        self._unwoken.clear()
-        self._work_comes.notify_all()
+                self._work_comes.ring_one()
 
     def threads(self) -> int:
         """Workers alive."""
@@ -273,6 +263,7 @@ class Scheduler:
         counts_as_worker(True)
         thread = threading.current_thread()
         self._queued[thread] = Queued()
+        ear = new_ear()
         looking = True  # counted as idle since it was recruited
         while True:
             with self.lock:
@@ -280,18 +271,16 @@ class Scheduler:
                 looking = False
                 found = None
                 while len(self._threads) <= self._most(self._spare):
-                    self._unwoken.append(thread)  # before looking: see `wake`
+                    self._work_comes.listen(ear)  # before looking: see `wake`
                     if self._at_work() < self._target and (found := self._pick()) is not None:
-                        if thread in self._unwoken:
-                            self._unwoken.remove(thread)
+                        self._work_comes.leave(ear)
                         break
-                    if thread in self._unwoken:  # else a garbage collection in here has closed a run
-                        self._work_comes.wait()
+                    self._work_comes.sleep(ear)
                 self._idle -= 1
                 if found is None:
                     self._threads.discard(thread)
                     self._queued.pop(thread, None)
-                    self._wake_all()
+                    self._work_comes.ring()
                     return
                 self._recruit()
                 scope, segment = found
@@ -303,11 +292,11 @@ class Scheduler:
                 del segment, found
                 with self.lock:
                     if scope.full():
-                        self._wake_one()  # others have passed it by, and this one may go elsewhere
+                        self._work_comes.ring_one()  # others have passed it by, and this one may go elsewhere
                     scope.active -= 1
                     then = None
                     if scope.closed and not scope.active:
-                        self.left.notify_all()
+                        self.left.ring()
                         then, scope.then = scope.then, None
                 del scope
             if then is not None:

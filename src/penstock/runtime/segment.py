@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 
 from penstock.errors import PenstockError
 from penstock.physical.memory import Overspent
@@ -209,7 +210,7 @@ class Segment(StretchStage):
         self._filling = after is None
         if after is not None:
             self._after[ticket] = after
-        self._changed.notify_all()
+        self._changed.ring()
 
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:
@@ -224,9 +225,9 @@ class Segment(StretchStage):
 
     def _tell(self) -> None:
         """Who waits: a thread that wakes up for nothing takes its turn of the interpreter from one that works."""
-        self._changed.notify_all()
-        if self._arrived.waiting and (self._head() is not None or self._exhausted()):
-            self._arrived.notify_all()
+        self._changed.ring()
+        if self._arrived.listening and (self._head() is not None or self._exhausted()):
+            self._arrived.ring()
 
     def _die(self, fatal: BaseException) -> None:
         """Nothing more is delivered but this."""
@@ -339,15 +340,16 @@ class Segment(StretchStage):
             self._scheduler.begin_waiting()
         try:
             with self._lock:
-                late = False
                 changed = self._changed if helper else self._arrived
-                while not (late or self._exhausted() or (helper and self.runnable())) and self._head() is None:
-                    late = not changed.wait(self._driver.patience())
+                late = not changed.wait_for(partial(self._something, helper=helper), self._driver.patience())
         finally:
             if helper:
                 self._scheduler.end_waiting()
         if late:  # nothing has finished for so long that nobody else did
             self._driver.look(time.perf_counter())
+
+    def _something(self, *, helper: bool) -> bool:
+        return self._head() is not None or self._exhausted() or (helper and self.runnable())
 
     def _end(self) -> None:
         """What there is to say at the end: nothing, if it is one."""
@@ -386,7 +388,7 @@ class Segment(StretchStage):
     def nudge(self) -> None:
         """The lane has opened: who waits may help again."""
         with self._lock:
-            self._changed.notify_all()
+            self._changed.ring()
 
     def _deliver(self, ticket: int) -> Stretch:
         made, nbytes = self._results.pop(ticket)
@@ -463,8 +465,7 @@ class Segment(StretchStage):
             self._left_to_workers = self._busy > 0 and on_worker()
             if self._left_to_workers:
                 return
-            while self._busy:
-                self._changed.wait()
+            self._changed.wait_for(lambda: not self._busy)
         self.work.close()
 
 
