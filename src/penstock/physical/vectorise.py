@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import Column, ListColumn
+from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.forked import new_lock
 from penstock.physical.both_ways import Ready, Trial, trial_of
@@ -31,8 +31,7 @@ class Vectoriser:
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
         """The function's results, or None where it has to be called per element (also to raise its own error)."""
-        specs = tuple(_any_extent(column) for column in block.columns)
-        ready = self._ready(block, specs, draws)
+        ready = self._ready(block, draws)
         if ready is None:
             return None
         try:
@@ -46,13 +45,14 @@ class Vectoriser:
         self.by_block = True
         return made
 
-    def _ready(self, block: Block, specs: tuple[LeafSpec, ...], draws: Draws) -> Ready | None:
-        key = (block.structure, specs)
+    def _ready(self, block: Block, draws: Draws) -> Ready | None:
+        key = (block.structure, *map(_kind, block.columns))
         known = self._decided.get(key)
         if known is None or not known.found.holds() or known.trial is not None:
             with self._lock:
                 known = self._decided.get(key)
                 if known is None or not known.found.holds():
+                    specs = tuple(map(_any_extent, block.columns))
                     known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
                 if known.trial is not None:
                     self._try(known, known.trial, block, draws)
@@ -89,6 +89,11 @@ class _Decision:
     found: Traced
     ready: Ready | None
     trial: Trial | None
+
+
+def _kind(column: Column) -> Hashable:
+    """What `_any_extent` follows from, and quicker to compare."""
+    return (column.array.shape[1:], column.array.dtype) if type(column) is DenseColumn else _any_extent(column)
 
 
 def _any_extent(column: Column) -> LeafSpec:

@@ -117,18 +117,18 @@ def _aligned(operands: Sequence[Any]) -> list[Any] | None:
     ranks = []
     for operand in operands:
         if isinstance(operand, Const):
-            ranks.append(np.ndim(operand.value))
+            arrays.append(operand.value)
+            ranks.append(np.ndim(operand.value) if isinstance(operand.value, np.ndarray) else 0)
         elif isinstance(operand, DenseColumn):
+            arrays.append(operand.array)
             ranks.append(operand.array.ndim - 1)
         else:
             return None
     rank = max(ranks)
-    for operand, own in zip(operands, ranks, strict=True):
-        if isinstance(operand, Const):
-            arrays.append(operand.value)
-        else:
+    for i, operand in enumerate(operands):
+        if ranks[i] < rank and isinstance(operand, DenseColumn):
             shape = operand.array.shape
-            arrays.append(operand.array.reshape(shape[0], *(1,) * (rank - own), *shape[1:]))
+            arrays[i] = operand.array.reshape(shape[0], *(1,) * (rank - ranks[i]), *shape[1:])
     return arrays
 
 

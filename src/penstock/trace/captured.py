@@ -20,7 +20,13 @@ class Captured:
     reads: tuple[tuple[Any, Any, Any], ...]
 
     def unchanged(self) -> bool:
-        return all(_stands(place, name, value) for place, name, value in self.reads)
+        for place, name, value in self.reads:  # of every Block
+            if isinstance(place, FunctionType):
+                if getattr(place, name) is not value:
+                    return False
+            elif not _stands(place, name, value):
+                return False
+        return True
 
 
 def _stands(place: Any, name: Any, value: Any) -> bool:
@@ -29,8 +35,6 @@ def _stands(place: Any, name: Any, value: Any) -> bool:
             return place.cell_contents is value
         except ValueError:
             return False
-    if isinstance(place, FunctionType):
-        return bool(getattr(place, name) is value)
     if name is CONTENT:
         return bool(content(place) == value)
     if name is SIZE:

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from penstock.keys import fold, folds
 from penstock.trace.graph import DrawKeys, Keys, NotTraceable
 
 
-@dataclass(frozen=True, slots=True)
-class Draws:
+class Draws(NamedTuple):
     """What the elements of a Block draw from: the key of the step, and their numbers in its input."""
 
     key: int

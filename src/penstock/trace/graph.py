@@ -93,6 +93,10 @@ class Graph:
     equations: tuple[Equation, ...]
     outputs: tuple[Operand, ...]
     structure: Structure
+    _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # after which equation, which
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_unneeded", self._last_uses())
 
     def spec_of(self, operand: Operand) -> Any:
         if not isinstance(operand, Ref):
@@ -116,26 +120,21 @@ class Graph:
             for k, output in enumerate(self.outputs):
                 if isinstance(output, Ref) and output.index == 0:
                     places.setdefault(output.equation, allocate(k))
-        last = self._last_uses()
-        results: dict[int, Sequence[Column] | None] = {}
+        results: dict[int, Sequence[Column]] = {-1: columns}
 
         def value(operand: Operand) -> Any:
+            if isinstance(operand, Ref):
+                return results[operand.equation][operand.index]
             if isinstance(operand, Const):
                 return operand
-            if isinstance(operand, Keys):
-                assert keys is not None
-                return keys(operand)
-            if operand.equation < 0:
-                return columns[operand.index]
-            found = results[operand.equation]
-            assert found is not None
-            return found[operand.index]
+            assert keys is not None
+            return keys(operand)
 
         for i, equation in enumerate(self.equations):
             operands = [value(operand) for operand in equation.operands]
             results[i] = equation.primitive.run(operands, equation.params, rows, places.get(i))
-            for done in last.get(i, ()):
-                results[done] = None  # large intermediates go as soon as nobody needs them
+            for done in self._unneeded.get(i, ()):
+                del results[done]  # large intermediates go as soon as nobody needs them
         return [value(output) for output in self.outputs]
 
     def _last_uses(self) -> dict[int, list[int]]:
