@@ -3,7 +3,7 @@
 *Segments*: five steps that do next to nothing, over Blocks of 32 numbers, each in a segment of its own and all in one
 (`map_fusion`). The difference of their times is that of so many hand-overs. The two passes take turns in one process,
 and each counts with the lower quartile of its times: what else runs on a machine only adds. Goal: at most 15 µs of CPU
-for each hand-over.
+for each hand-over. Beside it what a `queue.Queue` between two threads costs, measured in the same way.
 
 *Processes*: arrays of 64 KB, 1 MB and 16 MB that two workers make, and arrays that go there and come back unchanged,
 beside `multiprocessing.Pool`, torch's DataLoader and grain's mp_prefetch. The consumer reads every page. A rate counts
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -24,10 +24,11 @@ from statistics import median
 import numpy as np
 from _autotune import shipping
 from _autotune.against_grid import row
-from _autotune.allowed import allowed_row
+from _autotune.allowed import allowed_row, cost_row
 from _autotune.alone import Sides, alone, answer, arguments, in_turn, show, timing_of
-from _autotune.chain import chain, passed
+from _autotune.chain import STEPS, chain, passed
 from _autotune.drive import Figures, Timing, settle
+from _autotune.queues import handed_on
 from _common.duel import Pass, measure
 from _common.table import Row
 
@@ -53,15 +54,24 @@ class Cost:
 
 
 def segments(parallel: int, timing: Timing) -> Cost:
-    together, apart = (chain(parallel, fused=fused) for fused in (True, False))
-    for dataset in (together, apart):
-        passed(dataset)
+    datasets = [chain(parallel, fused=fused) for fused in (True, False)]
+    return further([partial(passed, dataset) for dataset in datasets])
+
+
+def queues(timing: Timing) -> Cost:
+    return further([partial(handed_on, threads) for threads in (1, STEPS)])
+
+
+def further(passes: Sequence[Callable[[], tuple[float, float, int]]]) -> Cost:
+    """What the second pass takes more for each hand-over that it has more."""
+    for run in passes:
+        run()
         settle()
-        passed(dataset)
-    turns = np.array([[passed(dataset) for dataset in (together, apart)] for _ in range(TURNS)])  # (turn, pass, what)
+        run()
+    turns = np.array([[run() for run in passes] for _ in range(TURNS)])  # (turn, pass, what)
     one, many = np.percentile(turns, 25, axis=0)
-    cpu, wall, further = many - one
-    return Cost(cpu / further * 1e6, wall / further * 1e6)
+    cpu, wall, count = many - one
+    return Cost(cpu / count * 1e6, wall / count * 1e6)
 
 
 def shipped(build: Callable[[int, int], Pass], size: int, count: int, timing: Timing) -> Figures:
@@ -69,12 +79,15 @@ def shipped(build: Callable[[int, int], Pass], size: int, count: int, timing: Ti
 
 
 def of_segments(timing: Timing, rounds: int) -> list[Row]:
+    names = {"1 at a time": "segments: 1", "2 at a time": "segments: 2", "queue": "segments: queue.Queue"}
+    turns = [{name: Cost(**alone(side, timing)) for name, side in names.items()} for _ in range(rounds)]
     rows = []
-    for parallel in (1, 2):
-        found = [Cost(**alone(f"segments: {parallel}", timing)) for _ in range(rounds)]
+    for name in ("1 at a time", "2 at a time"):
+        found, theirs = [turn[name] for turn in turns], [turn["queue"].cpu_us for turn in turns]
         wall = median(cost.wall_us for cost in found)
-        title = f"next segment, {parallel} at a time: CPU (wall {wall:.3g} µs)"
-        rows.append(allowed_row(title, [cost.cpu_us for cost in found], ALLOWED, "µs"))
+        cpu = [cost.cpu_us for cost in found]
+        rows.append(allowed_row(f"next segment, {name}: CPU (wall {wall:.3g} µs)", cpu, ALLOWED, "µs"))
+        rows.append(cost_row(f"next segment, {name}: CPU", cpu, "queue.Queue", theirs))
     return rows
 
 
@@ -96,6 +109,7 @@ def sides() -> Sides:
     found: dict[str, Callable[[Timing], Cost | Figures]] = {}
     for parallel in (1, 2):
         found[f"segments: {parallel}"] = partial(segments, parallel)
+    found["segments: queue.Queue"] = queues
     for way, makers in WAYS.items():
         for size, (nbytes, count) in SIZES.items():
             for name, build in makers.items():

@@ -1,4 +1,4 @@
-"""A figure beside what is allowed."""
+"""A figure beside what is allowed, or beside what it costs elsewhere."""
 
 from __future__ import annotations
 
@@ -17,5 +17,17 @@ def allowed_row(workload: str, found: Sequence[float], allowed: float, unit: str
         theirs=f"{allowed:g} {unit}",
         ratios=[value / allowed for value in found],
         goal=1,
+        at_most=True,
+    )
+
+
+def cost_row(workload: str, found: Sequence[float], peer: str, theirs: Sequence[float]) -> Row:
+    """Microseconds beside those of a peer, round by round: less is better."""
+    return Row(
+        workload=workload,
+        penstock=f"{median(found):.3g} µs",
+        peer=peer,
+        theirs=f"{median(theirs):.3g} µs",
+        ratios=[mine / other for mine, other in zip(found, theirs, strict=True)],
         at_most=True,
     )

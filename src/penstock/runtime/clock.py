@@ -37,13 +37,10 @@ class Clock:
 
 
 class _Clocks(threading.local):
+    """The calling thread's is `own`."""
+
     def __init__(self) -> None:
         self.own = Clock()
 
 
-_CLOCKS = _Clocks()
-
-
-def clock() -> Clock:
-    """The calling thread's."""
-    return _CLOCKS.own
+CLOCKS = _Clocks()

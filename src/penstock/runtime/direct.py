@@ -6,7 +6,7 @@ import time
 
 from penstock.physical.stage import State, StretchStage
 from penstock.physical.stretch import Stretch
-from penstock.runtime.clock import clock
+from penstock.runtime.clock import CLOCKS
 from penstock.runtime.task import Work
 
 
@@ -20,10 +20,10 @@ class Direct(StretchStage):
     def make(self, want: int) -> Stretch | None:
         while (task := self.work.pull()) is not None:
             started = time.perf_counter()
-            cpu = clock().cpu(started)
+            cpu = CLOCKS.own.cpu(started)
             made = self.work.run(task)
             done = time.perf_counter()
-            self.work.observe(task, made, done - started, clock().cpu(done) - cpu)
+            self.work.observe(task, made, done - started, CLOCKS.own.cpu(done) - cpu)
             if made is not None:
                 return made
         return None

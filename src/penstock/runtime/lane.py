@@ -120,6 +120,7 @@ class Lane:
         self.want = 1  # elements that its Blocks are asked for; where a new segment begins
         self.window = window  # of all its segments together
         self._divided = 1  # among so many
+        self.is_shared = False  # a segment may be kept out by others
         self._segments: WeakSet[Member] = WeakSet()
         self._limits = limits
         self.bounded = bounded
@@ -140,6 +141,7 @@ class Lane:
         with self._lock:
             self._segments.add(segment)
             self._divided = len(self._segments)
+            self.is_shared = self.bounded and self._divided > 1
 
     def retire(self, segment: Member, now: float) -> None:
         """A segment has ended: what it has counted stays. Idempotent."""
@@ -162,11 +164,6 @@ class Lane:
         """Workers inside."""
         with self._lock:
             return sum(segment.busy() for segment in self._members())
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether a segment may be kept out by others."""
-        return self.bounded and self._divided > 1
 
     @property
     def limit(self) -> float:

@@ -57,4 +57,9 @@ def worked(transforms: Sequence[Transform], run: RunAll, seconds: float, cpu: fl
     Beside other programs, or a thread that keeps the interpreter's lock, a Block takes longer and is no more work.
     Smaller Blocks would then wait for the lock more often.
     """
-    return cpu if getattr(run, "here", True) and all(transform.computes for transform in transforms) else seconds
+    if not getattr(run, "here", True):
+        return seconds
+    for transform in transforms:
+        if not transform.computes:
+            return seconds
+    return cpu

@@ -118,12 +118,16 @@ class Scope:
         self.foreign = self.active > 0 or bool(self.segments)
 
 
-_local = threading.local()
+class _Local(threading.local):
+    worker = False
+
+
+_local = _Local()
 
 
 def on_worker() -> bool:
     """Whether the calling thread is one of the pool's, or works for one that waits for it."""
-    return getattr(_local, "worker", False)
+    return _local.worker
 
 
 def counts_as_worker(yes: bool) -> None:  # noqa: FBT001

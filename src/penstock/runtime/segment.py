@@ -21,7 +21,7 @@ from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.bell import Bell
-from penstock.runtime.clock import clock
+from penstock.runtime.clock import CLOCKS
 from penstock.runtime.free_order import Log
 from penstock.runtime.lane import Lane, Sums
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
@@ -131,7 +131,7 @@ class Segment(StretchStage):
 
     def _work_once(self) -> float:
         """Pull and do one task; when that was done."""
-        lane, work, here = self.lane, self.work, clock()
+        lane, work, here = self.lane, self.work, CLOCKS.own
         outer = here.aside, here.aside_cpu, here.lane
         here.aside = here.aside_cpu = 0.0
         here.lane = lane
@@ -210,7 +210,8 @@ class Segment(StretchStage):
         self._filling = after is None
         if after is not None:
             self._after[ticket] = after
-        self._changed.ring()
+        if self._changed.listening:
+            self._changed.ring()
 
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:
@@ -225,7 +226,8 @@ class Segment(StretchStage):
 
     def _tell(self) -> None:
         """Who waits: a thread that wakes up for nothing takes its turn of the interpreter from one that works."""
-        self._changed.ring()
+        if self._changed.listening:
+            self._changed.ring()
         if self._arrived.listening and (self._head() is not None or self._exhausted()):
             self._arrived.ring()
 
@@ -296,7 +298,7 @@ class Segment(StretchStage):
 
     def _awaited(self) -> Stretch | None:
         """The next result, which is not there yet."""
-        here = clock()
+        here = CLOCKS.own
         before = here.aside
         self.lane.consumer = here.lane
         self._waiting_since = started = time.perf_counter()
