@@ -37,8 +37,10 @@ def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_the_next(module
     compiler = Compiler(most=1)
     asked = [compiler.ask(name) for name in ("asked_first", "asked_second", "asked_third")]
     assert not any(one.finished.is_set() for one in asked)
+    assert compiler.busy
     (folder / "go").touch()
     compiler.settle()
+    assert not compiler.busy
     assert [one.reason for one in asked] == ["", "", ""]
     first, second, third = ((folder / f"{one.name}.pid").read_text() for one in asked)
     assert second == third != first

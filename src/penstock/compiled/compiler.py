@@ -71,7 +71,7 @@ class Compiler:
     @property
     def busy(self) -> bool:
         """Whether something that was asked for is not finished."""
-        return bool(self._waiting or self._children)
+        return bool(self._waiting) or any(child.left for child in list(self._children))
 
     def settle(self) -> None:
         """Wait until all that was asked for is finished."""
@@ -97,8 +97,8 @@ class Compiler:
         except (OSError, TypeError):
             return False
         child = _Child(process, list(batch))
-        self._waiting = [asked for asked in self._waiting if asked not in child.left]
         self._children.append(child)
+        self._waiting = [asked for asked in self._waiting if asked not in child.left]
         atexit.register(self._end, process, os.getpid())
         threading.Thread(target=self._follow, args=(child,), name="penstock-compiling", daemon=True).start()
         return True
