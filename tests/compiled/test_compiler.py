@@ -88,6 +88,37 @@ def test_a_module_that_fails_is_named_and_the_others_are_compiled(modules, sourc
     assert [one.reason for one in asked] == ["", reason, ""]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fcntl")
+def test_what_another_process_compiles_is_not_compiled_twice_and_comes_last(modules):
+    """The first is done when the other has compiled what is free, before it waits."""
+    folder = modules(taken=UNTIL, free="pathlib.Path(__file__).with_name('go').touch()\n")
+    compiler = Compiler(most=1)
+    asked = compiler.ask("taken")
+    while not (folder / "taken.pid").exists():
+        assert not asked.finished.is_set()
+    first = (folder / "taken.pid").read_text()
+    script = "from penstock.compiled import compile_kernels; compile_kernels('taken', 'free')"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["compiling\tfree", "compiled\tfree\t", "compiling\ttaken", "compiled\ttaken\t"]
+    compiler.settle()
+    assert asked.reason == ""
+    assert (folder / "taken.pid").read_text() == first
+
+
+def test_where_files_cannot_be_locked_modules_are_compiled_all_the_same(modules):
+    folder = modules(unlocked="")
+    (folder / "cache").mkdir()
+    (folder / "cache" / "compiling.lock").mkdir()  # no file
+    compiler = Compiler(most=1)
+    asked = compiler.ask("unlocked")
+    compiler.settle()
+    assert asked.reason == ""
+    assert (folder / "unlocked.pid").exists()
+
+
 def test_without_an_interpreter_nothing_is_promised(modules, monkeypatch):
     modules(never_asked="")
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")

@@ -9,7 +9,7 @@ import sys
 import threading
 from dataclasses import dataclass, field
 
-from penstock.compiled.child import MARK
+from penstock.compiled.child import BEGUN, DONE
 from penstock.forked import in_child, new_lock
 
 
@@ -25,7 +25,10 @@ class Asked:
 @dataclass(slots=True, eq=False)
 class _Child:
     process: subprocess.Popen[str]
-    left: list[Asked]  # what it has not finished, in its order
+    left: list[Asked]  # what it has not finished; the first is what it is at
+
+    def begin(self, name: str) -> None:
+        self.left.sort(key=lambda asked: asked.name != name)
 
     def finish(self, reason: str) -> None:
         asked = self.left.pop(0)
@@ -108,7 +111,10 @@ class Compiler:
         said = ""
         with child.process.stdout as lines:
             for line in lines:
-                if line.startswith(MARK):
+                if line.startswith(BEGUN):
+                    with self._lock:
+                        child.begin(line.rstrip("\n").removeprefix(BEGUN))
+                elif line.startswith(DONE):
                     with self._lock:
                         child.finish(line.rstrip("\n").split("\t", 2)[2])
                 else:
