@@ -23,6 +23,7 @@ demo: $(VENV)/runtime.stamp ## prepare data, train naively and through the pipel
 	@$(VENV)/bin/penstock demo
 
 test: check ## lint, types, import contracts, then every test and every code block of the docs
+	@$(VENV)/bin/penstock compile >/dev/null  # once, and not in every process that tests
 	@$(VENV)/bin/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(VENV)/dev.stamp ## lint, types and import contracts only

@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import cache, demo, info, prepare, version
+from penstock.cli import cache, compile_, demo, info, prepare, version
 from penstock.errors import PenstockError
 
-_COMMANDS = (demo, prepare, info, cache, version)
+_COMMANDS = (demo, prepare, info, cache, compile_, version)
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended: 128 + SIGINT
 
 

@@ -36,8 +36,23 @@ class _Child:
         asked.finished.set()
 
 
-def _processors() -> int:
+def processors() -> int:
+    """That this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def child_process(names: list[str]) -> subprocess.Popen[str]:
+    """A process that compiles these modules; see `compile_kernels` for what it prints. Raises OSError or TypeError."""
+    code = f"from penstock.compiled.child import compile_kernels; compile_kernels(*{names})"
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
 
 
 class Compiler:
@@ -48,7 +63,7 @@ class Compiler:
     """
 
     def __init__(self, most: int | None = None) -> None:
-        self._most = max(1, _processors() // 4) if most is None else most
+        self._most = max(1, processors() // 4) if most is None else most
         self._lock = new_lock()
         self._waiting: list[Asked] = []
         self._children: list[_Child] = []
@@ -84,19 +99,8 @@ class Compiler:
             asked.finished.wait()
 
     def _start(self, batch: list[Asked]) -> bool:
-        names = [asked.name for asked in batch]
-        code = f"from penstock.compiled.child import compile_kernels; compile_kernels(*{names})"
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            )
+            process = child_process([asked.name for asked in batch])
         except (OSError, TypeError):
             return False
         child = _Child(process, list(batch))

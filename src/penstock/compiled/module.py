@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from types import ModuleType
+from typing import ClassVar
 
 from penstock.compiled.compiler import COMPILER, Asked
 from penstock.compiled.note import note_of
@@ -36,8 +37,11 @@ def compiling() -> bool:
 class Compiled:
     """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe."""
 
+    KNOWN: ClassVar[set[str]] = set()  # the names of all that there are
+
     def __init__(self, module: str) -> None:
         self._name = module
+        self.KNOWN.add(module)
         self._lock = new_lock()
         self._module: ModuleType | None = None
         self._asked: Asked | None = None

@@ -1,0 +1,45 @@
+"""`penstock compile`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command to the parsers of `commands`."""
+    text = (
+        "Compile all kernels now, and keep them on disk, so that no pipeline compiles any: for an image of a container. "
+        "They are kept beside penstock's files, or in NUMBA_CACHE_DIR, which has to be the same when pipelines run."
+    )
+    parser = commands.add_parser("compile", help="compile all kernels ahead", description=text)
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="processes that compile (one for each core)")
+    parser.set_defaults(run=run)
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        message = f"at least 1, got {text}"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print the modules as they are done; the status is 1 if one could not be compiled."""
+    from penstock.compiled.ahead import compile_ahead
+
+    began = time.perf_counter()
+    count = 0
+
+    def done(name: str) -> None:
+        nonlocal count
+        count += 1
+        print(name, flush=True)
+
+    failed = compile_ahead(chosen.jobs, done)
+    print(f"{count} modules of kernels are there after {time.perf_counter() - began:.1f} s")
+    for name, reason in failed.items():
+        print(f"penstock: {name} could not be compiled: {reason}", file=sys.stderr)
+    return 1 if failed else 0
