@@ -11,7 +11,7 @@ from typing import Any
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
     text = (
-        "Compile all kernels now, and keep them on disk, so that no pipeline compiles any: for an image of a container. "
+        "Compile all kernels now and keep them on disk, so that no pipeline compiles any: for an image of a container. "
         "They are kept beside penstock's files, or in NUMBA_CACHE_DIR, which has to be the same when pipelines run."
     )
     parser = commands.add_parser("compile", help="compile all kernels ahead", description=text)
