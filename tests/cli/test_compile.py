@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import pytest
+from tests.compiled.written import writer
 
 from penstock.cli import main
 from penstock.compiled import ahead
@@ -13,15 +15,13 @@ from penstock.compiled.note import note_of
 
 @pytest.fixture
 def modules(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    written = writer(tmp_path, monkeypatch)
 
-    def written(**sources):
-        for name, source in sources.items():
-            (tmp_path / f"{name}.py").write_text(source)
+    def known(**sources):
+        written(**sources)
         monkeypatch.setattr(ahead, "modules_of_kernels", lambda: list(sources))
 
-    return written
+    return known
 
 
 @pytest.mark.parametrize("jobs", ["1", "3"])
@@ -31,21 +31,30 @@ def test_each_is_named_once_and_not_compiled_again(modules, capsys, jobs):
     for _ in range(2):
         assert main(["compile", "--jobs", jobs]) == 0
         printed = capsys.readouterr()
-        assert sorted(printed.out.splitlines()[:-1]) == names
-        assert printed.out.splitlines()[-1].startswith("5 modules of kernels are there after ")
+        assert printed.out.splitlines()[:-1] == names
+        assert printed.out.splitlines()[-1].startswith("5 modules of kernels: there after ")
         assert printed.err == ""
         assert all(note_of(name).exists() for name in names)
 
 
-def test_what_fails_is_told_with_its_reason_and_the_status_is_1(modules, capsys):
-    modules(ahead_bad="raise OSError('no compiler here')", ahead_good="", ahead_worse="import os\nos._exit(3)")
-    assert main(["compile", "--jobs", "1"]) == 1
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_what_fails_is_told_with_its_reason_and_the_status_is_1(modules, capsys, jobs):
+    modules(ahead_bad="raise OSError('no compiler here')", ahead_worse="import os\nos._exit(3)", ahead_good="")
+    assert main(["compile", "--jobs", jobs]) == 1
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0] == "ahead_good"
+    assert printed.out.splitlines()[1].startswith("1 module of kernels: ")
     assert printed.err.splitlines() == [
         "penstock: ahead_bad could not be compiled: OSError: no compiler here",
-        "penstock: ahead_worse could not be compiled: its process ended",
+        "penstock: ahead_worse could not be compiled: exit status 3",
     ]
+
+
+def test_without_an_interpreter_nothing_is_compiled(modules, capsys, monkeypatch):
+    modules(ahead_never="")
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    assert main(["compile"]) == 1
+    assert capsys.readouterr().err == "penstock: ahead_never could not be compiled: no process could be started\n"
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "many", "1.5"])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.compiled import Compiled, wait_for_kernels
+from penstock.compiled import Compiled, note, wait_for_kernels
 from penstock.compiled.note import note_of
 from penstock.image.kernels import bilinear
 from penstock.io import blocks
@@ -92,6 +92,18 @@ def test_a_module_is_compiled_in_a_child_and_then_loaded(tmp_path, monkeypatch):
     assert Compiled("slow_kernels").ready() is module
     source.write_text(source.read_text() + "changed = True\n")
     assert not note_of("slow_kernels").exists()
+
+
+def test_kernels_of_another_processor_do_not_count_as_compiled(monkeypatch):
+    name = "penstock.physical.kernels.native"
+    here = note_of(name)
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    chosen = note_of(name)
+    monkeypatch.delenv("NUMBA_CPU_NAME")
+    monkeypatch.setattr(note, "processor", lambda: "another")
+    assert len({here, chosen, note_of(name)}) == 3
+    monkeypatch.undo()
+    assert note_of(name) == here
 
 
 class NotYet:

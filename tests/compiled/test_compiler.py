@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.compiled.written import writer
 
 from penstock.compiled.compiler import Compiler
 
@@ -21,15 +22,8 @@ while not pathlib.Path(__file__).with_name("go").exists() and time.monotonic() <
 
 @pytest.fixture
 def modules(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-
-    def written(**sources):
-        for name, source in sources.items():
-            (tmp_path / f"{name}.py").write_text(PID + source)
-        return tmp_path
-
-    return written
+    written = writer(tmp_path, monkeypatch)
+    return lambda **sources: written(**{name: PID + source for name, source in sources.items()})
 
 
 def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_the_next(modules):

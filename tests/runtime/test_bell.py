@@ -15,16 +15,21 @@ def bell():
     return Bell(threading.RLock())
 
 
-def waiting(bell, count, found):
-    """So many threads that wait until `found` has something, each of them listening."""
+def sleeper(bell, ready):
+    """A thread that waits until `ready()`."""
 
     def wait():
         with bell._lock:
-            bell.wait_for(lambda: bool(found))
+            bell.wait_for(ready)
 
-    threads = [threading.Thread(target=wait, daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def waiting(bell, count, found):
+    """So many threads that wait until `found` has something, each of them listening."""
+    threads = [sleeper(bell, lambda: bool(found)) for _ in range(count)]
     while len(bell.listening) < count:
         assert all(thread.is_alive() for thread in threads)
     return threads
@@ -67,12 +72,7 @@ def test_who_waits_looks_again_at_each_ring_and_sleeps_on(bell):
         looks.append(None)
         return len(looks) > 2
 
-    def wait():
-        with bell._lock:
-            bell.wait_for(ready)
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
+    thread = sleeper(bell, ready)
     end = time.monotonic() + SECONDS
     while thread.is_alive() and time.monotonic() < end:
         with bell._lock:
@@ -92,13 +92,7 @@ def test_a_ring_between_the_look_and_the_sleep_is_heard(bell):
         bell.ring()
         return False
 
-    def wait():
-        with bell._lock:
-            bell.wait_for(ready)
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    assert ended([thread]) == [True]
+    assert ended([sleeper(bell, ready)]) == [True]
 
 
 def test_too_late(bell):

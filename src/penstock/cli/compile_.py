@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
         print(name, flush=True)
 
     failed = compile_ahead(chosen.jobs, done)
-    print(f"{count} modules of kernels are there after {time.perf_counter() - began:.1f} s")
+    print(f"{count} module{'' if count == 1 else 's'} of kernels: there after {time.perf_counter() - began:.1f} s")
     for name, reason in failed.items():
         print(f"penstock: {name} could not be compiled: {reason}", file=sys.stderr)
     return 1 if failed else 0

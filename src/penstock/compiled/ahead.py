@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from threading import Lock, Thread
 
-from penstock.compiled.child import DONE
-from penstock.compiled.compiler import child_process, processors
+from penstock.compiled.compiler import Compiler, processors
 from penstock.compiled.module import Compiled
 
 
@@ -30,29 +26,15 @@ def modules_of_kernels() -> list[str]:
 def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda name: None) -> dict[str, str]:
     """Have `jobs` processes compile what is not compiled yet; by name the reasons for what could not be.
 
-    `done` is called with each name when its kernels are there.
+    `done` is called with each name, in their order, when its kernels are there.
     """
     names = modules_of_kernels()
-    found: dict[str, str] = {}
-    lock = Lock()
-
-    def follow(process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith(DONE):
-                _, name, reason = line.rstrip("\n").split("\t", 2)
-                with lock:
-                    if name not in found and not reason:
-                        done(name)
-                    found.setdefault(name, reason)
-
-    with contextlib.ExitStack() as running:
-        followers = []
-        for _ in range(jobs or processors()):  # each is given all: they divide them by the locks that they take
-            process = running.enter_context(child_process(names))
-            running.callback(process.kill)
-            followers.append(Thread(target=follow, args=(process,)))
-            followers[-1].start()
-        for follower in followers:
-            follower.join()
-    return {name: reason for name in names if (reason := found.get(name, "its process ended"))}
+    # each is asked for all: they divide them by the locks that they take, and so the first knows of all in the end
+    first, *_ = [Compiler(most=1).ask_all(names) for _ in range(jobs or processors())]
+    if first is None:
+        return dict.fromkeys(names, "no process could be started")
+    for asked in first:
+        asked.finished.wait()
+        if not asked.reason:
+            done(asked.name)
+    return {asked.name: asked.reason for asked in first if asked.reason}

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.compiled.child import BEGUN, DONE
@@ -41,20 +42,6 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def child_process(names: list[str]) -> subprocess.Popen[str]:
-    """A process that compiles these modules; see `compile_kernels` for what it prints. Raises OSError or TypeError."""
-    code = f"from penstock.compiled.child import compile_kernels; compile_kernels(*{names})"
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-
-
 class Compiler:
     """A child process compiles all that waits when it starts; a thread follows what it says. Thread-safe.
 
@@ -72,13 +59,18 @@ class Compiler:
 
     def ask(self, name: str) -> Asked | None:
         """Have a module compiled; None where there is no interpreter to start."""
-        asked = Asked(name)
+        found = self.ask_all([name])
+        return None if found is None else found[0]
+
+    def ask_all(self, names: Sequence[str]) -> list[Asked] | None:
+        """Have modules compiled, by one child if one can be started now; None where there is no interpreter."""
+        found = [Asked(name) for name in names]
         with self._lock:
-            self._waiting.append(asked)
+            self._waiting += found
             if len(self._children) < self._most and not self._start(self._waiting):
-                self._waiting.remove(asked)
+                self._waiting = [asked for asked in self._waiting if asked not in found]
                 return None
-        return asked
+        return found
 
     def hurry(self, asked: Asked) -> None:
         """Nothing serves meanwhile: a child of its own compiles it at once, if it still waits for one."""
@@ -99,8 +91,19 @@ class Compiler:
             asked.finished.wait()
 
     def _start(self, batch: list[Asked]) -> bool:
+        names = [asked.name for asked in batch]
+        code = f"from penstock.compiled.child import compile_kernels; compile_kernels(*{names})"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         try:
-            process = child_process([asked.name for asked in batch])
+            process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
         except (OSError, TypeError):
             return False
         child = _Child(process, list(batch))
@@ -125,12 +128,12 @@ class Compiler:
                     said = line.strip() or said
         status = child.process.wait()
         with self._lock:
+            if child.left and not self._ended:  # it ended over the first of them
+                child.finish(said or f"exit status {status}")
+                self._waiting = child.left + self._waiting
             self._children.remove(child)
             if self._ended:
                 return
-            if child.left:  # it ended over the first of them
-                child.finish(said or f"exit status {status}")
-            self._waiting = child.left + self._waiting
             if self._waiting and len(self._children) < self._most and not self._start(self._waiting):
                 for asked in self._waiting:
                     asked.reason = "no process could be started"

@@ -118,7 +118,7 @@ def _aligned(operands: Sequence[Any]) -> list[Any] | None:
     for operand in operands:
         if isinstance(operand, Const):
             arrays.append(operand.value)
-            ranks.append(np.ndim(operand.value) if isinstance(operand.value, np.ndarray) else 0)
+            ranks.append(operand.value.ndim if isinstance(operand.value, np.ndarray) else 0)
         elif isinstance(operand, DenseColumn):
             arrays.append(operand.array)
             ranks.append(operand.array.ndim - 1)

@@ -20,16 +20,12 @@ class Captured:
     reads: tuple[tuple[Any, Any, Any], ...]
 
     def unchanged(self) -> bool:
-        for place, name, value in self.reads:  # of every Block
-            if isinstance(place, FunctionType):
-                if getattr(place, name) is not value:
-                    return False
-            elif not _stands(place, name, value):
-                return False
-        return True
+        return all(_stands(place, name, value) for place, name, value in self.reads)
 
 
 def _stands(place: Any, name: Any, value: Any) -> bool:
+    if isinstance(place, FunctionType):
+        return bool(getattr(place, name) is value)
     if isinstance(place, CellType):
         try:
             return place.cell_contents is value
