@@ -242,6 +242,38 @@ def test_as_many_threads_as_are_wanted_up_to_the_cores_and_more_only_where_one_r
     joined(scheduler, threads)
 
 
+def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):
+    """Where an interleave opens one file after the other, all of them would look around for each."""
+    scheduler, gate, inside, asleep = Scheduler(4), threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
+    bell = scheduler._work_comes
+    sleep = bell.sleep
+
+    def counted(ear):
+        asleep.release()
+        sleep(ear)
+
+    monkeypatch.setattr(bell, "sleep", counted)
+    scope, first, second = Scope(scheduler), Held(gate, inside), Steps(0, 1, [])
+    scope.add(first, 4)
+    assert all(inside.acquire(timeout=SECONDS) for _ in range(4))
+    threads = list(scheduler._threads)
+    first.left = 0
+    gate.set()
+    assert all(asleep.acquire(timeout=SECONDS) for _ in range(4))
+    with scheduler.lock:
+        assert len(bell.listening) == 4
+        scope.add(second, 4)
+        assert len(bell.listening) == 3
+    assert second.done.wait(SECONDS)
+    assert asleep.acquire(timeout=SECONDS)
+    with scheduler.lock:
+        assert len(bell.listening) == 4
+        scope.want(2)  # two have to leave, whoever they are
+        assert not bell.listening
+    scope.close(nothing)
+    joined(scheduler, threads)
+
+
 def test_no_thread_is_started_for_work_that_is_not_there():
     class Once(Steps):
         def runnable(self):

@@ -7,7 +7,8 @@ import time
 import pytest
 
 import penstock as ps
-from penstock.runtime.machine import switching
+from penstock.runtime.machine import outside, switching
+from penstock.runtime.machine.outside import outside_cpu, share
 from penstock.runtime.machine.switching import SEEN, SHORT, Switching
 
 
@@ -94,7 +95,7 @@ def test_what_one_pass_saw_counts_for_the_next():
 
 def test_a_pass_without_autotune_leaves_it_alone():
     for _ in range(3):
-        SEEN.add(0.005)
+        SEEN.add(0.005, None)
     with iter(ps.Dataset.range(9).with_options(ps.Options(autotune={"enabled": False}))):
         assert sys.getswitchinterval() == near(0.005)
     with iter(ps.Dataset.range(9)):
@@ -132,10 +133,65 @@ def test_a_wish_is_not_changed_by_waits_and_a_closed_pass_wants_nothing():
     assert sys.getswitchinterval() == near(0.005)
 
 
+def test_workers_that_wait_for_each_other_leave_it_alone():
+    made = opened(None)
+    for _ in range(9):
+        made.waited(0.005, outside=0.2)  # cores: the loop that takes elements
+    assert sys.getswitchinterval() == near(0.005)
+    for _ in range(3):
+        made.waited(0.005, outside=0.4)  # another thread
+    assert sys.getswitchinterval() == near(SHORT)
+    for _ in range(10):
+        assert sys.getswitchinterval() == near(SHORT)
+        made.waited(0.005, outside=0.2)  # which has ended
+    assert sys.getswitchinterval() == near(0.005)
+    made.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts it")
+def test_what_a_thread_computes_is_counted_outside_unless_it_is_a_worker():
+    ended = threading.Event()
+
+    def compute():
+        while time.thread_time() < 0.05:
+            pass
+        counted.set()
+        ended.wait(30)
+
+    counted = threading.Event()
+    before = outside_cpu(())
+    other = threading.Thread(target=compute)
+    other.start()
+    try:
+        assert counted.wait(30)
+        now = outside_cpu(())
+        assert 0.05 <= now[other] < 5
+        assert other not in outside_cpu({other})
+        assert share(now, before, 0.1) >= 0.5
+        assert share(before, now, 0.1) == 0  # a thread that has ended takes nothing from the others
+    finally:
+        ended.set()
+        other.join()
+    assert other not in outside_cpu(())
+
+
+def test_where_the_system_does_not_count_nothing_is_known(monkeypatch, tmp_path):
+    monkeypatch.setattr(outside, "_TASKS", tmp_path)
+    assert outside_cpu(()) is None
+    task = tmp_path / str(threading.main_thread().native_id)
+    task.mkdir()
+    for content in ("", "unknown\n", "0 0 0\n"):
+        (task / "schedstat").write_text(content)
+        assert outside_cpu(()) is None
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert outside_cpu(()) is None
+    assert share(None, {}, 1.0) is share({}, None, 1.0) is share({}, {}, 0.0) is None
+
+
 def test_alone_a_thread_does_not_wait():
     made = opened(None)
     for _ in range(20):
-        made.measure()
+        made.measure(outside=None)
     assert sys.getswitchinterval() == near(0.005)
     made.close()
 

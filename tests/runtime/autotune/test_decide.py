@@ -106,3 +106,27 @@ def test_a_budget_shrinks_all_windows_alike():
     flows = tuple(Flow(name, Knobs(2, window=size), Limits(1, 2)) for name, size in (("a", 3000), ("b", 1000)))
     decision = decide([Sample(0.0, 0.1, 0.0, flows)], Means(2, 400))
     assert [decision.knobs[name].window for name in ("a", "b")] == [300, 100]
+
+
+def test_workers_that_queue_for_cores_tell_of_other_programs_only_where_nobody_counts_idle_cores():
+    """Many that pass the interpreter on queue beside a core that stands idle."""
+
+    def told(idle):
+        flow = Flow(
+            "a",
+            Knobs(64, window=1 << 20),
+            Limits(64, 64),
+            elements=900,
+            results=900,
+            run_seconds=64.0,
+            run_cpu=0.9,
+            starved=0.4,
+            delayed=2.0,
+        )
+        return decide([Sample(float(n), n + 1.0, 0.9, (flow,), idle) for n in range(5)], Means(2, 1 << 30))
+
+    assert told(None).crowded
+    assert told(0.1).crowded
+    assert not told(0.9).crowded
+    assert "exclude each other" in told(0.9).reasons["a"]
+    assert "other programs" in told(None).reasons["a"]

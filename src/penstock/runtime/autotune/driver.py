@@ -16,6 +16,7 @@ from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import granted_cpus
+from penstock.runtime.machine.outside import outside_cpu, share
 from penstock.runtime.machine.spare import idle_seconds
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.ledger import Ledger
@@ -50,7 +51,8 @@ class _Clocks:
     wall: float
     cpu: float
     idle: float | None
-    delays: Mapping[Any, float]  # by thread: it was ready to run and got no core
+    delays: Mapping[Any, float]  # by worker: it was ready to run and got no core
+    outside: Mapping[Any, float] | None  # by thread that is no worker: what it computed
 
 
 class Driver:
@@ -144,11 +146,13 @@ class Driver:
             if now < self.due:
                 return
             calm_opencv()  # which a function may have imported by now
+            delays = self._threads.delays()
             clocks = _Clocks(
                 now,
                 time.process_time() + sum(lane.away() for lane in self.lanes),
                 idle_seconds(),
-                self._threads.delays(),
+                delays,
+                outside_cpu(delays),
             )
             if self._last is None:
                 for lane in self.lanes:
@@ -156,8 +160,9 @@ class Driver:
                 self.due = now + _FIRST_LOOK
             else:
                 self._look(clocks, self._last)
+                # Behind all else: it may take some milliseconds, which belong to the next period.
+                self._switching.measure(share(clocks.outside, self._last.outside, now - self._last.wall))
             self._last = clocks
-            self._switching.measure()  # last: it may take some milliseconds, which belong to the next period
         finally:
             self._looking.release()
 

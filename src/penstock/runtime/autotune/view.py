@@ -65,8 +65,10 @@ class View:
     def crowded(self) -> bool:
         """Whether it is granted more cores than there are, as other programs use them: more workers make no more."""
         cpus = self.means.cpus
-        queue = sum(found.delayed for found in self.measures.values())
-        lacking = self.idle + self.ahead <= _CROWDED * cpus or queue - self.ahead >= _QUEUE * cpus
+        if math.isfinite(self.idle):
+            lacking = self.idle + self.ahead <= _CROWDED * cpus
+        else:  # many workers that pass the interpreter on queue for cores as well, while others stand idle
+            lacking = sum(found.delayed for found in self.measures.values()) - self.ahead >= _QUEUE * cpus
         return lacking and self.used - self.ahead >= _TAKES_PART * cpus
 
     @property

@@ -13,6 +13,7 @@ _NAPS = 3
 _NAP = 1e-6  # seconds, which come to some 60 µs: less would not let others have the interpreter
 _LONG_IN_A_ROW = 3  # looks that found it busy; one may be a core that was not free
 _SHORT_IN_A_ROW = 10
+_BUSY = 0.25  # cores: what threads that are no workers compute then; the loop that takes elements comes to 0.2
 
 _LOCK = new_rlock()  # a garbage collection inside may close an abandoned pass
 _OPEN: dict[int, float] = {}  # what passes want, in seconds
@@ -28,8 +29,8 @@ class _Seen:
     short: int = 0
     busy: bool = False
 
-    def add(self, seconds: float) -> None:
-        long = seconds > sys.getswitchinterval() / 2
+    def add(self, seconds: float, outside: float | None) -> None:
+        long = seconds > sys.getswitchinterval() / 2 and (outside is None or outside > _BUSY)
         self.long, self.short = (self.long + 1, 0) if long else (0, self.short + 1)
         if self.long == _LONG_IN_A_ROW:
             self.busy = True
@@ -44,8 +45,10 @@ class Switching:
     """What one pass wants of the process's switch interval: at most `seconds`, from `open` to `close`.
 
     None lets it be decided by measurement: while threads that come back to the interpreter wait for it as long as the
-    interval, some thread computes in Python without pause, and the passes want `SHORT`. Where nobody waits, that
-    changes nothing. A pass that is not `tuned` then leaves it alone.
+    interval, and threads that are no workers compute, one of these does so in Python without pause, and the passes want
+    `SHORT`. Where it is many workers that wait for each other it stays as it is: each of them that waits wakes up after
+    an interval, to ask for the interpreter, and 64 of them take twice the CPU time at `SHORT`. A pass that is not
+    `tuned` leaves it alone.
 
     Source: sys.setswitchinterval.
     """
@@ -61,21 +64,24 @@ class Switching:
         elif self._measured and SEEN.busy:
             self._want(SHORT)
 
-    def measure(self) -> None:
-        """Let go of the interpreter, and see how long it takes to have it again."""
+    def measure(self, outside: float | None) -> None:
+        """Let go of the interpreter, and see how long it takes to have it again.
+
+        `outside` is what threads that are no workers computed lately, in cores; None where that is not known.
+        """
         if self._measured:
             longest = 0.0
             for _ in range(_NAPS):  # a thread that wants it may not have a core at once
                 start = time.perf_counter()
                 time.sleep(_NAP)
                 longest = max(longest, time.perf_counter() - start)
-            self.waited(longest)
+            self.waited(longest, outside)
 
-    def waited(self, seconds: float) -> None:
+    def waited(self, seconds: float, outside: float | None = None) -> None:
         """A thread that came back to the interpreter had it after so long."""
         if self._measured:
             with _LOCK:
-                SEEN.add(seconds)
+                SEEN.add(seconds, outside)
                 self._want(SHORT if SEEN.busy else None)
 
     def close(self) -> None:
