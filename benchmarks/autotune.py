@@ -8,7 +8,7 @@ the setting whose median in the other rounds is the best. Goal: at least 0.95. W
 rate hardly differs: read the CPU columns there. tf.data with everything AUTOTUNE runs once, for comparison.
 
 What the tuner remembers is off, but for the last row: the time until the rate is 0.95 of what it is in the end, for a
-run that was told by an earlier one, and for one that had to learn. Some 15 minutes on two cores.
+run that was told by an earlier one, and for one that had to learn. Some 25 minutes on two cores.
 
     python benchmarks/autotune.py [--workload TEXT] [--rounds N] [--seconds S]
 """

@@ -30,7 +30,7 @@ class SideFailed(Exception):
     """A side ended with an error, or not at all."""
 
 
-def arguments(question: str, *, rounds: int = 3, seconds: float = 3.0, run_in: float = 3.0) -> argparse.ArgumentParser:
+def arguments(question: str, *, rounds: int = 5, seconds: float = 3.0, run_in: float = 3.0) -> argparse.ArgumentParser:
     """What all scripts understand; they may add to it."""
     parser = argparse.ArgumentParser(description=question)
     parser.add_argument("--rounds", type=int, default=rounds, metavar="N", help="runs of each side (%(default)s)")
@@ -75,9 +75,9 @@ def figures(side: str, timing: Timing) -> Figures:
 
 
 def in_turn(sides: Iterable[str], timing: Timing, rounds: int) -> list[dict[str, Figures]]:
-    """In each round every side once."""
+    """In each round every side once, in every other round in the opposite order: machines warm up and slow down."""
     names = list(sides)
-    return [{name: figures(name, timing) for name in names} for _ in range(rounds)]
+    return [{name: figures(name, timing) for name in names[:: 1 if turn % 2 else -1]} for turn in range(rounds)]
 
 
 def answer(questions: Iterable[Callable[[], list[Row]]]) -> int:
