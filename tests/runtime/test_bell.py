@@ -103,6 +103,16 @@ def test_too_late(bell):
     assert not bell.listening
 
 
+def test_who_is_interrupted_while_looking_listens_no_more(bell):
+    def ready():
+        raise KeyboardInterrupt
+
+    with bell._lock:
+        with pytest.raises(KeyboardInterrupt):
+            bell.wait_for(ready)
+        assert not bell.listening
+
+
 def test_the_lock_is_let_go_of_however_often_it_is_taken(bell):
     found = []
 

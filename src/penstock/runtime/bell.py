@@ -34,8 +34,12 @@ class Bell:
         ear = new_ear()
         while True:
             self.listen(ear)
-            late = deadline is not None and time.monotonic() >= deadline
-            found = ready()
+            try:
+                late = deadline is not None and time.monotonic() >= deadline
+                found = ready()
+            except BaseException:
+                self.leave(ear)
+                raise
             if found or late:
                 self.leave(ear)
                 return found

@@ -3,8 +3,8 @@
 Such a run gives a later element before an earlier one when that is ready first. A state taken somewhere must bring
 back not only the elements that were left but, for whoever counts from that state on, also those that were given since,
 in the order in which they were given. So a state names, as ranges of upstream elements, what had been given out of turn
-and what was given next (by a `LogView`, up to the moment when the state is written down). A continued run first gives
-those in that order, and is free again behind them.
+(`OutOfTurn`) and what was given next (by a `LogView`, up to the moment when the state is written down). A continued run
+first gives those in that order, and is free again behind them.
 """
 
 from __future__ import annotations
@@ -26,28 +26,35 @@ _TIDY_AT = 1024  # entries of a log between two looks at how far back anybody re
 class Log:
     """The ranges a segment has given, in the order in which it gave them, as far back as any view of it reaches.
 
-    Views are known by weak references without a callback: a callback is Python code that runs wherever a view is let go
-    of, and a Ctrl-C that arrives inside it is lost.
+    To take a view costs the same however many ranges are out of turn: it is taken for every Block, and read when a
+    state is written down. Views are known by weak references without a callback: a callback is Python code that runs
+    wherever a view is let go of, and a Ctrl-C that arrives inside it is lost.
     """
 
     def __init__(self) -> None:
-        self._entries: Ranges = []
-        self._dropped = 0
+        self._kept: tuple[int, Ranges] = 0, []  # entries dropped, and those behind them
+        self._open = 0  # in front of this entry nothing is out of turn
         self._views: list[weakref.ref[LogView]] = []
         self._tidy_at = _TIDY_AT
         self._tidy_views_at = _TIDY_AT
 
     def add(self, first: int, count: int) -> None:
-        self._entries.append((first, count))
-        if len(self._entries) >= self._tidy_at:
-            oldest = min((view.start for view in self._living()), default=self._dropped + len(self._entries))
-            del self._entries[: oldest - self._dropped]
-            self._dropped = oldest
-            self._tidy_at = 2 * len(self._entries) + _TIDY_AT
+        dropped, entries = self._kept
+        entries.append((first, count))
+        if len(entries) >= self._tidy_at:
+            oldest = min((view.out_of_turn for view in self._living()), default=self._open)
+            self._kept = oldest, entries[oldest - dropped :]
+            self._tidy_at = 2 * len(self._kept[1]) + _TIDY_AT
 
     def view(self, base: int) -> LogView:
-        """What will be given from now on, counted from element number `base`."""
-        found = LogView(self, self._dropped + len(self._entries), base)
+        """What was given out of turn, and what will be given from now on, counted from `base`.
+
+        That is the first element not given, and never less than in an earlier call.
+        """
+        dropped, entries = self._kept
+        while self._open - dropped < len(entries) and entries[self._open - dropped][0] < base:
+            self._open += 1
+        found = LogView(self, self._open, dropped + len(entries), base)
         self._views.append(weakref.ref(found))
         if len(self._views) >= self._tidy_views_at:
             self._tidy_views_at = 2 * len(self._living()) + _TIDY_AT
@@ -58,27 +65,47 @@ class Log:
         self._views = [weakref.ref(view) for view in living]
         return living
 
-    def since(self, start: int) -> Ranges:
-        return self._entries[start - self._dropped :]
+    def part(self, start: int, stop: int | None = None) -> Ranges:
+        """Entries `start` to `stop`, or to the end as of now."""
+        dropped, entries = self._kept
+        return entries[start - dropped : None if stop is None else stop - dropped]
 
 
 class LogView:
     """A part of a state that grows: everything given since the state was taken."""
 
-    __slots__ = ("__weakref__", "_base", "_log", "start")
+    __slots__ = ("__weakref__", "_base", "_log", "_start", "out_of_turn")
 
-    def __init__(self, log: Log, start: int, base: int) -> None:
+    def __init__(self, log: Log, out_of_turn: int, start: int, base: int) -> None:
         self._log = log
-        self.start = start
+        self.out_of_turn = out_of_turn  # entries from here to `_start`, as far as they lie behind `_base`
+        self._start = start
         self._base = base
 
     def resolved(self) -> list[list[int]]:
-        return [[first - self._base, count] for first, count in self._log.since(self.start)]
+        return [[first - self._base, count] for first, count in self._log.part(self._start)]
+
+    def done(self) -> list[list[int]]:
+        """What had been given out of turn when the state was taken, sorted."""
+        before = self._log.part(self.out_of_turn, self._start)
+        return sorted([first - self._base, count] for first, count in before if count and first >= self._base)
+
+
+class OutOfTurn:
+    """A part of a state: what had been given out of turn when it was taken."""
+
+    __slots__ = ("_view",)
+
+    def __init__(self, view: LogView) -> None:
+        self._view = view
+
+    def resolved(self) -> list[list[int]]:
+        return self._view.done()
 
 
 def resolved(state: Any) -> Any:
     """A state as plain lists and numbers, as of now."""
-    if isinstance(state, LogView):
+    if isinstance(state, (LogView, OutOfTurn)):
         return state.resolved()
     if isinstance(state, (list, tuple)):
         return [resolved(part) for part in state]

@@ -22,7 +22,7 @@ from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.bell import Bell
 from penstock.runtime.clock import CLOCKS
-from penstock.runtime.free_order import Log
+from penstock.runtime.free_order import Log, OutOfTurn
 from penstock.runtime.lane import Lane, Sums
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
@@ -435,9 +435,8 @@ class Segment(StretchStage):
         if self._ordered:
             return [self._before, [], [], self.work.start + self._base]
         with self._lock:
-            spans = [self._spans[ticket] for ticket in sorted(self._delivered)]
-            done = [[first - self._base, count] for first, count in spans]
-            return [self._before, done, self._log.view(self._base), self.work.start + self._base]
+            view = self._log.view(self._base)
+            return [self._before, OutOfTurn(view), view, self.work.start + self._base]
 
     def go_to(self, place: State) -> None:
         below, done, first, start = place
