@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from penstock.physical.stage import as_of_now
 from penstock.runtime import free_order
-from penstock.runtime.free_order import Log, OutOfTurn, resolved
+from penstock.runtime.free_order import Log, OutOfTurn
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -33,7 +34,7 @@ def test_views_remember_what_was_given_out_of_turn_and_what_was_given_since(seed
         if len(taken) > 3:
             taken.pop(rng.randrange(3))
         for out_of_turn, since, base_then, done, count in taken:
-            assert resolved([out_of_turn]) == [done]
+            assert as_of_now([{1: (out_of_turn, 2)}]) == [{1: [done, 2]}]
             assert since.resolved() == [[starts[n] - base_then, sizes[n]] for n in given[count:]]
 
 

@@ -26,6 +26,16 @@ from penstock.physical.stretch import Stretch, failure, join
 State = Any
 
 
+def as_of_now(state: State) -> State:
+    """A state without parts that grow, which tell what was given since it was taken: each as `resolved()` says now."""
+    if isinstance(state, (list, tuple)):
+        return [as_of_now(part) for part in state]
+    if isinstance(state, dict):
+        return {name: as_of_now(part) for name, part in state.items()}
+    resolved = getattr(state, "resolved", None)
+    return state if resolved is None else resolved()
+
+
 class Stage(ABC):
     """A running step of a plan. `inputs` are the stages it pulls from."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
@@ -16,7 +15,7 @@ from penstock.cache.entry.lock import Lock, take
 from penstock.cache.entry.writer import EntryWriter
 from penstock.io.saved.manifest import library
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import Stage, State, as_of_now
 from penstock.physical.stages.scan import Scan
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
@@ -114,7 +113,7 @@ class Storage:
 
     def state_of(self, stage: Stage) -> State:
         """The state of the input as it is now, which no later element changes."""
-        return stage.state() if self.settled else _as_of_now(stage.state())
+        return stage.state() if self.settled else as_of_now(stage.state())
 
     def again(self, number: int, why: Exception) -> Block:
         """The elements of a chunk, made once more, and written if that can be."""
@@ -175,13 +174,3 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
 def settled(plan: Node, lowering: Lowering) -> bool:
     """Whether each pass gives the same elements in the same order."""
     return all(lowering.ordered(getattr(node, "deterministic", None)) for node in plan.walk())
-
-
-def _as_of_now(state: Any) -> Any:
-    """A state in free order, which tells what was given since it was taken."""
-    if isinstance(state, (list, tuple)):
-        return [_as_of_now(part) for part in state]
-    if isinstance(state, dict):
-        return {name: _as_of_now(part) for name, part in state.items()}
-    resolved = getattr(state, "resolved", None)
-    return state if resolved is None else resolved()

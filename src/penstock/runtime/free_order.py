@@ -10,7 +10,6 @@ first gives those in that order, and is free again behind them.
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
 import numpy as np
 
@@ -101,15 +100,6 @@ class OutOfTurn:
 
     def resolved(self) -> list[list[int]]:
         return self._view.done()
-
-
-def resolved(state: Any) -> Any:
-    """A state as plain lists and numbers, as of now."""
-    if isinstance(state, (LogView, OutOfTurn)):
-        return state.resolved()
-    if isinstance(state, (list, tuple)):
-        return [resolved(part) for part in state]
-    return state
 
 
 class FreeOrder(Stage):

@@ -20,7 +20,7 @@ from penstock.physical import builders as _builders  # noqa: F401 - registers wh
 from penstock.physical.executor import Executor
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.memory import Overspent
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import Stage, State, as_of_now
 from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node, check_executor, check_int
 from penstock.rewrite.driver import optimise, optimise_inner
@@ -29,7 +29,6 @@ from penstock.runtime.autotune.means import means
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
-from penstock.runtime.free_order import resolved
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.machine.switching import Switching
@@ -314,7 +313,7 @@ class Iterator:
             "plan": self._variant.fingerprint,
             "steps": steps(self._written),
             "epoch": self._epoch,
-            "stages": resolved(below),
+            "stages": as_of_now(below),
             "skip": skip,
         }
         if self._variant.place is not None:
@@ -352,7 +351,7 @@ class Iterator:
         if self._run is None:
             return
         below, skip = self._place()
-        below = resolved(below)
+        below = as_of_now(below)
         self._finalizer()
         self._start(self._epoch, below, skip + number)
         root = self._run.root
