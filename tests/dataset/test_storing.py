@@ -18,6 +18,7 @@ from tests.positions import assert_continues_everywhere, given, positions, stage
 import penstock as ps
 from penstock import errors
 from penstock.block.block import Block
+from penstock.cache.entry.lock import hold
 from penstock.cache.writer import SavedWriter
 from penstock.dataset import saved
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
@@ -373,6 +374,57 @@ def test_saves_of_several_threads_into_one_folder_are_each_whole(tmp_path):
             assert len(found) in (3, 5, 7)
     assert failed == []
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def written(folder, count):
+    """A writer of range(count) whose files are on the disk, and known to nobody."""
+    writer = SavedWriter(str(folder), plan="p", codec=None)
+    writer.add(Block.from_elements(list(range(count))))
+    return writer
+
+
+def commit(writer):
+    writer.commit()
+    writer.discard()
+
+
+def test_a_save_that_another_replaced_before_it_had_ended_removes_its_files(tmp_path):
+    first = written(tmp_path, 3)
+    first.commit()
+    commit(written(tmp_path, 5))  # it finds the files of the first locked
+    assert len(list(tmp_path.iterdir())) == 3
+    first.discard()
+    assert len(list(tmp_path.iterdir())) == 2
+    assert values(load(tmp_path)) == [0, 1, 2, 3, 4]
+
+
+def test_who_looks_at_files_that_another_save_replaces_meanwhile_removes_them(tmp_path, monkeypatch):
+    first, second, third = (written(tmp_path, count) for count in (3, 5, 7))
+    for writer in (first, second, third):
+        writer._write(0)
+    held = []
+
+    def hold_first(folder):
+        if held or not folder.endswith(first._run):
+            return hold(folder)
+        held.append(folder)
+        commit(first)  # between the look of the second at the manifest and its lock
+        lock = hold(folder)
+        release = lock.release
+
+        def commit_third():
+            commit(third)
+            assert Path(folder).exists()  # as it is locked
+            release()
+
+        lock.release = commit_third
+        return lock
+
+    monkeypatch.setattr("penstock.cache.writer.hold", hold_first)
+    commit(second)
+    assert held
+    assert len(list(tmp_path.iterdir())) == 2
+    assert values(load(tmp_path)) == list(range(7))
 
 
 def test_the_manifest_tells_which_files_were_read(tmp_path):

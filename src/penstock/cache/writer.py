@@ -112,7 +112,7 @@ class SavedWriter:
         )
         self._over = True
         for run in self._runs():
-            self._remove_other(run, known=run == before)
+            self._remove_replaced(run, known=run == before)
 
     def _committed(self) -> str | None:
         """The run that is there for everybody; None for none, or one whose files nobody can tell."""
@@ -126,18 +126,26 @@ class SavedWriter:
         names = [name for name in _names(self._folder) if _RUN.fullmatch(name) and name != self._run]
         return [name for name in names if all(map(_FILE.fullmatch, _names(self._folder / name)))]
 
-    def _remove_other(self, run: str, *, known: bool) -> None:
-        """Remove a run that nobody writes to, or has made the data set meanwhile; `known`: it was that before."""
-        try:
-            lock = hold(str(self._folder / run))
-        except OSError:
-            if known:
-                self._remove(run)
-            return
-        if lock is not None:
-            if self._committed() not in (None, run):
-                self._remove(run)
-            lock.release()
+    def _remove_replaced(self, run: str, *, known: bool = False) -> None:
+        """Remove a run, unless somebody writes to it or it is the data set; `known`: it was that before.
+
+        Who finds it locked leaves it to who has the lock, who therefore looks once more behind letting go of it.
+        """
+        while self._committed() not in (None, run):
+            try:
+                lock = hold(str(self._folder / run))
+            except OSError:  # it is gone, or nothing can be locked
+                if known:
+                    self._remove(run)
+                return
+            if lock is None:
+                return
+            try:
+                if self._committed() not in (None, run):  # it may have become that before we had the lock
+                    self._remove(run)
+                    return
+            finally:
+                lock.release()
 
     def discard(self) -> None:
         """Remove what was written, unless it was committed. Idempotent."""
@@ -148,6 +156,7 @@ class SavedWriter:
                 self._remove(self._run)
         if self._lock is not None:
             self._lock.release()
+            self._remove_replaced(self._run)
 
     def _remove(self, run: str) -> None:
         shutil.rmtree(self._folder / run, ignore_errors=True)
