@@ -71,6 +71,14 @@ def failing(count, *positions, make=lambda i: np.int64(i)):
     return [LookupError("lost") if i in positions else make(i) for i in range(count)]
 
 
+def test_all_groups_of_what_comes_are_handed_on_together():
+    grouped = Grouped(Script(failing(14, 13), 14), 3, stack_block, "batch", None, drop_remainder=False)
+    assert grouped.next(4).size == 4
+    with pytest.raises(LookupError, match="lost"):
+        grouped.next(4)
+    assert grouped.next(4) is None
+
+
 def ragged_rows(i):
     return np.full(i % 3, i)
 

@@ -154,13 +154,16 @@ def test_a_parallel_map_and_its_batch_become_one():
     assert plan.cardinality == 3
 
 
+def test_batches_of_little_elements_are_made_by_the_workers_too():
+    assert shape(rewritten(BASE.map(pure, 4).batch(3).prefetch(ps.AUTOTUNE))) == ["MapAndBatch", "Scan"]
+
+
 @pytest.mark.parametrize(
     "dataset",
     [
         PICTURES.map(pure).batch(3),
         BASE.map(impure, 4).filter(impure).batch(3),
         PICTURES.map(pure, 4, deterministic=True).batch(3, deterministic=False),
-        BASE.map(pure, 4).batch(3),
         BASE.map(impure, 4).shuffle(3).skip(1).batch(3),
     ],
 )

@@ -1,7 +1,12 @@
-"""The pieces of a batch: as large as their pace says, also where Blocks come in other sizes."""
+"""Pieces of a batch, or many batches: as large as their pace says, also where Blocks come in other sizes."""
+
+from itertools import chain
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.physical.test_batching_failures import Script
 
 import penstock as ps
 from penstock.block.block import Block
@@ -9,6 +14,7 @@ from penstock.block.column import column_of
 from penstock.block.numbers import Numbers
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Stage
+from penstock.physical.stretch import Stretch, failure, join
 from penstock.runtime.work import work_of
 
 
@@ -100,3 +106,104 @@ def test_random_draws_do_not_see_the_sizes_of_blocks(executor):
         for (names, values), (names_again, values_again) in zip(found, plain, strict=True):
             assert names.tolist() == names_again.tolist()
             assert values.tolist() == values_again.tolist()
+
+
+def halves(transforms, block, numbers, allocate):
+    """Half of every number as an array; the odd ones are failures, and 8 has a shape of its own."""
+    return join([half(element) for element in block.elements()])
+
+
+def half(number):
+    if number % 2:
+        return failure(ValueError(f"{number} is odd"))
+    return Stretch(Block.from_elements([np.full(3 if number == 8 else 2, number / 2)]))
+
+
+def of_one_batch(numbers):
+    """What becomes of some numbers: a list, or the class and text of an error."""
+    for number in numbers:
+        if isinstance(number, Exception):
+            return "KeyError", str(number)
+        if number % 2:
+            return "ValueError", f"{number} is odd"
+    shapes = {number == 8 for number in numbers}
+    return [[number / 2] * (3 if number == 8 else 2) for number in numbers] if len(shapes) == 1 else "shape"
+
+
+def outcome(element):
+    if not isinstance(element, Exception):
+        return element.tolist()
+    if isinstance(element, ps.errors.InvalidArgumentError):
+        assert "batch" in str(element)
+        return "shape"
+    return type(element).__name__, str(element)
+
+
+NUMBERS = st.sampled_from([0, 2, 4, 6, 2, 4, 0, 8, 3, None])
+
+
+@given(
+    st.lists(NUMBERS, max_size=40),
+    st.integers(1, 6),
+    st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    st.integers(1, 30),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+@example([2] * 12, 3, [12], 12, False, None)
+@example([2] * 5 + [3] + [2] * 7 + [8] + [2] * 9, 3, [7, 20], 30, False, None)
+@example([8, 8, 2, 2, None, 2, 2], 2, [20], 30, True, None)
+def test_batches_are_those_of_rows_one_by_one(numbers, size, wants, most, drop_remainder, order):
+    """However many are asked for at a time, in whichever order tasks end, and wherever one goes on from."""
+    rows = [KeyError(i) if number is None else number for i, number in enumerate(numbers)]
+    wanted = [of_one_batch(rows[at : at + size]) for at in range(0, len(rows), size)]
+    if drop_remainder and len(rows) % size:
+        wanted.pop()
+
+    def found(state=None):
+        """What comes from a state on, and the states behind each ticket."""
+        spec = BatchTask(size, drop_remainder=drop_remainder, label="batch", where=None)
+        work = work_of(Script(rows, most), (), spec, ordered=True, run=halves)
+        if state is not None:
+            work.restore(state, (), (), 0)
+        tasks = []
+        while True:
+            work.pace.want = wants[len(tasks) % len(wants)]
+            task = work.pull()
+            if task is None:
+                break
+            tasks.append(task)
+        states = {task.ticket: task.after for task in tasks if task.after is not None}
+        if order is not None:
+            order.shuffle(tasks)
+        made = {task.ticket: result for task in tasks if (result := work.run(task)) is not None}
+        assert sorted(made) == sorted(states) == list(range(len(made)))
+        given = [[outcome(one) for one in positions(made[ticket])] for ticket in range(len(made))]
+        return given, states
+
+    given, states = found()
+    assert list(chain(*given)) == wanted
+    for ticket, state in states.items():
+        rest, _ = found(state)
+        assert list(chain(*rest)) == list(chain(*given[ticket + 1 :]))
+
+
+def positions(stretch):
+    for piece in stretch.pieces():
+        yield from [piece] if isinstance(piece, Exception) else piece.elements()
+
+
+def test_of_little_work_a_task_makes_many_batches_which_are_views():
+    work = work_of(
+        Uneven([40], lambda number: np.full(2, number)),
+        (),
+        BatchTask(8, drop_remainder=False, label="batch", where=None),
+        ordered=True,
+    )
+    work.pace.want = 35
+    task = work.pull()
+    assert task.span == (0, 32)
+    (column,) = work.run(task).block.columns
+    assert column.array.shape == (4, 8, 2)
+    assert np.shares_memory(column.array, task.payload.block.columns[0].array)
+    assert work.pull().span == (32, 8)

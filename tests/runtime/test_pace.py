@@ -24,6 +24,31 @@ def test_blocks_grow_to_some_milliseconds():
     assert want_after(20, lambda elements: 0.0, nbytes=1 << 20) == 1
 
 
+def wants(pace, seconds, blocks=12):
+    """What is asked for, Block after Block."""
+    found = []
+    for _ in range(blocks):
+        found.append(pace.want)
+        pace.observe(pace.want, seconds(pace.want), 0)
+    return found
+
+
+def test_what_is_waited_for_as_a_whole_is_asked_for_soon():
+    little = wants(Pace(seconds=0.016, unit=1000), lambda elements: 1e-6 * elements)
+    assert little == [1, 8, 64, 512, 1000, 2000, 4000, 4000, 4000, 4000, 4000, 4000]
+    assert wants(Pace(seconds=0.016, unit=1000), lambda elements: 0.002 * elements)[:4] == [1, 8, 8, 8]
+    assert wants(Pace(seconds=0.016, unit=6), lambda elements: 0.002 * elements)[:5] == [1, 6, 6, 6, 6]
+    assert wants(Pace(seconds=0.016, unit=1000), lambda elements: 0.1 * elements)[:4] == [1, 1, 1, 1]
+
+
+def test_several_units_are_asked_for_only_where_they_are_little_work():
+    assert wants(Pace(seconds=0.016, unit=64), lambda elements: 0.0001 * elements)[-1] == 64
+    pace = Pace(seconds=0.016, unit=64)
+    pace.resume(256)
+    assert wants(pace, lambda elements: 0.0001 * elements)[:4] == [256, 128, 64, 64]
+    assert wants(Pace(unit=100), lambda elements: 0.0, 20)[-1] == 1 << 16
+
+
 def test_a_stage_that_gives_the_first_of_what_it_made_alone_is_no_faster_for_it():
     pace = Pace()
     for _ in range(50):

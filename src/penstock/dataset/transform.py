@@ -153,8 +153,8 @@ class Transform:
         >>> [b.tolist() for b in ps.Dataset.range(5).batch(2)]
         [[0, 1], [2, 3], [4]]
 
-        Byte strings become an object array of `bytes`. Behind a parallel map the workers write into the batch's memory,
-        which is used again once nobody holds the batch. Raises InvalidArgumentError for elements of differing shape.
+        Byte strings become an object array of `bytes`. Behind a parallel map the workers make the batches, and their
+        memory is used again once nobody holds them. Raises InvalidArgumentError for elements of differing shape.
         """
         return self._then(
             ops.Batch,

@@ -68,7 +68,7 @@ class OptimizationOptions(Group):
     map_fusion = Rewrite("Neighbouring maps become one step.")
     filter_fusion = Rewrite("Neighbouring filters become one step.")
     map_and_filter_fusion = Rewrite("Neighbouring maps and filters become one step.")
-    map_and_batch_fusion = Rewrite("The workers of a parallel map write into the memory of the batch behind it.")
+    map_and_batch_fusion = Rewrite("The workers of a parallel map make the batches behind it.")
     map_vectorization = Subgroup(MapVectorizationOptions, short="enabled")
     approximate_image = Setting(
         bool,

@@ -14,12 +14,22 @@ class Collector:
         self._cursor = cursor
         self._account = account
         self._most = 0
+        self._late: Stretch | None = None  # a failure that came first
+
+    def ready(self, ask: int) -> None:
+        """Have elements at hand, if the next position is one; a failure waits for `take`."""
+        if not self._cursor.available():
+            try:
+                self._cursor.fill(ask)
+            except Exception as error:
+                self._late = failure(error)
 
     def take(self, count: int, ask: int = 0) -> Stretch | None:
         """The next `count` positions, fewer only at the end; None if there are none."""
         cursor, ask = self._cursor, max(ask, count)
-        parts: list[Stretch] = []
-        got = waiting = 0
+        parts = [] if self._late is None else [self._late]
+        self._late = None
+        got, waiting = len(parts), 0
         while got < count:
             try:
                 if not cursor.fill(count - got if got and cursor.stage.cuts else ask):

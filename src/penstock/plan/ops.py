@@ -460,7 +460,7 @@ class FusedMap(UnaryNode):
 
 @dataclass(frozen=True, kw_only=True)
 class MapAndBatch(UnaryNode):
-    """Maps whose workers write straight into the batch's memory: made by a rewrite from map and batch."""
+    """Maps whose workers make the batches: a rewrite of map and batch."""
 
     steps: tuple[Map, ...]
     batch: Batch

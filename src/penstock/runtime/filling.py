@@ -58,6 +58,7 @@ class Filling:
         self._first = first
         self._lock = threading.Lock()
         self._arrays: dict[int, np.ndarray] = {}
+        self._elsewhere: set[int] = set()  # components of which some rows are not in the batch's memory
         self._pieces: list[tuple[int, Block]] = []
         self._errors: list[tuple[int, Exception]] = []
         self._pending = 0
@@ -106,6 +107,7 @@ class Filling:
         written = Block(block.structure, columns, block.size, block.origin)
         with self._lock:
             self._pieces.append((row, written))
+            self._elsewhere.update(leaf for leaf, column in enumerate(block.columns) if columns[leaf] is column)
 
     def _written(self, leaf: int, row: int, column: Column) -> Column:
         if isinstance(column, PickedColumn):
@@ -129,7 +131,7 @@ class Filling:
         if isinstance(values, list):
             for i, item in enumerate(values):
                 place[i] = item
-        elif values.ctypes.data != place.ctypes.data:
+        elif not _is_same(values, place):
             place[...] = values
         return DenseColumn(place)
 
@@ -164,14 +166,12 @@ class Filling:
         return Block(first.structure, columns, 1, None if origin is None else origin.batched(len(origin)))
 
     def _leaf(self, leaf: int, blocks: list[Block], structure: Structure) -> Column:
-        columns = [block.columns[leaf] for block in blocks]
         array = self._arrays.get(leaf)
-        if array is not None and all(isinstance(c, DenseColumn) and _is_part(c.array, array) for c in columns):
+        if array is not None and leaf not in self._elsewhere:
             return DenseColumn(array[: self.planned][None])
-        return stack_column(concat(columns), structure.paths()[leaf])
+        return stack_column(concat([block.columns[leaf] for block in blocks]), structure.paths()[leaf])
 
 
-def _is_part(rows: np.ndarray, array: np.ndarray) -> bool:
-    """Whether rows lie in the memory of an array."""
-    first = array.ctypes.data
-    return bool(first <= rows.ctypes.data < first + array.nbytes)
+def _is_same(values: np.ndarray, place: np.ndarray) -> bool:
+    """Whether the values are in their place already, each at its own."""
+    return np.may_share_memory(values, place) and values.__array_interface__ == place.__array_interface__

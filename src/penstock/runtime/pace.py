@@ -9,19 +9,25 @@ from penstock.physical.transform import RunAll, Transform
 _SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it cost some 0.3 ms around the elements
 _BYTES = 1 << 21
 _MOST = 1 << 16  # elements
+_STEPS = (8, 4, 2)  # times as many, of what is waited for as a whole
+_SEVERAL = 0.3  # of the seconds that one unit may take: together with others
 
 
 class Pace:
     """Begins with one element, for a fast first batch, and doubles while Blocks stay small.
 
-    What does the same work once more resumes where the one before it had come to.
+    What does the same work once more resumes where the one before it had come to. Who waits for a `unit` of elements
+    may ask for all of it where that takes `seconds`, and for several where they take much less together. Up to the unit
+    it grows to what should fit by the last Block, at most eight times as many: what that cost beside its elements makes
+    them too few rather than too many, and nobody gets anything before the unit is there.
     """
 
-    __slots__ = ("_elements", "_most", "_nbytes", "_seconds", "seconds", "want")
+    __slots__ = ("_elements", "_most", "_nbytes", "_seconds", "_unit", "seconds", "want")
 
-    def __init__(self, most: int = _MOST, seconds: float = _SECONDS) -> None:
+    def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
         self.seconds = seconds  # of work that a Block should be
         self._most = max(1, min(most, _MOST))
+        self._unit = min(unit, self._most)
         self.want = 1
         self._elements = self._nbytes = 0  # observed since the last conclusion
         self._seconds = 0.0
@@ -45,10 +51,20 @@ class Pace:
         seconds, nbytes = self._seconds * share, int(self._nbytes * share)
         self._elements = self._nbytes = 0
         self._seconds = 0.0
-        if seconds < self.seconds * 0.6 and nbytes < _BYTES / 2:
-            self.want = min(self.want * 2, self._most)
-        elif seconds > self.seconds * 2 or nbytes > _BYTES * 2:
+        if seconds > self._allowed(self.want) * 2 or nbytes > _BYTES * 2:
             self.want = max(self.want // 2, 1)
+            return
+        inside = self.want < self._unit
+        for step in _STEPS if inside else _STEPS[-1:]:
+            wanted = min(self.want * step, self._unit if inside else self._most)
+            times = wanted / self.want
+            if seconds * times < self._allowed(wanted) * 1.2 and nbytes * times < _BYTES:
+                self.want = wanted
+                return
+
+    def _allowed(self, elements: int) -> float:
+        """Seconds of work that a Block of so many may be."""
+        return self.seconds * _SEVERAL if 0 < self._unit < elements else self.seconds
 
 
 def worked(transforms: Sequence[Transform], run: RunAll, seconds: float, cpu: float) -> float:

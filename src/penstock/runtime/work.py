@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.numbers import Numbers, joined
+from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stretch import Stretch, failure
+from penstock.physical.stages.batch import stack_block
+from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.filling import Filling, Piece
 from penstock.runtime.free_order import FreeOrder, Ranges
@@ -93,8 +97,15 @@ class BlockWork(Work):
         self.upstream.restore(FreeOrder.merged(state, done, first) if done or first else state)
 
 
+class Rows(NamedTuple):
+    """Elements that are whole batches, and their numbers."""
+
+    block: Block
+    numbers: Numbers
+
+
 class BatchWork(Work):
-    """Batches whose rows several workers write at once, straight into the batch's memory."""
+    """Batches of results. Where one is much work several workers fill it at once; of little ones a task makes many."""
 
     def __init__(
         self,
@@ -124,76 +135,122 @@ class BatchWork(Work):
     def pull(self) -> Task | None:
         if self._ended:
             return None
-        filling = self._filling or Filling(self._spec, self.start + self._count)
-        want = min(self.pace.want, self._spec.size - filling.planned)
-        first = self._count
+        first, planned = self._count, 0 if self._filling is None else self._filling.planned
+        rows: Rows | None = None
+        error: Exception | None = None
         try:
-            piece = filling.plan(*self._gathered(want)) if self._fill(want) else None
-        except Exception as error:
+            if self._fill(planned):
+                rows = self._gathered(planned)
+        except Exception as late:
+            error = late
+        if rows is not None:
+            self._count += rows.block.size
+            if rows.block.size >= self._spec.size:
+                return self._last_task(rows, first)
+        filling, self._filling = self._filling or Filling(self._spec, self.start + first), None
+        if rows is not None:
+            piece = filling.plan(*rows)
+        elif error is not None:
+            self._count += 1
             piece = filling.plan_failure(error)
-        if piece is None:
+        else:
             self._ended = True
-            if not filling.planned:
-                return None
-            return self._task(filling.close(), self._cursor.state(), (first, 0))
-        span = (first, 1 if piece.block is None else piece.block.size)
-        self._count += span[1]
+            return self._last_task(filling.close(), first) if filling.planned else None
         if filling.planned < self._spec.size:
             self._filling = filling
-            return self._task(piece, None, span)
+            return Task(self._ticket, piece, None, (first, self._count - first))
         filling.closed = True
-        self._filling = None
-        task = self._task(piece, self._cursor.state(), span)
+        return self._last_task(piece, first)
+
+    def _last_task(self, payload: Piece | Rows, first: int) -> Task:
+        """The last one of its ticket, which takes the elements from number `first` on."""
         self._ticket += 1
-        return task
+        return Task(self._ticket - 1, payload, self._cursor.state(), (first, self._count - first))
 
-    def _fill(self, want: int) -> bool:
-        """Have elements at hand; False at the end. Raises if the next one is a failure.
+    def _fill(self, planned: int) -> bool:
+        """Have elements at hand, for a batch of which so many rows are planned; False at the end.
 
-        Where what is left over can be joined with what comes, it need not end with the batch.
+        Raises if the next one is a failure. It asks for whole batches where these are little work, so that they need
+        not be put together, and else for no more than the batch lacks, unless what is left over can be joined with
+        what comes.
         """
         if self._late is not None:
             error, self._late = self._late, None
             raise error
-        return self._cursor.fill(self.pace.want if self._joins else want)
+        size, want = self._spec.size, self.pace.want
+        if want >= size:
+            want = want // size * size - planned
+        elif not self._joins:
+            want = min(want, size - planned)
+        return self._cursor.fill(want)
 
-    def _gathered(self, want: int) -> tuple[Block, Numbers]:
-        """The next elements, of which there are some, with their numbers: as many as are wanted, if that is cheap."""
+    def _gathered(self, planned: int) -> Rows:
+        """The next elements, of which there are some, with their numbers.
+
+        Whole batches where they are at hand; else as many as a piece should have, if they can be joined cheaply.
+        """
+        size, want = self._spec.size, self.pace.want
+        if planned or want < size:
+            want = min(want, size - planned)
+        else:
+            want = max(min(want, self._cursor.available()) // size, 1) * size
         parts = [self._numbered(want, 0)]
-        size = parts[0][0].size
-        while size < want and joins_freely(parts[0][0], parts[0][0]):
+        got = parts[0].block.size
+        while got < want and joins_freely(parts[0].block, parts[0].block):
             try:
-                if not self._fill(want - size) or not joins_freely(parts[0][0], self._cursor.peek()):
+                if not self._fill(planned + got) or not joins_freely(parts[0].block, self._cursor.peek()):
                     break
             except Exception as error:
                 self._late = error
                 break
-            parts.append(self._numbered(want - size, size))
-            size += parts[-1][0].size
+            parts.append(self._numbered(want - got, got))
+            got += parts[-1].block.size
         blocks, numbers = zip(*parts, strict=True)
         self._joins = joins_freely(blocks[-1], blocks[-1])
-        return concat_blocks(blocks), joined(numbers, [block.size for block in blocks])
+        return Rows(concat_blocks(blocks), joined(numbers, [block.size for block in blocks]))
 
-    def _numbered(self, want: int, passed: int) -> tuple[Block, Numbers]:
+    def _numbered(self, want: int, passed: int) -> Rows:
         """Some of the elements at hand, with their numbers; so many of this piece came before."""
         offset = self._cursor.offset
         block = self._cursor.take_available(want)
         numbers = numbers_of(self.upstream, self.start + self._count + passed - offset, self._epoch)
-        return block, numbers.part(offset, offset + block.size)
-
-    def _task(self, piece: Piece, after: State, span: tuple[int, int]) -> Task:
-        return Task(self._ticket, piece, after, span)
+        return Rows(block, numbers.part(offset, offset + block.size))
 
     def run(self, task: Task) -> Stretch | None:
-        piece: Piece = task.payload
-        if piece.block is not None:
-            piece.put(self._run(self.transforms, piece.block, piece.numbers, piece.allocate))
-        return piece.filling.finish_piece()
+        work: Piece | Rows = task.payload
+        if isinstance(work, Rows):
+            made = self._run(self.transforms, work.block, work.numbers, None)
+            return self._batches(made, (self.start + task.span[0]) // self._spec.size)
+        if work.block is not None:
+            work.put(self._run(self.transforms, work.block, work.numbers, work.allocate))
+        return work.filling.finish_piece()
+
+    def _batches(self, made: Stretch, first: int) -> Stretch:
+        """The batches of some results, from number `first` on. One in which a row failed is a failure."""
+        size = self._spec.size
+        if not made.failures and made.block is not None:
+            with suppress(PenstockError):  # then one of the batches is a failure
+                return Stretch(stack_block(made.block, size))
+        return join([self._batch(made.slice(at, at + size), first + at // size) for at in range(0, made.size, size)])
+
+    def _batch(self, rows: Stretch, number: int) -> Stretch:
+        if rows.error is not None:
+            return failure(rows.error)
+        assert rows.block is not None
+        try:
+            return Stretch(stack_block(rows.block))
+        except PenstockError as error:
+            annotate(error, Context(self._spec.label, self._spec.where, number))
+            return failure(error)
 
     def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
-        block = task.payload.block
-        if block is not None:
-            self.pace.observe(block.size, worked(self.transforms, self._run, seconds, cpu), block.nbytes)
+        work: Piece | Rows = task.payload
+        if work.block is None:
+            return
+        nbytes = work.block.nbytes
+        if isinstance(work, Rows) and made is not None and made.block is not None:
+            nbytes = max(nbytes, made.block.nbytes)
+        self.pace.observe(work.block.size, worked(self.transforms, self._run, seconds, cpu), nbytes)
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
@@ -257,7 +314,7 @@ def work_of(
     """
     source = upstream if ordered else FreeOrder(upstream)
     if batch is not None:
-        return BatchWork(source, transforms, batch, Pace(batch.size, PIECE_SECONDS), run, epoch)
+        return BatchWork(source, transforms, batch, Pace(seconds=PIECE_SECONDS, unit=batch.size), run, epoch)
     return BlockWork(source, transforms, Pace(), label_of(transforms, batch), where_of(transforms, batch), run, epoch)
 
 

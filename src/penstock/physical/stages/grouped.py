@@ -39,6 +39,7 @@ class Grouped(Stage):
         self._count = 0
 
     def next(self, want: int) -> Block | None:
+        self._collector.ready(want * self._size)
         found = self._several(want)
         if found is None:
             found = self._one(want)
