@@ -49,6 +49,16 @@ def test_several_units_are_asked_for_only_where_they_are_little_work():
     assert wants(Pace(unit=100), lambda elements: 0.0, 20)[-1] == 1 << 16
 
 
+def test_what_a_unit_becomes_may_be_large_and_stays_alone():
+    pace = Pace(unit=4)
+    for _ in range(10):
+        pace.observe(pace.want, 0.0, 8 * pace.want, made=pace.want << 22)
+    assert pace.want == 4
+    pace.resume(8)
+    pace.observe(8, 0.0, 64, made=8 << 22)
+    assert pace.want == 4
+
+
 def test_a_stage_that_gives_the_first_of_what_it_made_alone_is_no_faster_for_it():
     pace = Pace()
     for _ in range(50):

@@ -22,22 +22,22 @@ class Pace:
     them too few rather than too many, and nobody gets anything before the unit is there.
     """
 
-    __slots__ = ("_elements", "_most", "_nbytes", "_seconds", "_unit", "seconds", "want")
+    __slots__ = ("_elements", "_made", "_most", "_nbytes", "_seconds", "_unit", "seconds", "want")
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
         self.seconds = seconds  # of work that a Block should be
         self._most = max(1, min(most, _MOST))
         self._unit = min(unit, self._most)
         self.want = 1
-        self._elements = self._nbytes = 0  # observed since the last conclusion
+        self._elements = self._nbytes = self._made = 0  # observed since the last conclusion
         self._seconds = 0.0
 
     def resume(self, want: int) -> None:
         """Ask for so many from here on, as far as this may be."""
         self.want = min(want, self._most)
 
-    def observe(self, elements: int, seconds: float, nbytes: int) -> None:
-        """A Block of `elements` took `seconds` and holds `nbytes`.
+    def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0) -> None:
+        """A Block of `elements` took `seconds` and holds `nbytes`; what it became, `made`: several units of that count.
 
         One of less than half of what was asked for says little by itself and counts with those behind it: a stage may
         give the first of what it has made, which took all the time, and then the others, which took none.
@@ -45,26 +45,35 @@ class Pace:
         self._elements += elements
         self._seconds += seconds
         self._nbytes += nbytes
+        self._made += made
         if elements < self.want // 2:
             return
         share = max(elements, self.want) / max(self._elements, self.want)
-        seconds, nbytes = self._seconds * share, int(self._nbytes * share)
-        self._elements = self._nbytes = 0
+        seconds, nbytes, made = self._seconds * share, int(self._nbytes * share), int(self._made * share)
+        self._elements = self._nbytes = self._made = 0
         self._seconds = 0.0
-        if seconds > self._allowed(self.want) * 2 or nbytes > _BYTES * 2:
+        if seconds > self._allowed(self.want) * 2 or self._counting(self.want, nbytes, made) > _BYTES * 2:
             self.want = max(self.want // 2, 1)
             return
         inside = self.want < self._unit
         for step in _STEPS if inside else _STEPS[-1:]:
             wanted = min(self.want * step, self._unit if inside else self._most)
             times = wanted / self.want
-            if seconds * times < self._allowed(wanted) * 1.2 and nbytes * times < _BYTES:
+            counting = self._counting(wanted, nbytes, made)
+            if seconds * times < self._allowed(wanted) * 1.2 and counting * times < _BYTES:
                 self.want = wanted
                 return
 
     def _allowed(self, elements: int) -> float:
         """Seconds of work that a Block of so many may be."""
-        return self.seconds * _SEVERAL if 0 < self._unit < elements else self.seconds
+        return self.seconds * _SEVERAL if self._several(elements) else self.seconds
+
+    def _counting(self, elements: int, nbytes: int, made: int) -> int:
+        """The bytes that matter for a Block of so many."""
+        return max(nbytes, made) if self._several(elements) else nbytes
+
+    def _several(self, elements: int) -> bool:
+        return 0 < self._unit < elements
 
 
 def worked(transforms: Sequence[Transform], run: RunAll, seconds: float, cpu: float) -> float:

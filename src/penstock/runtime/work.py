@@ -247,10 +247,9 @@ class BatchWork(Work):
         work: Piece | Rows = task.payload
         if work.block is None:
             return
-        nbytes = work.block.nbytes
-        if isinstance(work, Rows) and made is not None and made.block is not None:
-            nbytes = max(nbytes, made.block.nbytes)
-        self.pace.observe(work.block.size, worked(self.transforms, self._run, seconds, cpu), nbytes)
+        taken = worked(self.transforms, self._run, seconds, cpu)
+        batches = 0 if made is None or made.block is None or isinstance(work, Piece) else made.block.nbytes
+        self.pace.observe(work.block.size, taken, work.block.nbytes, batches)
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
