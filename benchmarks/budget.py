@@ -8,7 +8,7 @@
   same, with the same steps, made by one thread when it is asked for (`executor="inline"`); goal ≤ 1.1. And the CPU time
   used in a second in which nobody asks for anything, once buffers are full: next to none, for waiting never spins.
 
-Every side runs in a process of its own, in turn. Some two minutes.
+Every side runs in a process of its own, in turn. Some five minutes.
 
     python benchmarks/budget.py [--only TEXT] [--rounds N] [--seconds S]
 """
