@@ -207,3 +207,20 @@ def test_of_little_work_a_task_makes_many_batches_which_are_views():
     assert column.array.shape == (4, 8, 2)
     assert np.shares_memory(column.array, task.payload.block.columns[0].array)
     assert work.pull().span == (32, 8)
+
+
+@pytest.mark.parametrize(
+    "step", [lambda ds: ds.batch(8, num_parallel_calls=2), lambda ds: ds.map(lambda x: x, 2).batch(8)]
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_all_batches_of_workers_may_be_written_to_and_no_source_changes(step, kept):
+    """Whether a task made one of many or a piece of one, which is a matter of time."""
+    rows = np.arange(4000).reshape(1000, 4)
+    wanted = rows.copy()
+    source = ps.Dataset.from_tensor_slices(rows)
+    ds = step(source.cache() if kept else source)
+    for _ in range(2):
+        for number, batch in enumerate(ds):
+            assert (batch == wanted[number * 8 : number * 8 + 8]).all()
+            batch[...] = -1
+    assert (rows == wanted).all()

@@ -37,7 +37,7 @@ class Pace:
         self.want = min(want, self._most)
 
     def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0) -> None:
-        """A Block of `elements` took `seconds` and holds `nbytes`; what it became, `made`: several units of that count.
+        """A Block of `elements` took `seconds` and holds `nbytes`; `made` came out, which counts for several units.
 
         One of less than half of what was asked for says little by itself and counts with those behind it: a stage may
         give the first of what it has made, which took all the time, and then the others, which took none.

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from penstock.block.arena import ARENA
 from penstock.block.block import Block, concat_blocks, joins_freely
+from penstock.block.column import Column, DenseColumn
 from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.executor import BatchTask
@@ -105,7 +107,7 @@ class Rows(NamedTuple):
 
 
 class BatchWork(Work):
-    """Batches of results. Where one is much work several workers fill it at once; of little ones a task makes many."""
+    """Batches of results. Several workers fill one that is much work at once; of little ones a task makes many."""
 
     def __init__(
         self,
@@ -230,7 +232,7 @@ class BatchWork(Work):
         size = self._spec.size
         if not made.failures and made.block is not None:
             with suppress(PenstockError):  # then one of the batches is a failure
-                return Stretch(stack_block(made.block, size))
+                return Stretch(_own(stack_block(made.block, size)))
         return join([self._batch(made.slice(at, at + size), first + at // size) for at in range(0, made.size, size)])
 
     def _batch(self, rows: Stretch, number: int) -> Stretch:
@@ -238,7 +240,7 @@ class BatchWork(Work):
             return failure(rows.error)
         assert rows.block is not None
         try:
-            return Stretch(stack_block(rows.block))
+            return Stretch(_own(stack_block(rows.block)))
         except PenstockError as error:
             annotate(error, Context(self._spec.label, self._spec.where, number))
             return failure(error)
@@ -276,6 +278,19 @@ class BatchWork(Work):
 
     def close(self) -> None:
         self._cursor.close()
+
+
+def _own(block: Block) -> Block:
+    """Batches in memory that may be written to, as those are that several workers fill: what is not is a source's."""
+    return block.with_columns(block.structure, [_owned(column) for column in block.columns])
+
+
+def _owned(column: Column) -> Column:
+    if not isinstance(column, DenseColumn) or column.array.flags.writeable:
+        return column
+    out = ARENA.empty(column.array.shape, column.array.dtype)
+    out[...] = column.array
+    return DenseColumn(out)
 
 
 def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
