@@ -373,8 +373,18 @@ def begun_by(pool, monkeypatch, done):
     return begun
 
 
+@pytest.fixture
+def hangups_end_processes():
+    """Under `nohup` they are ignored, here and in all processes that are started."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_processes_that_somebody_ends_while_they_start_are_started_again(pool, monkeypatch, seed):
+def test_processes_that_somebody_ends_while_they_start_are_started_again(
+    pool, monkeypatch, hangups_end_processes, seed
+):
     chance = random.Random(seed)
     signals = chance.choices((signal.SIGKILL, signal.SIGTERM, signal.SIGHUP), k=6) + [signal.SIGSTOP][seed:]
     chance.shuffle(signals)
