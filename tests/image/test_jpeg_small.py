@@ -1,6 +1,7 @@
 """JPEGs decoded no larger than needed: close to libjpeg at the same ratio, and careful with damaged files."""
 
 import struct
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -11,14 +12,27 @@ from tests.image.test_jpeg_block import EDITS, MUTABLE
 
 from penstock.image import decode_jpeg, jpeg_block, resize
 from penstock.image.jpeg_block import JpegBlock
+from penstock.image.kernels.jpeg.lanes import COST
 
 NO_FLIP = (0, 0)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled():
+ONE_BY_ONE, SIDE_BY_SIDE = 1 << 30, 0  # what the kernel takes for the cost of a step of files side by side
+
+
+@contextmanager
+def way(cost):
+    kernels = jpeg_block._SMALL.get()
+    before, kernels.COST = kernels.COST, cost
+    yield
+    kernels.COST = before
+
+
+@pytest.fixture(autouse=True, scope="module", params=[ONE_BY_ONE, SIDE_BY_SIDE], ids=["one by one", "side by side"])
+def both_ways(request):
     jpeg_block._KERNELS.get()
-    jpeg_block._SMALL.get()
+    with way(request.param):
+        yield
 
 
 def small(contents, ratio, size, flip=NO_FLIP, **settings):
@@ -92,13 +106,45 @@ def test_a_block_gives_what_its_files_give_one_by_one():
         np.testing.assert_array_equal(out[row], small(each, ratio, (9, 8)) if ratio else np.zeros((9, 8, 3)))
 
 
-@given(st.sampled_from(MUTABLE), st.lists(EDITS, min_size=1, max_size=5), st.sampled_from([1, 2, 4, 8]))
-def test_damage_is_seen_as_it_is_when_all_is_decoded(contents, edits, ratio):
+@st.composite
+def blocks(draw):
+    """Files that mostly are alike, some of which are damaged, and a ratio for each."""
+    kinds = draw(st.lists(st.sampled_from(KERNEL_KINDS), min_size=1, max_size=3))
+    sides, small_or_large = st.integers(1, 90), draw(st.sampled_from([1, 1, 5]))
+    contents, ratios = [], draw(st.lists(st.sampled_from([2, 4, 8]), min_size=1, max_size=2))
+    for _ in range(draw(st.integers(1, 11))):
+        height, width = draw(sides) * small_or_large, draw(sides) * small_or_large
+        each = jpeg(draw(st.sampled_from(kinds)), height, width, draw(st.integers(1, 100)), draw(st.integers(0, 9)))
+        contents.append(damaged(each, draw(st.lists(EDITS, max_size=3))) if draw(st.integers(0, 4)) == 0 else each)
+    return contents, [draw(st.sampled_from(ratios)) for _ in contents]
+
+
+@given(blocks(), st.sampled_from([SIDE_BY_SIDE, 1, 2, COST]))
+def test_files_side_by_side_give_what_they_give_one_by_one(files, cost):
+    contents, ratios = files
+    found = []
+    for each in (ONE_BY_ONE, cost):
+        out = np.full((len(contents), 11, 13, 3), 77, np.float32)
+        with way(each):
+            left = JpegBlock(contents).decode_approximately(
+                out, np.array(ratios), np.zeros((len(contents), 2), np.int8)
+            )
+        found.append((left, out))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def damaged(contents, edits):
     mutated = bytearray(contents)
     for kind, where, value in edits:
         at = int(where * (len(mutated) - 1))
         mutated[at : at + (kind != "insert")] = b"" if kind == "drop" else bytes([value])
-    same_decision(bytes(mutated), ratio)
+    return bytes(mutated)
+
+
+@given(st.sampled_from(MUTABLE), st.lists(EDITS, min_size=1, max_size=5), st.sampled_from([1, 2, 4, 8]))
+def test_damage_is_seen_as_it_is_when_all_is_decoded(contents, edits, ratio):
+    same_decision(damaged(contents, edits), ratio)
 
 
 @pytest.mark.parametrize("contents", MUTABLE)
@@ -123,13 +169,27 @@ def test_absurd_sizes_are_left():
         assert small(contents[:at] + struct.pack(">HH", height, width) + contents[at + 4 :], 8, (4, 4)) is None
 
 
-def test_a_row_that_does_not_fit_is_not_written():
+@pytest.mark.parametrize("cost", [ONE_BY_ONE, SIDE_BY_SIDE])
+def test_a_row_that_does_not_fit_is_not_written(cost):
     kernel = jpeg_block._SMALL.get().decode_small_block
     block = JpegBlock([jpeg("420", 48, 64)] * 2)
     few, out, done = np.zeros(0, np.uint8), np.zeros(4 * 4 * 3, np.float32), np.zeros(2, np.int8)
     ratios, flips = np.array([2, 2]), np.zeros((2, 2), np.int8)
     kernel(
-        block._addresses, block._lengths, block._table, ratios, flips, few, np.float32(1), False, 4, 4, out, few, done
+        block._addresses,
+        block._lengths,
+        block._table,
+        ratios,
+        flips,
+        few,
+        np.float32(1),
+        False,
+        4,
+        4,
+        out,
+        few,
+        done,
+        cost,
     )
     assert done.tolist() == [1, 0]
 

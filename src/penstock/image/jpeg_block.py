@@ -247,6 +247,7 @@ class JpegBlock:
             *out.shape[1:3],
             *((flat, _NO_BYTES) if out.dtype == np.float32 else (_NO_FLOATS, flat)),
             done,
+            kernels.COST,
         )
         scratch.of(needed)
         return np.flatnonzero(done == 0).tolist()

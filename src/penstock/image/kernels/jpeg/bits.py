@@ -45,14 +45,36 @@ def _eight(typing: Any, address: Any) -> Any:
     return types.uint64(types.int64), generate
 
 
-_eight_bytes: Any = intrinsic(_eight)
+eight_bytes: Any = intrinsic(_eight)
+
+
+def _copy(count: int) -> Any:
+    def copy(typing: Any, source: Any, target: Any) -> Any:
+        """Copy some bytes between addresses that the caller has checked; how many are before one that is 0xFF."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind, bits = ir.VectorType(ir.IntType(8), count), ir.IntType(count)
+            several = builder.load(builder.inttoptr(args[0], kind.as_pointer()))
+            stored = builder.store(several, builder.inttoptr(args[1], kind.as_pointer()))
+            several.align = stored.align = 1
+            alike = builder.bitcast(builder.icmp_unsigned("==", several, ir.Constant(kind, [0xFF] * count)), bits)
+            before = builder.cttz if sys.byteorder == "little" else builder.ctlz
+            return builder.zext(before(alike, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
+
+        return types.int64(types.int64, types.int64), generate
+
+    return intrinsic(copy)
+
+
+SEVERAL = 32
+copy_several, copy_eight = _copy(SEVERAL), _copy(8)
 
 
 @njit(nogil=True, error_model="numpy")
 def fill(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
     """Add bytes until FILLED bits are there, never more than 63."""
     if at + 8 <= end:
-        more = _eight_bytes(at)
+        more = eight_bytes(at)
         if (~more - _ONES) & more & _TOPS == ZERO:  # no byte is 0xFF
             return at + np.int64((_63 - count) >> np.uint64(3)), bits | more >> count, count | _ENOUGH, missing
     return _fill_slowly(at, end, bits, count, missing)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.image.kernels.jpeg.bits import FILLED, byte
+from penstock.compiled.uncounted import uncounted
+from penstock.image.kernels.jpeg.bits import FILLED, byte, signed
 
 LOOK = 10
 LOOKS = FILLED // LOOK  # that one filling of bits is enough for
@@ -111,6 +112,7 @@ def _join(entries: Any, base: int) -> None:
             )
 
 
+@uncounted
 @njit(nogil=True, error_model="numpy")
 def long_code(bits: Any, number: int, tables: Any) -> Any:
     """The entry of a code of more than LOOK bits; 0 if there is none."""
@@ -124,3 +126,23 @@ def long_code(bits: Any, number: int, tables: Any) -> Any:
             symbol = made_of[number, SYMBOLS + place]
             return (symbol & 15) << FIRST | length << ALONE | (symbol >> 4) << ZEROS
     return 0
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def single(bits: Any, number: int, tables: Any) -> Any:
+    """By itself, what bits begin with: how many it uses, zeros before its value, the value, and whether the block ends.
+
+    No bits are used if there is no such code.
+    """
+    entry = tables[1][np.uint64(number << LOOK) + (bits >> np.uint64(64 - LOOK))]
+    whole = entry & 63 != 0
+    if entry == 0:
+        entry = long_code(bits, number, tables)
+    used, run = (entry >> ALONE) & 63, (entry >> ZEROS) & 15
+    if whole:
+        return used, run, (entry << 16) >> 48, (entry >> STEP) & 255 == BEYOND
+    size = entry >> FIRST
+    if size == 0:
+        return used, run, 0, run != 15
+    return used + size, run, signed(bits << np.uint64(used), np.uint64(size)), False

@@ -88,8 +88,21 @@ def new_work(in_row: int) -> Any:
 
 
 @njit(nogil=True, error_model="numpy")
+def share_tables(header: Any, used: Any) -> None:
+    """Which table each component uses, of DC, then of AC: one that several share has the number of the first."""
+    for i in range(header[COMPONENTS]):
+        for kind in range(2):
+            number, column = 3 * kind + i, AC if kind else DC
+            used[number] = number
+            for j in range(i):
+                if header[column + j] == header[column + i]:
+                    used[number] = used[3 * kind + j]
+
+
+@njit(nogil=True, error_model="numpy")
 def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
     """The factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
+    share_tables(header, used)
     for i in range(header[COMPONENTS]):
         for k in range(64):
             scaled = byte(start + header[QUANT + i] + k) * _SCALES[NATURAL[k]]
@@ -97,10 +110,6 @@ def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -
         for kind in range(2):
             column = AC if kind else DC
             number = 3 * kind + i
-            used[number] = number
-            for j in range(i):  # a table that components share is made once
-                if header[column + j] == header[column + i]:
-                    used[number] = used[3 * kind + j]
             if used[number] == number and not prepare(start + header[column + i], number, tables):
                 return False
     return True

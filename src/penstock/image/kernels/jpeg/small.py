@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.image.kernels.jpeg.bits import ZERO, at_marker, byte, fill, signed
+from penstock.image.kernels.jpeg.bits import ZERO, at_marker, byte, fill
 from penstock.image.kernels.jpeg.codes import (
-    ALONE,
-    BEYOND,
     FIRST,
     LAST,
     LOOK,
@@ -19,29 +17,17 @@ from penstock.image.kernels.jpeg.codes import (
     ZEROS,
     long_code,
     new_tables,
+    single,
 )
 from penstock.image.kernels.jpeg.dc import difference
 from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, EOI, HEIGHT, QUANT, RESTART, SCAN, WIDTH
 from penstock.image.kernels.jpeg.lowered import APART, LANES, lowered_1, lowered_2, lowered_4
-from penstock.image.kernels.jpeg.planes import MARGIN, NATURAL, make_tables
+from penstock.image.kernels.jpeg.places import FURTHEST, IN_PLACES, NEEDED, PLACES, UNUSED
+from penstock.image.kernels.jpeg.planes import MARGIN, make_tables
 from penstock.image.kernels.jpeg.skips import FAR, OVER, SKIP_LOOK, SKIP_LOOKS, new_skips, prepare_skips
 from penstock.image.kernels.jpeg.units import before_unit, lay_out_unit, new_numbers
 
 _SHORT, _SKIP = np.uint64(64 - LOOK), np.uint64(64 - SKIP_LOOK)
-_NEEDED = 16  # coefficients of a block, at most
-_UNUSED = _NEEDED  # the one of a block's memory that takes what is not needed
-
-
-def _places(side: int) -> list[int]:
-    """Where coefficient k lies of a block of `side` × `side`, also of a damaged run that goes past the end."""
-    cells = [divmod(int(natural), 8) for natural in NATURAL]
-    places = [4 * row + column if max(row, column) < side else _UNUSED for row, column in cells]
-    return places + [_UNUSED] * 192
-
-
-_ROW = 256  # of _PLACES, for one side
-_PLACES = np.array([_places(side) for side in range(5)], np.int64).reshape(-1)
-_LAST = np.array([max((k for k in range(64) if _places(side)[k] != _UNUSED), default=0) for side in range(5)], np.int64)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -88,13 +74,29 @@ def _lower(
 
 
 @njit(nogil=True, error_model="numpy")
+def lower_rows(
+    header: Any, sides: Any, unit_y: int, coefficients: Any, at: int, factors: Any, samples: Any, begin: int
+) -> None:
+    """The samples of a row of units, of coefficients from `at` on, in the picture that begins at `begin`."""
+    down = header[DOWN]
+    blocks, colour_blocks, stride, colour_stride, plane, colour_plane = small_layout(header, sides)
+    for v in range(down):
+        to = begin + (unit_y * down + v) * sides[0] * stride + MARGIN
+        _lower(sides[0], coefficients, at + v * blocks * APART, blocks, factors, 0, samples, to, stride)
+    for c in range(header[COMPONENTS] - 1):
+        to = begin + plane + c * colour_plane + unit_y * sides[1] * colour_stride + MARGIN
+        colour = at + (down * blocks + c * colour_blocks) * APART
+        _lower(sides[1], coefficients, colour, colour_blocks, factors, (c + 1) * 64, samples, to, colour_stride)
+
+
+@njit(nogil=True, error_model="numpy")
 def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samples: Any) -> Any:
     """Decode a file of `size` bytes at `start` into `samples`; whether all of it was as it should be.
 
     `work` is that of `new_small_work`, and `samples` has the `small_room`.
     """
     across, down = header[ACROSS], header[DOWN]
-    blocks, colour_blocks, stride, colour_stride, plane, colour_plane = small_layout(header, sides)
+    blocks, colour_blocks, _, _, _, _ = small_layout(header, sides)
     in_row, in_picture = small_room(header, sides)
     tables, all_skips, factors, coefficients, numbers = work
     skips = all_skips[1]
@@ -105,8 +107,8 @@ def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samp
         if used[3 + i] == 3 + i:
             prepare_skips(i, tables[0][3 + i], all_skips)
         for k in range(25):
-            place = _PLACES[4 * _ROW + k]
-            if place != _UNUSED:
+            place = PLACES[4 * IN_PLACES + k]
+            if place != UNUSED:
                 factors[i * 64 + place] = byte(start + header[QUANT + i] + k)
     in_unit = lay_out_unit(header, blocks, colour_blocks, numbers)
     entries = tables[1]
@@ -129,12 +131,12 @@ def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samp
                     if entry == 0:
                         return False
                 value, bits, count = difference(entry, bits, count)
-                for i in range(_NEEDED):
+                for i in range(NEEDED):
                     coefficients[np.uint64(place + i)] = 0
                 before[component] += value
                 coefficients[np.uint64(place)] = before[component]
                 side = sides[0] if component == 0 else sides[1]
-                needed, row = _LAST[side], side * _ROW
+                needed, row = FURTHEST[side], side * IN_PLACES
                 number = used[3 + component]
                 base, skip_base = np.uint64(number << LOOK), np.uint64((number - 3) << SKIP_LOOK)
                 k = 1
@@ -172,8 +174,8 @@ def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samp
                             bits <<= n
                             count -= n
                             first = k + ((entry >> ZEROS) & 15)
-                            coefficients[np.uint64(place + _PLACES[np.uint64(row + first)])] = entry >> FIRST
-                            coefficients[np.uint64(place + _PLACES[np.uint64(row + after - 1)])] = entry >> LAST
+                            coefficients[np.uint64(place + PLACES[np.uint64(row + first)])] = entry >> FIRST
+                            coefficients[np.uint64(place + PLACES[np.uint64(row + after - 1)])] = entry >> LAST
                             k = after
                             if k > needed:
                                 break
@@ -181,33 +183,16 @@ def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samp
                         continue
                     # One code by itself: it is long, or what follows it is of the next block.
                     at, bits, count, missing = fill(at, end, bits, count, missing)
-                    entry = entries[base + (bits >> _SHORT)]
-                    whole = entry & 63 != 0
-                    if entry == 0:
-                        entry = long_code(bits, number, tables)
-                        if entry == 0:
-                            return False
-                    n = np.uint64((entry >> ALONE) & 63)
-                    bits <<= n
-                    count -= n
-                    run = (entry >> ZEROS) & 15
-                    value = (entry << 16) >> 48
-                    n = ZERO if whole else np.uint64(entry >> FIRST)
-                    if (whole and (entry >> STEP) & 255 == BEYOND) or (not whole and n == ZERO and run != 15):
+                    n, run, value, ends = single(bits, number, tables)
+                    if n == 0:
+                        return False
+                    bits <<= np.uint64(n)
+                    count -= np.uint64(n)
+                    if ends:
                         break
-                    if n != ZERO:
-                        value = signed(bits, n)
-                        bits <<= n
-                        count -= n
-                    coefficients[np.uint64(place + _PLACES[np.uint64(row + k + run)])] = value
+                    coefficients[np.uint64(place + PLACES[np.uint64(row + k + run)])] = value
                     k += run + 1
         if count < missing:
             return False
-        for v in range(down):
-            to = (unit_y * down + v) * sides[0] * stride + MARGIN
-            _lower(sides[0], coefficients, v * blocks * APART, blocks, factors, 0, samples, to, stride)
-        for c in range(header[COMPONENTS] - 1):
-            to = plane + c * colour_plane + unit_y * sides[1] * colour_stride + MARGIN
-            begin = (down * blocks + c * colour_blocks) * APART
-            _lower(sides[1], coefficients, begin, colour_blocks, factors, (c + 1) * 64, samples, to, colour_stride)
+        lower_rows(header, sides, unit_y, coefficients, 0, factors, samples, 0)
     return at_marker(at, end, count, missing, EOI)

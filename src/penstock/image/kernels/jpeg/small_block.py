@@ -17,7 +17,10 @@ from numba import njit
 from penstock.compiled.kernel import kernel
 from penstock.image.kernels.jpeg.block import between_rows
 from penstock.image.kernels.jpeg.colour import PIXELS, colour_full, colour_half
-from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, FIELDS, HEIGHT, TAKEN, WIDTH
+from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, FIELDS, HEIGHT, RESTART, TAKEN, WIDTH
+from penstock.image.kernels.jpeg.lanes import COST as COST
+from penstock.image.kernels.jpeg.lanes import enter, file_of, is_worth_it, leave, new_lanes, walk
+from penstock.image.kernels.jpeg.looks import LANES
 from penstock.image.kernels.jpeg.mixing import STEP, along
 from penstock.image.kernels.jpeg.planes import MARGIN, decode_planes, layout, new_work, room
 from penstock.image.kernels.jpeg.small import decode_small, new_small_work, small_layout, small_room
@@ -120,6 +123,16 @@ def _resized(
                 bytes_out[np.uint64(at + j)] = np.uint8(np.int32(target[j]))
 
 
+@njit(nogil=True, error_model="numpy")
+def _kind(header: Any, ratio: int, sides: Any) -> Any:
+    """What files must have in common to be decoded side by side; 0 for a file that is decoded by itself."""
+    if not header[TAKEN] or ratio < 2 or header[RESTART]:
+        return 0
+    _sides(header, ratio, sides)
+    shape = header[ACROSS] | header[DOWN] << 4 | header[COMPONENTS] << 8
+    return shape | sides[0] << 12 | sides[1] << 16
+
+
 @kernel
 def decode_small_block(
     addresses: Any,
@@ -135,20 +148,88 @@ def decode_small_block(
     floats_out: Any,
     bytes_out: Any,
     done: Any,
+    cost: int,
 ) -> int:
     """Decode each file to three channels, into its row of a flat `floats_out` or `bytes_out`; the other is empty.
 
     A picture is decoded at 1 / `ratios[n]` of its size (1, 2, 4 or 8), mirrored where `flips[n]` (columns, rows) says
     so, resized to `height` and `width`, and multiplied or divided by `factor`. `table` is that of `read_headers`.
     `done[n]` is 1 where the row was written; where a ratio is 0, and where a file is not as it should be, it is left as
-    it was. The result says how much memory `samples` were enough; if they are less, it is taken anew.
+    it was. Files are decoded side by side where that is worth its `cost`, as `lanes` has it. The result says how much
+    memory `samples` were enough; if they are less, it is taken anew.
     """
-    in_row = in_small_row = in_picture = widest = 0
-    sides = np.empty(2, np.int64)
+    steps = (width + STEP - 1) // STEP * STEP
+    y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
+    colour_y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
+    x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
+    taps = y, colour_y, x
+    floats = np.empty((4 + 3) * steps, np.float32)
+    size = height * width * 3
+    sides, kinds = np.empty(2, np.int64), np.zeros(table.shape[0], np.int64)
+    widest = 0
     for n in range(table.shape[0]):
         done[n] = 0
+        if (n + 1) * size <= max(floats_out.size, bytes_out.size):
+            kinds[n] = _kind(table[n], ratios[n], sides)
         if table[n, TAKEN] and ratios[n]:
             widest = max(widest, table[n, WIDTH])
+    rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
+    lines = np.empty(3 * (widest + 3 * MARGIN), np.uint8)
+    needed = 0
+    for first in range(table.shape[0]):
+        if kinds[first] == 0:
+            continue
+        of_kind = np.flatnonzero(kinds == kinds[first])
+        kinds[of_kind] = 0
+        if of_kind.size < cost:
+            continue
+        _sides(table[first], ratios[first], sides)
+        in_row = in_picture = 0
+        for each in of_kind:
+            coefficients, planes = small_room(table[each], sides)
+            in_row, in_picture = max(in_row, coefficients), max(in_picture, planes)
+        needed = max(needed, LANES * in_picture)
+        if needed > samples.size:
+            samples = np.empty(needed, np.uint8)
+        lanes = new_lanes(in_row)
+        entered = 0
+        while True:
+            for lane in range(LANES):
+                while file_of(lane, lanes)[0] < 0 and entered < of_kind.size:
+                    n = of_kind[entered]
+                    enter(lane, n, addresses[n], lengths[n], table[n], sides, lanes)
+                    entered += 1
+            if entered == of_kind.size and not is_worth_it(table, cost, lanes):
+                break
+            ended = walk(table, sides, samples, lanes)
+            if ended == 0:
+                break
+            for lane in range(LANES):
+                if ended >> lane & 1:
+                    n, whole = file_of(lane, lanes)
+                    leave(lane, lanes)
+                    if whole:
+                        done[n] = 1
+                        _resized(
+                            table[n],
+                            samples[lane * (samples.size // LANES) :],
+                            sides,
+                            flips[n],
+                            lines,
+                            taps,
+                            rgbx,
+                            floats,
+                            height,
+                            width,
+                            factor,
+                            divide,
+                            floats_out,
+                            bytes_out,
+                            n * size,
+                        )
+    in_row = in_small_row = in_picture = 0
+    for n in range(table.shape[0]):
+        if table[n, TAKEN] and ratios[n] and not done[n]:
             if ratios[n] == 1:
                 coefficients, planes = room(table[n])
                 in_row = max(in_row, coefficients)
@@ -157,20 +238,13 @@ def decode_small_block(
                 coefficients, planes = small_room(table[n], sides)
                 in_small_row = max(in_small_row, coefficients)
             in_picture = max(in_picture, planes)
-    if in_picture > samples.size:
-        samples = np.empty(in_picture, np.uint8)
+    needed = max(needed, in_picture)
+    if needed > samples.size:
+        samples = np.empty(needed, np.uint8)
     work, small_work = new_work(in_row), new_small_work(in_small_row)
-    rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
-    lines = np.empty(3 * (widest + 3 * MARGIN), np.uint8)
-    steps = (width + STEP - 1) // STEP * STEP
-    y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
-    colour_y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
-    x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
-    floats = np.empty((4 + 3) * steps, np.float32)
-    size = height * width * 3
     for n in range(table.shape[0]):
         header = table[n]
-        if not header[TAKEN] or not ratios[n] or (n + 1) * size > max(floats_out.size, bytes_out.size):
+        if done[n] or not header[TAKEN] or not ratios[n] or (n + 1) * size > max(floats_out.size, bytes_out.size):
             continue
         _sides(header, ratios[n], sides)
         if ratios[n] == 1:
@@ -180,7 +254,6 @@ def decode_small_block(
         if not fine:
             continue
         done[n] = 1
-        taps = y, colour_y, x
         _resized(
             header,
             samples,
@@ -198,11 +271,11 @@ def decode_small_block(
             bytes_out,
             n * size,
         )
-    return in_picture
+    return needed
 
 
 def warm_up() -> None:
     """Compile the kernel."""
     nothing, table, flips = np.zeros(0, np.int64), np.zeros((0, FIELDS), np.int64), np.zeros((0, 2), np.int8)
     few, floats, done = np.zeros(0, np.uint8), np.zeros(0, np.float32), np.zeros(0, np.int8)
-    decode_small_block(nothing, nothing, table, nothing, flips, few, np.float32(1), False, 1, 1, floats, few, done)
+    decode_small_block(nothing, nothing, table, nothing, flips, few, np.float32(1), False, 1, 1, floats, few, done, 0)

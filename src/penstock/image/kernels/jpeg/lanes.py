@@ -1,0 +1,300 @@
+"""Files of one kind side by side, each in a lane: to samples at a fraction of their size, as `decode_small` makes them.
+
+    files → windows of coded bits → the lowest coefficients, a block of each lane at a time → rows of samples
+
+Lanes take each step of a block together, so that the processor is never without work while one of them waits, and has
+to foresee as much for all of them as it otherwise has for one. How large its picture is, and which tables it has, is
+each lane's own. A file that is not as it should be is given up: `decode_small` says what is to be done with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from penstock.compiled.uncounted import uncounted
+from penstock.image.kernels.jpeg.alike import entries_at, new_sets, release, take_set
+from penstock.image.kernels.jpeg.bits import FILLED, byte
+from penstock.image.kernels.jpeg.codes import LOOK, long_code, single
+from penstock.image.kernels.jpeg.dc import difference
+from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, QUANT, SCAN, WIDTH
+from penstock.image.kernels.jpeg.looks import ENDED, LANES, LOOKED, PAST, bits_at, look, look_near
+from penstock.image.kernels.jpeg.lowered import APART
+from penstock.image.kernels.jpeg.places import FURTHEST, IN_PLACES, NEEDED, PLACES, UNUSED
+from penstock.image.kernels.jpeg.small import lower_rows, small_layout
+from penstock.image.kernels.jpeg.units import MOST_BLOCKS, lay_out_unit, new_numbers
+from penstock.image.kernels.jpeg.windows import (
+    LIMIT,
+    close_window,
+    is_at_end,
+    is_beyond,
+    new_windows,
+    open_window,
+    refill,
+)
+
+COST = 3  # a block of all lanes takes as long as so many of files one by one
+_FILE, _SET, _LEFT, _ROW, _WHOLE = 0, 1, 2, 3, 4  # of each lane; _LEFT is units of its row, and _ROW a row of units
+_DIRECT, _NEAR, _SKIPS, _END = 0, 1, 2, 3  # of `tables`, for each component and lane
+_SHORT = np.uint64(64 - LOOK)
+_NONE, _NEVER = -1, 1 << 62
+
+
+@njit(nogil=True, error_model="numpy")
+def new_lanes(in_row: int) -> Any:
+    """Lanes without files, for pictures of up to `in_row` coefficients in a row of units."""
+    positions, starts, at = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    before, tables = np.zeros((3, LANES), np.int64), np.zeros((4, 3, LANES), np.int64)
+    state = positions, starts, at, before, tables
+    windows, sets, about = new_windows(LANES), new_sets(LANES + 1), np.zeros((5, LANES), np.int64)
+    coefficients = np.zeros(LANES * in_row, np.int16)
+    places, steps = np.zeros((MOST_BLOCKS, LANES), np.int64), np.zeros((MOST_BLOCKS, LANES), np.int64)
+    factors, used = np.zeros((LANES, 3 * 64), np.int16), np.zeros((LANES, 6), np.int64)
+    lanes = state, windows, sets, about, coefficients, places, steps, factors, used, new_numbers()
+    for lane in range(LANES):
+        _rest(lane, lanes)
+    return lanes
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def _rest(lane: int, lanes: Any) -> None:
+    """Let a lane without a file do nothing."""
+    (positions, starts, _, _, _), windows, _, about, _, places, steps, _, _, _ = lanes
+    about[_FILE, lane], about[_LEFT, lane], about[_WHOLE, lane] = _NONE, _NEVER, 1
+    starts[lane] = ENDED
+    positions[lane] = close_window(lane, windows)
+    places[:, lane] = steps[:, lane] = 0
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def file_of(lane: int, lanes: Any) -> Any:
+    """The file that a lane has, -1 for none; and, once it was given by `walk`, whether its samples are there."""
+    about = lanes[3]
+    return about[_FILE, lane], about[_WHOLE, lane] == 1
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def is_worth_it(table: Any, cost: int, lanes: Any) -> bool:
+    """Whether to go on to the end of all pictures takes less than to decode them one by one from their beginning.
+
+    A step of all lanes takes as long as `cost` blocks of files one by one.
+    """
+    about = lanes[3]
+    longest = total = 0
+    for lane in range(LANES):
+        if about[_FILE, lane] != _NONE:
+            header = table[about[_FILE, lane]]
+            units_x = (header[WIDTH] + 8 * header[ACROSS] - 1) // (8 * header[ACROSS])
+            units_y = (header[HEIGHT] + 8 * header[DOWN] - 1) // (8 * header[DOWN])
+            longest = max(longest, (units_y - about[_ROW, lane]) * units_x)
+            total += units_y * units_x
+    return total >= cost * longest
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def _begin_row(lane: int, header: Any, sides: Any, lanes: Any) -> None:
+    _, _, _, about, coefficients, places, steps, _, _, numbers = lanes
+    blocks, colour_blocks, _, _, _, _ = small_layout(header, sides)
+    _, _, begins, apart, _, _ = numbers
+    for b in range(lay_out_unit(header, blocks, colour_blocks, numbers)):
+        places[b, lane] = lane * (coefficients.size // LANES) + begins[b] * APART
+        steps[b, lane] = apart[b] * APART
+    about[_LEFT, lane] = (header[WIDTH] + 8 * header[ACROSS] - 1) // (8 * header[ACROSS])
+
+
+@njit(nogil=True, error_model="numpy")
+def enter(lane: int, file: int, start: int, size: int, header: Any, sides: Any, lanes: Any) -> bool:
+    """Give a free lane a file of `size` bytes at `start`; False if it has no codes."""
+    (positions, starts, _, before, tables), windows, sets, about, _, _, _, factors, used, _ = lanes
+    number = take_set(start, header, factors[lane], used[lane], sets)
+    if number < 0:
+        return False
+    for i in range(header[COMPONENTS]):
+        coded = used[lane, 3 + i]
+        tables[_DIRECT, i, lane], tables[_END, i, lane] = entries_at(number, used[lane, i]), sets[6][number, coded - 3]
+        table = 3 * number + coded - 3
+        tables[_NEAR, i, lane], tables[_SKIPS, i, lane] = table << LOOK, table << LOOKED
+        for k in range(25):
+            place = PLACES[4 * IN_PLACES + k]
+            if place != UNUSED:
+                factors[lane, i * 64 + place] = byte(start + header[QUANT + i] + k)
+        before[i, lane] = 0
+    positions[lane] = open_window(lane, start + header[SCAN], start + size, windows)
+    starts[lane] = 0
+    about[_FILE, lane], about[_SET, lane], about[_ROW, lane], about[_WHOLE, lane] = file, number, 0, 1
+    _begin_row(lane, header, sides, lanes)
+    return True
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def leave(lane: int, lanes: Any) -> None:
+    """Make a lane free."""
+    release(lanes[3][_SET, lane], lanes[2])
+    _rest(lane, lanes)
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def _code(
+    lane: int,
+    component: int,
+    row: int,
+    place: int,
+    coefficients: Any,
+    state: Any,
+    about: Any,
+    used: Any,
+    sets: Any,
+    to_end: bool,
+) -> None:
+    """A code by itself, or all up to the block's end; the lane's file is given up if there is no such code."""
+    positions, starts, at, before, _ = state
+    made_of, entries, limits, shifts, _, _, _, _ = sets
+    position, k, number = positions[lane], at[lane], about[_SET, lane]
+    tables = (
+        made_of[number],
+        entries[entries_at(number, 0) : entries_at(number + 1, 0)],
+        limits[number],
+        shifts[number],
+    )
+    while True:
+        bits = bits_at(position)
+        n: Any = np.int64(0)
+        if k == 0:
+            entry = long_code(bits, used[lane, component], tables)
+            if entry:
+                value, _, left = difference(entry, bits, np.uint64(FILLED))
+                n = np.int64(np.uint64(FILLED) - left)
+                before[component, lane] += value
+                coefficients[np.uint64(place)] = before[component, lane]
+                k = 1
+        else:
+            n, run, value, ends = single(bits, used[lane, 3 + component], tables)
+            if not ends:
+                coefficients[np.uint64(place + PLACES[np.uint64(row + k + run)])] = value
+            k = ENDED if ends else min(k + run + 1, ENDED)
+        if n == 0:
+            about[_WHOLE, lane] = 0
+            starts[lane] = k = ENDED
+        position += n
+        if k == ENDED or not to_end:
+            break
+    positions[lane] = position
+    at[lane] = k
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _begin_block(
+    lane: Any, where: Any, direct: Any, entries: Any, positions: Any, at: Any, before: Any, coefficients: Any
+) -> None:
+    """The DC of a block, unless its code is a long one."""
+    place, position = np.uint64(where[lane]), positions[lane]
+    for i in range(NEEDED):
+        coefficients[place + np.uint64(i)] = 0
+    bits = bits_at(position)
+    entry = entries[np.uint64(direct[lane]) + (bits >> _SHORT)]
+    if entry:
+        value, _, left = difference(entry, bits, np.uint64(FILLED))
+        before[lane] += value
+        coefficients[place] = before[lane]
+        positions[lane], at[lane] = position + np.int64(np.uint64(FILLED) - left), 1
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def _behind_unit(lane: int, header: Any, sides: Any, samples: Any, begin: int, lanes: Any) -> bool:
+    """Fill a lane's window, end its row, or both; whether its file is at its end, or given up."""
+    (positions, _, _, _, _), windows, _, about, coefficients, _, _, factors, _, _ = lanes
+    position = positions[lane]
+    if about[_WHOLE, lane] == 0 or is_beyond(lane, position, windows):
+        about[_WHOLE, lane] = 0
+        return True
+    if position > windows[1][LIMIT, lane]:
+        positions[lane] = position = refill(lane, position, windows)
+    if about[_LEFT, lane]:
+        return False
+    at = lane * (coefficients.size // LANES)
+    lower_rows(header, sides, about[_ROW, lane], coefficients, at, factors[lane], samples, begin)
+    about[_ROW, lane] += 1
+    if about[_ROW, lane] * 8 * header[DOWN] < header[HEIGHT]:
+        _begin_row(lane, header, sides, lanes)
+        return False
+    position = refill(lane, position, windows)
+    about[_WHOLE, lane] = 1 if is_at_end(lane, position, windows) else 0
+    return True
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def walk(table: Any, sides: Any, samples: Any, lanes: Any) -> Any:
+    """Go on until files are at their end: the lanes that have them, a bit each; 0 if no lane has a file.
+
+    `samples` has as much room for each lane. `leave` and `enter` say how such a lane goes on.
+    """
+    state, windows, sets, about, coefficients, places, steps, _, used, numbers = lanes
+    positions, starts, at, before, tables = state
+    entries, nears, skips, limits = sets[1], sets[4], sets[5], windows[1][LIMIT]
+    components, room = numbers[1], samples.size // LANES
+    in_unit, ended, some = 0, 0, False
+    for i in range(LANES):
+        if about[_FILE, i] != _NONE:
+            header = table[about[_FILE, i]]
+            in_unit, some = header[ACROSS] * header[DOWN] + header[COMPONENTS] - 1, True
+    while some and not ended:
+        for b in range(in_unit):
+            c = components[b]
+            side = sides[0] if c == 0 else sides[1]
+            row, needed, least = side * IN_PLACES, FURTHEST[side], ENDED
+            where, far, dc = places[b], steps[b], before[c]
+            direct, near, skip, end = tables[_DIRECT, c], tables[_NEAR, c], tables[_SKIPS, c], tables[_END, c]
+            for i in range(LANES):
+                lane = np.uint64(i)
+                at[lane] = starts[lane]
+                if starts[lane] == 0:
+                    _begin_block(lane, where, direct, entries, positions, at, dc, coefficients)
+            for i in range(LANES):
+                lane = np.uint64(i)
+                if at[lane] == 1:
+                    position, place = positions[lane], np.uint64(where[lane])
+                    bits = bits_at(position)
+                    position, k, _ = look_near(
+                        position, 1, bits, near[lane], nears, end[lane], row, place, coefficients
+                    )
+                    positions[lane], at[lane] = position, k
+            for i in range(LANES):
+                lane = np.uint64(i)
+                waits = at[lane] == 0
+                while at[lane] <= needed:
+                    if waits:
+                        _code(i, c, row, where[lane], coefficients, state, about, used, sets, False)
+                    position, k, place = positions[lane], at[lane], np.uint64(where[lane])
+                    if k < ENDED:
+                        bits = bits_at(position)
+                        position, k, waits = look_near(
+                            position, k, bits, near[lane], nears, end[lane], row, place, coefficients
+                        )
+                        positions[lane], at[lane] = position, k
+                least = min(least, at[lane])
+            while least < ENDED:
+                waiting = look(positions, at, skip, end, skips, skips.size - (1 << LOOKED))
+                least = ENDED
+                for i in range(LANES):
+                    if waiting >> i & (1 | PAST):
+                        _code(i, c, row, where[i], coefficients, state, about, used, sets, waiting >> i & PAST != 0)
+                    least = min(least, at[i])
+            for i in range(LANES):
+                where[i] += far[i]
+        for i in range(LANES):
+            about[_LEFT, i] -= 1
+            goes_on = about[_LEFT, i] and about[_WHOLE, i] and positions[i] <= limits[i]
+            if not goes_on and _behind_unit(i, table[about[_FILE, i]], sides, samples, i * room, lanes):
+                ended |= 1 << i
+    return ended

@@ -1,0 +1,169 @@
+"""Looks at the coded bits of LANES files in turn: by a table that is the same step whatever it finds.
+
+When a block ends cannot be foreseen, and what a processor begins in vain takes as long as several codes do. So there is
+no decision here: an entry says by how much to go on, which is nothing at the end of a block, and nothing where a code
+is longer. Only when no lane goes on any more is it seen why. While one lane waits for its table, others go on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from penstock.compiled.uncounted import uncounted
+from penstock.image.kernels.jpeg.bits import FILLED, eight_bytes
+from penstock.image.kernels.jpeg.codes import ALONE, BEYOND, FIRST, LAST, LOOK, STEP, SYMBOLS, ZEROS
+from penstock.image.kernels.jpeg.places import PLACES
+
+LANES = 4
+ENDED = 64  # where a lane is behind its block
+PAST = 1 << LANES
+LOOKED = 12  # bits, where values are not needed
+_LOOKS = 4  # that one reading of bits is enough for
+_MOST = FILLED // _LOOKS
+_SHORT, _7 = np.uint64(64 - LOOKED), np.uint64(7)
+# An entry's lowest six bits say how many bits its codes use, and those from _FAR on by how much they advance.
+_FAR, _END = 6, 1 << 15
+_PLACE = (1 << 9) - 1  # where a lane is, at most, after all looks
+# Where values are needed, an entry is as in `codes`, and at _LAST_AT it says where the last coefficient is.
+_NEAR_SHORT, _NEAR_LOOKS = np.uint64(64 - LOOK), 3
+_LAST_AT = ALONE
+_NOWHERE = 128 << _LAST_AT | 128 << ZEROS
+_NEAR_WAITS, _NEAR_ENDS = _NOWHERE, 1 << FIRST | _NOWHERE
+
+
+@njit(nogil=True, error_model="numpy")
+def look_table(kept: Any, entries: Any) -> Any:
+    """Make a table of 1 << LOOKED entries for the AC codes that `codes.prepare` keeps; how long the end's code is."""
+    for i in range(1 << LOOKED):
+        entries[i] = 0
+    lengths = np.zeros(1 << LOOKED, np.int8)  # of the code alone
+    code, symbol, end = 0, SYMBOLS, 0
+    for length in range(1, LOOKED + 1):
+        for _ in range(kept[length - 1]):
+            run, size = kept[symbol] >> 4, kept[symbol] & 15
+            ends = size == 0 and run != 15
+            if length + size <= _MOST:
+                rest = LOOKED - length
+                end = length if ends else end
+                for i in range(code << rest, (code + 1) << rest):
+                    entries[i] = _END if ends else (run + 1) << _FAR | (length + size)
+                    lengths[i] = length
+            code += 1
+            symbol += 1
+        code <<= 1
+    single = entries.copy()
+    for i in range(1 << LOOKED):
+        entry = np.int64(single[i])
+        used = entry & 63
+        while 0 < used < LOOKED:
+            behind = (i << used) & ((1 << LOOKED) - 1)
+            more = np.int64(single[behind])
+            inside = used + lengths[behind] <= LOOKED and used + (more & 63) <= _MOST
+            if more & 63 == 0 or not inside or (entry + more) >> _FAR > 63:
+                break
+            entry += more
+            used = entry & 63
+        entries[i] = entry
+    return end
+
+
+@njit(nogil=True, error_model="numpy")
+def near_table(entries: Any, near: Any) -> None:
+    """Make a table of 1 << LOOK entries for needed coefficients, of the AC entries of `codes`."""
+    for i in range(1 << LOOK):
+        entry = entries[i]
+        used, step, zeros = entry & 63, (entry >> STEP) & 255, (entry >> ZEROS) & 15
+        last = step - 1
+        if used and step > BEYOND:  # a coefficient, and the end
+            used, step, last = (entry >> ALONE) & 63, zeros + 1, zeros
+            entry = entry & 0xFFFF_FFFF_FFFF | ((entry >> FIRST) & 0xFFFF) << LAST
+        if used == 0:
+            near[i] = _NEAR_WAITS
+        elif step == BEYOND:
+            near[i] = _NEAR_ENDS
+        else:
+            near[i] = (entry >> FIRST) << FIRST | last << _LAST_AT | step << STEP | zeros << ZEROS | used
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def bits_at(position: int) -> Any:
+    """At least FILLED bits from a position on."""
+    return eight_bytes(position >> 3) << (np.uint64(position) & _7)
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _stopped(lane: int, position: int, place: int, total: Any, entry: Any, end: int, positions: Any, at: Any) -> Any:
+    """Let a lane be where it stopped; what is to be decided there: 1, or PAST, where its block ends without an end."""
+    if at[lane] == ENDED:
+        return 0
+    if place > 63:
+        positions[lane], at[lane] = position - (total & 63), place - ((total >> _FAR) & _PLACE)
+        return PAST << lane
+    ends = entry == _END
+    positions[lane], at[lane] = position + (end if ends else 0), ENDED if ends else place
+    return 1 << lane if entry == 0 else 0
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def look(positions: Any, at: Any, tables: Any, ends: Any, entries: Any, still: int) -> Any:
+    """Go on in all lanes until none can, or one is past its block: the lanes where something is to be decided.
+
+    The lowest bits are of lanes at a code that is longer, or that there is not, and from PAST on of those whose block
+    ends without an end. `still` is a table by which nothing goes on.
+    """
+    p0, p1, p2, p3 = positions[0], positions[1], positions[2], positions[3]
+    k0, k1, k2, k3 = at[0] & 63, at[1] & 63, at[2] & 63, at[3] & 63
+    t0 = np.uint64(still if at[0] == ENDED else tables[0])
+    t1 = np.uint64(still if at[1] == ENDED else tables[1])
+    t2 = np.uint64(still if at[2] == ENDED else tables[2])
+    t3 = np.uint64(still if at[3] == ENDED else tables[3])
+    while True:
+        b0, b1, b2, b3 = bits_at(p0), bits_at(p1), bits_at(p2), bits_at(p3)
+        s0 = s1 = s2 = s3 = e0 = e1 = e2 = e3 = np.int64(0)
+        for _ in range(_LOOKS):
+            e0, e1 = np.int64(entries[t0 + (b0 >> _SHORT)]), np.int64(entries[t1 + (b1 >> _SHORT)])
+            e2, e3 = np.int64(entries[t2 + (b2 >> _SHORT)]), np.int64(entries[t3 + (b3 >> _SHORT)])
+            s0, s1, s2, s3 = s0 + e0, s1 + e1, s2 + e2, s3 + e3
+            b0, b1 = b0 << np.uint64(e0 & 63), b1 << np.uint64(e1 & 63)
+            b2, b3 = b2 << np.uint64(e2 & 63), b3 << np.uint64(e3 & 63)
+        p0, p1, p2, p3 = p0 + (s0 & 63), p1 + (s1 & 63), p2 + (s2 & 63), p3 + (s3 & 63)
+        k0, k1 = k0 + ((s0 >> _FAR) & _PLACE), k1 + ((s1 >> _FAR) & _PLACE)
+        k2, k3 = k2 + ((s2 >> _FAR) & _PLACE), k3 + ((s3 >> _FAR) & _PLACE)
+        if (k0 | k1 | k2 | k3) & ~63 or (e0 | e1 | e2 | e3) & 63 == 0:
+            break
+    return (
+        _stopped(0, p0, k0, s0, e0, ends[0], positions, at)
+        | _stopped(1, p1, k1, s1, e1, ends[1], positions, at)
+        | _stopped(2, p2, k2, s2, e2, ends[2], positions, at)
+        | _stopped(3, p3, k3, s3, e3, ends[3], positions, at)
+    )
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def look_near(
+    position: int, k: int, bits: Any, table: Any, nears: Any, end: int, row: int, place: Any, out: Any
+) -> Any:
+    """Go on by some looks, and keep the values: the position, the place in the block, and whether the lane waits."""
+    used, last = 0, row + k
+    entry = np.int64(0)
+    for _ in range(_NEAR_LOOKS):
+        entry = nears[np.uint64(table) + (bits >> _NEAR_SHORT)]
+        first = np.uint64(last + ((entry >> ZEROS) & 255))
+        second = np.uint64(last + ((entry >> _LAST_AT) & 255))
+        out[place + np.uint64(PLACES[first])] = entry >> FIRST
+        out[place + np.uint64(PLACES[second])] = entry >> LAST
+        last += (entry >> STEP) & 255
+        used += entry & 63
+        bits <<= np.uint64(entry & 63)
+    last -= row
+    if last > 63:
+        return position, k, True
+    ends = entry == _NEAR_ENDS
+    return position + used + (end if ends else 0), ENDED if ends else last, entry == _NEAR_WAITS
