@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.jpegs import KERNEL_KINDS, jpeg
@@ -76,8 +77,6 @@ def test_at_full_size_it_is_close_to_the_exact_result(kind, size):
 @pytest.mark.parametrize("shade", [0, 7, 128, 255])
 @pytest.mark.parametrize("ratio", [1, 2, 4, 8])
 def test_one_colour_stays_what_it_is(shade, ratio):
-    import simplejpeg
-
     image = np.full((67, 93, 3), shade, np.uint8)
     for sampling in ("444", "422", "420"):
         found = small(simplejpeg.encode_jpeg(image, 95, "RGB", sampling), ratio, (12, 10))
@@ -132,6 +131,25 @@ def test_files_side_by_side_give_what_they_give_one_by_one(files, cost):
         found.append((left, out))
     assert found[0][0] == found[1][0]
     np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("ratio", [2, 4, 8])
+@pytest.mark.parametrize("kind", [kind for kind in KERNEL_KINDS if kind != "restarts"])
+def test_whole_files_are_not_given_up(kind, ratio):
+    """Of noise, too: its blocks are full, and have no code for their end."""
+    noise = np.random.default_rng(0).integers(0, 256, (3, 90, 70, 3), np.uint8)
+    contents = [jpeg(kind, 40 * i + 9, 30 * i + 8, quality, i) for i, quality in enumerate((1, 30, 60, 80, 90, 100))]
+    if kind.isdigit():
+        contents += [simplejpeg.encode_jpeg(noise[i], quality, "RGB", kind) for i, quality in enumerate((40, 90, 100))]
+    block, kernels = JpegBlock(contents), jpeg_block._SMALL.get()
+    assert block.taken().all()
+    count = len(contents)
+    ratios, flips, done = np.full(count, ratio), np.zeros((count, 2), np.int8), np.zeros(count, np.int8)
+    few, out = np.zeros(0, np.uint8), np.zeros(count * 4 * 4 * 3, np.float32)
+    files = block._addresses, block._lengths, block._table
+    size = 4, 4
+    kernels.decode_small_block(*files, ratios, flips, few, np.float32(1), False, *size, out, few, done, SIDE_BY_SIDE)
+    assert done.tolist() == [2] * count
 
 
 def damaged(contents, edits):
@@ -191,7 +209,7 @@ def test_a_row_that_does_not_fit_is_not_written(cost):
         done,
         cost,
     )
-    assert done.tolist() == [1, 0]
+    assert done.tolist() == [1 if cost else 2, 0]
 
 
 def test_nothing_asks_for_a_second_compilation():

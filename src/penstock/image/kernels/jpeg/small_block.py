@@ -154,9 +154,9 @@ def decode_small_block(
 
     A picture is decoded at 1 / `ratios[n]` of its size (1, 2, 4 or 8), mirrored where `flips[n]` (columns, rows) says
     so, resized to `height` and `width`, and multiplied or divided by `factor`. `table` is that of `read_headers`.
-    `done[n]` is 1 where the row was written; where a ratio is 0, and where a file is not as it should be, it is left as
-    it was. Files are decoded side by side where that is worth its `cost`, as `lanes` has it. The result says how much
-    memory `samples` were enough; if they are less, it is taken anew.
+    `done[n]` is not 0 where the row was written; where a ratio is 0, and where a file is not as it should be, it is
+    left as it was. Files are decoded side by side where that is worth its `cost`, as `lanes` has it: `done[n]` is 2
+    then. The result says how much memory `samples` were enough; if they are less, it is taken anew.
     """
     steps = (width + STEP - 1) // STEP * STEP
     y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
@@ -209,7 +209,7 @@ def decode_small_block(
                     n, whole = file_of(lane, lanes)
                     leave(lane, lanes)
                     if whole:
-                        done[n] = 1
+                        done[n] = 2
                         _resized(
                             table[n],
                             samples[lane * (samples.size // LANES) :],
