@@ -25,8 +25,10 @@ ONE_BY_ONE, SIDE_BY_SIDE = 1 << 30, 0  # what the kernel takes for the cost of a
 def way(cost):
     kernels = jpeg_block._SMALL.get()
     before, kernels.COST = kernels.COST, cost
-    yield
-    kernels.COST = before
+    try:
+        yield
+    finally:
+        kernels.COST = before
 
 
 @pytest.fixture(autouse=True, scope="module", params=[ONE_BY_ONE, SIDE_BY_SIDE], ids=["one by one", "side by side"])
@@ -150,6 +152,17 @@ def test_whole_files_are_not_given_up(kind, ratio):
     size = 4, 4
     kernels.decode_small_block(*files, ratios, flips, few, np.float32(1), False, *size, out, few, done, SIDE_BY_SIDE)
     assert done.tolist() == [2] * count
+
+
+def test_pictures_that_would_need_much_memory_side_by_side_are_decoded_one_by_one():
+    block = JpegBlock([simplejpeg.encode_jpeg(np.zeros((2600, 2600, 3), np.uint8), 50)] * 3)
+    assert block.taken().all()
+    files, ratios, flips = (block._addresses, block._lengths, block._table), np.full(3, 2), np.zeros((3, 2), np.int8)
+    few, out, done = np.zeros(0, np.uint8), np.zeros(3 * 4 * 4 * 3, np.float32), np.zeros(3, np.int8)
+    kernel = jpeg_block._SMALL.get().decode_small_block
+    needed = kernel(*files, ratios, flips, few, np.float32(1), False, 4, 4, out, few, done, SIDE_BY_SIDE)
+    assert done.tolist() == [1, 1, 1]
+    assert needed < 1 << 23
 
 
 def damaged(contents, edits):

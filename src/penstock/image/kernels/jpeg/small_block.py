@@ -26,6 +26,8 @@ from penstock.image.kernels.jpeg.planes import MARGIN, decode_planes, layout, ne
 from penstock.image.kernels.jpeg.small import decode_small, new_small_work, small_layout, small_room
 from penstock.image.kernels.jpeg.upright import SAMPLES, WEIGHTS, upright
 
+_MOST_SAMPLES = 1 << 24  # of all lanes: each thread keeps as much memory
+
 
 @njit(nogil=True, error_model="numpy")
 def _sides(header: Any, ratio: int, sides: Any) -> None:
@@ -188,6 +190,8 @@ def decode_small_block(
         for each in of_kind:
             coefficients, planes = small_room(table[each], sides)
             in_row, in_picture = max(in_row, coefficients), max(in_picture, planes)
+        if LANES * in_picture > _MOST_SAMPLES:
+            continue
         needed = max(needed, LANES * in_picture)
         if needed > samples.size:
             samples = np.empty(needed, np.uint8)
