@@ -8,6 +8,7 @@ import pytest
 import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.image.codes import AC_SYMBOLS, DC_SYMBOLS, coded, tables
 from tests.image.jpegs import KERNEL_KINDS, jpeg
 from tests.image.test_jpeg_block import EDITS, MUTABLE
 
@@ -135,6 +136,18 @@ def test_files_side_by_side_give_what_they_give_one_by_one(files, cost):
     np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
+def by_kernel(contents, ratio, cost):
+    """The results, 4 by 5, and what the kernel says of each file."""
+    block, count, few = JpegBlock(contents), len(contents), np.zeros(0, np.uint8)
+    assert block.taken().all()
+    files, ratios, flips = (block._addresses, block._lengths, block._table), np.full(count, ratio), (count, 2)
+    out, done = np.zeros((count, 4, 5, 3), np.float32), np.zeros(count, np.int8)
+    results = out.reshape(-1), few, done
+    kernel = jpeg_block._SMALL.get().decode_small_block
+    kernel(*files, ratios, np.zeros(flips, np.int8), few, np.float32(1), False, 4, 5, *results, cost)
+    return out, done.tolist()
+
+
 @pytest.mark.parametrize("ratio", [2, 4, 8])
 @pytest.mark.parametrize("kind", [kind for kind in KERNEL_KINDS if kind != "restarts"])
 def test_whole_files_are_not_given_up(kind, ratio):
@@ -143,15 +156,21 @@ def test_whole_files_are_not_given_up(kind, ratio):
     contents = [jpeg(kind, 40 * i + 9, 30 * i + 8, quality, i) for i, quality in enumerate((1, 30, 60, 80, 90, 100))]
     if kind.isdigit():
         contents += [simplejpeg.encode_jpeg(noise[i], quality, "RGB", kind) for i, quality in enumerate((40, 90, 100))]
-    block, kernels = JpegBlock(contents), jpeg_block._SMALL.get()
-    assert block.taken().all()
-    count = len(contents)
-    ratios, flips, done = np.full(count, ratio), np.zeros((count, 2), np.int8), np.zeros(count, np.int8)
-    few, out = np.zeros(0, np.uint8), np.zeros(count * 4 * 4 * 3, np.float32)
-    files = block._addresses, block._lengths, block._table
-    size = 4, 4
-    kernels.decode_small_block(*files, ratios, flips, few, np.float32(1), False, *size, out, few, done, SIDE_BY_SIDE)
-    assert done.tolist() == [2] * count
+    assert by_kernel(contents, ratio, SIDE_BY_SIDE)[1] == [2] * len(contents)
+
+
+@given(
+    st.lists(st.tuples(tables(DC_SYMBOLS), tables(AC_SYMBOLS), st.integers(0, 1 << 20)), min_size=1, max_size=3),
+    st.sampled_from([2, 4, 8]),
+    st.booleans(),
+)
+def test_codes_of_any_length_side_by_side_give_what_they_give_one_by_one(files, ratio, too_far):
+    contents = [coded(dc, ac, 2, 3 + i, seed + i, too_far=too_far) for dc, ac, seed in files for i in range(4)]
+    wanted, one_by_one = by_kernel(contents, ratio, ONE_BY_ONE)
+    found, side_by_side = by_kernel(contents, ratio, SIDE_BY_SIDE)
+    np.testing.assert_array_equal(found, wanted)
+    assert one_by_one == [1] * len(contents)
+    assert side_by_side == [2] * len(contents)
 
 
 def test_pictures_that_would_need_much_memory_side_by_side_are_decoded_one_by_one():

@@ -11,7 +11,8 @@ from penstock.compiled.uncounted import uncounted
 from penstock.image.kernels.jpeg.bits import byte
 from penstock.image.kernels.jpeg.codes import KEPT, LOOK
 from penstock.image.kernels.jpeg.headers import AC, COMPONENTS, DC
-from penstock.image.kernels.jpeg.looks import LOOKED, look_table, near_table
+from penstock.image.kernels.jpeg.looks import LONGER, LOOKED, long_table, look_table
+from penstock.image.kernels.jpeg.nears import FIRST_LOOK, first_table, near_table
 from penstock.image.kernels.jpeg.planes import make_tables, share_tables
 
 
@@ -20,10 +21,11 @@ def new_sets(count: int) -> Any:
     """Memory for so many sets of tables: those of `new_tables`, what to look up, and how many files use each."""
     made_of, entries = np.zeros((count, 6, KEPT + 1), np.int64), np.empty(count * 6 << LOOK, np.int64)
     limits, shifts = np.empty((count, 6, 17), np.int64), np.empty((count, 6, 17), np.int64)
-    nears, skips = np.empty(count * 3 << LOOK, np.int64), np.empty((count * 3 + 1) << LOOKED, np.uint16)
+    firsts, nears = np.empty(count * 3 << FIRST_LOOK, np.int16), np.empty(count * 3 << LOOK, np.int64)
+    skips = np.empty((count * 3 + 1) << LOOKED, np.uint16)
     skips[count * 3 << LOOKED :] = 0
-    ends = np.zeros((count, 3), np.int64)
-    return made_of, entries, limits, shifts, nears, skips, ends, np.zeros(count, np.int64)
+    longs, ends = np.empty(count * 3 * LONGER, np.uint16), np.zeros((count, 3), np.int64)
+    return made_of, entries, limits, shifts, firsts, nears, skips, longs, ends, np.zeros(count, np.int64)
 
 
 @uncounted
@@ -60,7 +62,7 @@ def take_set(start: int, header: Any, factors: Any, used: Any, sets: Any) -> Any
 
     There must be a set that nobody uses. `used` is as `make_tables` leaves it, and `factors` is memory for that.
     """
-    made_of, entries, limits, shifts, nears, skips, ends, users = sets
+    made_of, entries, limits, shifts, firsts, nears, skips, longs, ends, users = sets
     share_tables(header, used)
     free = -1
     for number in range(users.size):
@@ -75,10 +77,15 @@ def take_set(start: int, header: Any, factors: Any, used: Any, sets: Any) -> Any
         made_of[free, :, KEPT] = 0
         return -1
     for i in range(header[COMPONENTS]):
+        if used[i] == i:
+            at = 3 * free + i
+            first_table(made_of[free, i], firsts[at << FIRST_LOOK : (at + 1) << FIRST_LOOK])
         if used[3 + i] == 3 + i:
             at, coded = 3 * free + i, entries_at(free, 3 + i)
             near_table(entries[coded : coded + (1 << LOOK)], nears[at << LOOK : (at + 1) << LOOK])
-            ends[free, i] = look_table(made_of[free, 3 + i], skips[at << LOOKED : (at + 1) << LOOKED])
+            kept, longer = made_of[free, 3 + i], longs[at * LONGER : (at + 1) * LONGER]
+            long_table(kept, limits[free, 3 + i, LOOKED], longer)
+            ends[free, i] = look_table(kept, skips[at << LOOKED : (at + 1) << LOOKED])
     users[free] = 1
     return free
 
@@ -87,4 +94,4 @@ def take_set(start: int, header: Any, factors: Any, used: Any, sets: Any) -> Any
 @njit(nogil=True, error_model="numpy")
 def release(number: int, sets: Any) -> None:
     """A file does not need its set any more."""
-    sets[7][number] -= 1
+    sets[9][number] -= 1

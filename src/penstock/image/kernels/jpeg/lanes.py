@@ -16,12 +16,22 @@ from numba import njit
 
 from penstock.compiled.uncounted import uncounted
 from penstock.image.kernels.jpeg.alike import entries_at, new_sets, release, take_set
-from penstock.image.kernels.jpeg.bits import FILLED, byte
-from penstock.image.kernels.jpeg.codes import LOOK, long_code, single
-from penstock.image.kernels.jpeg.dc import difference
+from penstock.image.kernels.jpeg.bits import byte
+from penstock.image.kernels.jpeg.codes import LOOK, single
 from penstock.image.kernels.jpeg.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, QUANT, SCAN, WIDTH
-from penstock.image.kernels.jpeg.looks import ENDED, LANES, LOOKED, PAST, bits_at, look, look_near
+from penstock.image.kernels.jpeg.looks import (
+    ENDED,
+    LANES,
+    LONGER,
+    LOOKED,
+    PAST,
+    bits_at,
+    look,
+    look_long,
+    look_up_to_end,
+)
 from penstock.image.kernels.jpeg.lowered import APART
+from penstock.image.kernels.jpeg.nears import FIRST_LOOK, FIRST_SHORT, look_near, look_near_alone
 from penstock.image.kernels.jpeg.places import FURTHEST, IN_PLACES, NEEDED, PLACES, UNUSED
 from penstock.image.kernels.jpeg.small import lower_rows, small_layout
 from penstock.image.kernels.jpeg.units import MOST_BLOCKS, lay_out_unit, new_numbers
@@ -37,8 +47,7 @@ from penstock.image.kernels.jpeg.windows import (
 
 COST = 3  # a block of all lanes takes as long as so many of files one by one
 _FILE, _SET, _LEFT, _ROW, _WHOLE = 0, 1, 2, 3, 4  # of each lane; _LEFT is units of its row, and _ROW a row of units
-_DIRECT, _NEAR, _SKIPS, _END = 0, 1, 2, 3  # of `tables`, for each component and lane
-_SHORT = np.uint64(64 - LOOK)
+_FIRST, _NEAR, _SKIPS, _LONG, _LONG_FROM, _END = 0, 1, 2, 3, 4, 5  # of `tables`, for each component and lane
 _NONE, _NEVER = -1, 1 << 62
 
 
@@ -46,7 +55,7 @@ _NONE, _NEVER = -1, 1 << 62
 def new_lanes(in_row: int) -> Any:
     """Lanes without files, for pictures of up to `in_row` coefficients in a row of units."""
     positions, starts, at = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-    before, tables = np.zeros((3, LANES), np.int64), np.zeros((4, 3, LANES), np.int64)
+    before, tables = np.zeros((3, LANES), np.int64), np.zeros((6, 3, LANES), np.int64)
     state = positions, starts, at, before, tables
     windows, sets, about = new_windows(LANES), new_sets(LANES + 1), np.zeros((5, LANES), np.int64)
     coefficients = np.zeros(LANES * in_row, np.int16)
@@ -117,9 +126,11 @@ def enter(lane: int, file: int, start: int, size: int, header: Any, sides: Any, 
         return False
     for i in range(header[COMPONENTS]):
         coded = used[lane, 3 + i]
-        tables[_DIRECT, i, lane], tables[_END, i, lane] = entries_at(number, used[lane, i]), sets[6][number, coded - 3]
+        tables[_FIRST, i, lane] = (3 * number + used[lane, i]) << FIRST_LOOK
+        tables[_END, i, lane] = sets[8][number, coded - 3]
         table = 3 * number + coded - 3
         tables[_NEAR, i, lane], tables[_SKIPS, i, lane] = table << LOOK, table << LOOKED
+        tables[_LONG, i, lane], tables[_LONG_FROM, i, lane] = table * LONGER, sets[2][number, coded, LOOKED]
         for k in range(25):
             place = PLACES[4 * IN_PLACES + k]
             if place != UNUSED:
@@ -156,7 +167,7 @@ def _code(
 ) -> None:
     """A code by itself, or all up to the block's end; the lane's file is given up if there is no such code."""
     positions, starts, at, before, _ = state
-    made_of, entries, limits, shifts, _, _, _, _ = sets
+    made_of, entries, limits, shifts, _, _, _, _, _, _ = sets
     position, k, number = positions[lane], at[lane], about[_SET, lane]
     tables = (
         made_of[number],
@@ -165,18 +176,14 @@ def _code(
         shifts[number],
     )
     while True:
-        bits = bits_at(position)
-        n: Any = np.int64(0)
+        n, run, value, ends = single(bits_at(position), used[lane, component if k == 0 else 3 + component], tables)
         if k == 0:
-            entry = long_code(bits, used[lane, component], tables)
-            if entry:
-                value, _, left = difference(entry, bits, np.uint64(FILLED))
-                n = np.int64(np.uint64(FILLED) - left)
-                before[component, lane] += value
-                coefficients[np.uint64(place)] = before[component, lane]
-                k = 1
+            for i in range(NEEDED):
+                coefficients[np.uint64(place + i)] = 0
+            before[component, lane] += value
+            coefficients[np.uint64(place)] = before[component, lane]
+            k = 1
         else:
-            n, run, value, ends = single(bits, used[lane, 3 + component], tables)
             if not ends:
                 coefficients[np.uint64(place + PLACES[np.uint64(row + k + run)])] = value
             k = ENDED if ends else min(k + run + 1, ENDED)
@@ -193,19 +200,18 @@ def _code(
 @uncounted
 @njit(nogil=True, error_model="numpy", forceinline=True)
 def _begin_block(
-    lane: Any, where: Any, direct: Any, entries: Any, positions: Any, at: Any, before: Any, coefficients: Any
+    lane: Any, where: Any, first: Any, firsts: Any, positions: Any, at: Any, before: Any, coefficients: Any
 ) -> None:
     """The DC of a block, unless its code is a long one."""
     place, position = np.uint64(where[lane]), positions[lane]
     for i in range(NEEDED):
         coefficients[place + np.uint64(i)] = 0
     bits = bits_at(position)
-    entry = entries[np.uint64(direct[lane]) + (bits >> _SHORT)]
+    entry = np.int64(firsts[np.uint64(first[lane]) + (bits >> FIRST_SHORT)])
     if entry:
-        value, _, left = difference(entry, bits, np.uint64(FILLED))
-        before[lane] += value
+        before[lane] += entry >> 4
         coefficients[place] = before[lane]
-        positions[lane], at[lane] = position + np.int64(np.uint64(FILLED) - left), 1
+        positions[lane], at[lane] = position + (entry & 15), 1
 
 
 @uncounted
@@ -241,7 +247,7 @@ def walk(table: Any, sides: Any, samples: Any, lanes: Any) -> Any:
     """
     state, windows, sets, about, coefficients, places, steps, _, used, numbers = lanes
     positions, starts, at, before, tables = state
-    entries, nears, skips, limits = sets[1], sets[4], sets[5], windows[1][LIMIT]
+    firsts, nears, skips, longs, limits = sets[4], sets[5], sets[6], sets[7], windows[1][LIMIT]
     components, room = numbers[1], samples.size // LANES
     in_unit, ended, some = 0, 0, False
     for i in range(LANES):
@@ -252,44 +258,38 @@ def walk(table: Any, sides: Any, samples: Any, lanes: Any) -> Any:
         for b in range(in_unit):
             c = components[b]
             side = sides[0] if c == 0 else sides[1]
-            row, needed, least = side * IN_PLACES, FURTHEST[side], ENDED
+            row, needed = side * IN_PLACES, FURTHEST[side]
             where, far, dc = places[b], steps[b], before[c]
-            direct, near, skip, end = tables[_DIRECT, c], tables[_NEAR, c], tables[_SKIPS, c], tables[_END, c]
+            first, near, skip, end = tables[_FIRST, c], tables[_NEAR, c], tables[_SKIPS, c], tables[_END, c]
+            long, long_from = tables[_LONG, c], tables[_LONG_FROM, c]
             for i in range(LANES):
                 lane = np.uint64(i)
                 at[lane] = starts[lane]
                 if starts[lane] == 0:
-                    _begin_block(lane, where, direct, entries, positions, at, dc, coefficients)
-            for i in range(LANES):
-                lane = np.uint64(i)
-                if at[lane] == 1:
-                    position, place = positions[lane], np.uint64(where[lane])
-                    bits = bits_at(position)
-                    position, k, _ = look_near(
-                        position, 1, bits, near[lane], nears, end[lane], row, place, coefficients
-                    )
-                    positions[lane], at[lane] = position, k
-            for i in range(LANES):
-                lane = np.uint64(i)
-                waits = at[lane] == 0
-                while at[lane] <= needed:
-                    if waits:
-                        _code(i, c, row, where[lane], coefficients, state, about, used, sets, False)
-                    position, k, place = positions[lane], at[lane], np.uint64(where[lane])
-                    if k < ENDED:
-                        bits = bits_at(position)
-                        position, k, waits = look_near(
-                            position, k, bits, near[lane], nears, end[lane], row, place, coefficients
-                        )
-                        positions[lane], at[lane] = position, k
-                least = min(least, at[lane])
-            while least < ENDED:
-                waiting = look(positions, at, skip, end, skips, skips.size - (1 << LOOKED))
-                least = ENDED
+                    _begin_block(lane, where, first, firsts, positions, at, dc, coefficients)
+            while True:
+                left, lane = 0, np.uint64(0)
                 for i in range(LANES):
-                    if waiting >> i & (1 | PAST):
-                        _code(i, c, row, where[i], coefficients, state, about, used, sets, waiting >> i & PAST != 0)
-                    least = min(least, at[i])
+                    if at[i] <= needed:
+                        left, lane = left + 1, np.uint64(i)
+                if left == 0:
+                    break
+                if left == 1:
+                    waiting = look_near_alone(lane, positions, at, near, end, nears, row, where, coefficients)
+                else:
+                    waiting = look_near(positions, at, near, end, nears, row, where, coefficients)
+                for i in range(LANES):
+                    if waiting >> i & 1 and at[i] <= needed:
+                        _code(i, c, row, where[i], coefficients, state, about, used, sets, False)
+            while min(at[0], at[1], at[2], at[3]) < ENDED:
+                waiting = look(positions, at, skip, end, skips, skips.size - (1 << LOOKED))
+                for i in range(LANES):
+                    past = waiting >> i & PAST != 0
+                    if past:
+                        look_up_to_end(i, skip[i], skips, positions, at)
+                    left_over = waiting >> i & 1 and not look_long(i, long[i], long_from[i], longs, positions, at)
+                    if past or left_over:
+                        _code(i, c, row, where[i], coefficients, state, about, used, sets, past)
             for i in range(LANES):
                 where[i] += far[i]
         for i in range(LANES):

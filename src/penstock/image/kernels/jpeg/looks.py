@@ -3,6 +3,8 @@
 When a block ends cannot be foreseen, and what a processor begins in vain takes as long as several codes do. So there is
 no decision here: an entry says by how much to go on, which is nothing at the end of a block, and nothing where a code
 is longer. Only when no lane goes on any more is it seen why. While one lane waits for its table, others go on.
+
+Values are not looked at: `nears` does that.
 """
 
 from __future__ import annotations
@@ -14,24 +16,19 @@ from numba import njit
 
 from penstock.compiled.uncounted import uncounted
 from penstock.image.kernels.jpeg.bits import FILLED, eight_bytes
-from penstock.image.kernels.jpeg.codes import ALONE, BEYOND, FIRST, LAST, LOOK, STEP, SYMBOLS, ZEROS
-from penstock.image.kernels.jpeg.places import PLACES
+from penstock.image.kernels.jpeg.codes import SYMBOLS
 
 LANES = 4
 ENDED = 64  # where a lane is behind its block
 PAST = 1 << LANES
-LOOKED = 12  # bits, where values are not needed
+LOOKED = 12  # bits that entries are for
+LONGER = 512  # entries for longer codes, one for each 16 bits
 _LOOKS = 4  # that one reading of bits is enough for
 _MOST = FILLED // _LOOKS
 _SHORT, _7 = np.uint64(64 - LOOKED), np.uint64(7)
 # An entry's lowest six bits say how many bits its codes use, and those from _FAR on by how much they advance.
 _FAR, _END = 6, 1 << 15
 _PLACE = (1 << 9) - 1  # where a lane is, at most, after all looks
-# Where values are needed, an entry is as in `codes`, and at _LAST_AT it says where the last coefficient is.
-_NEAR_SHORT, _NEAR_LOOKS = np.uint64(64 - LOOK), 3
-_LAST_AT = ALONE
-_NOWHERE = 128 << _LAST_AT | 128 << ZEROS
-_NEAR_WAITS, _NEAR_ENDS = _NOWHERE, 1 << FIRST | _NOWHERE
 
 
 @njit(nogil=True, error_model="numpy")
@@ -71,21 +68,24 @@ def look_table(kept: Any, entries: Any) -> Any:
 
 
 @njit(nogil=True, error_model="numpy")
-def near_table(entries: Any, near: Any) -> None:
-    """Make a table of 1 << LOOK entries for needed coefficients, of the AC entries of `codes`."""
-    for i in range(1 << LOOK):
-        entry = entries[i]
-        used, step, zeros = entry & 63, (entry >> STEP) & 255, (entry >> ZEROS) & 15
-        last = step - 1
-        if used and step > BEYOND:  # a coefficient, and the end
-            used, step, last = (entry >> ALONE) & 63, zeros + 1, zeros
-            entry = entry & 0xFFFF_FFFF_FFFF | ((entry >> FIRST) & 0xFFFF) << LAST
-        if used == 0:
-            near[i] = _NEAR_WAITS
-        elif step == BEYOND:
-            near[i] = _NEAR_ENDS
-        else:
-            near[i] = (entry >> FIRST) << FIRST | last << _LAST_AT | step << STEP | zeros << ZEROS | used
+def long_table(kept: Any, longer_from: int, entries: Any) -> None:
+    """Make a table of LONGER entries for the AC codes of more than LOOKED bits, the first of which is `longer_from`.
+
+    An entry is one code, and as in `look_table`; 0 if it is the end of a block, or there is no such code.
+    """
+    entries[:] = 0
+    code, symbol = 0, SYMBOLS
+    for length in range(1, 17):
+        rest = 16 - length
+        for _ in range(kept[length - 1]):
+            run, size = kept[symbol] >> 4, kept[symbol] & 15
+            if length > LOOKED and (size or run == 15):
+                begin = (code << rest) - longer_from
+                for i in range(begin, min(begin + (1 << rest), LONGER)):
+                    entries[i] = (run + 1) << _FAR | (length + size)
+            code += 1
+            symbol += 1
+        code <<= 1
 
 
 @uncounted
@@ -146,24 +146,29 @@ def look(positions: Any, at: Any, tables: Any, ends: Any, entries: Any, still: i
 
 
 @uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
-def look_near(
-    position: int, k: int, bits: Any, table: Any, nears: Any, end: int, row: int, place: Any, out: Any
-) -> Any:
-    """Go on by some looks, and keep the values: the position, the place in the block, and whether the lane waits."""
-    used, last = 0, row + k
-    entry = np.int64(0)
-    for _ in range(_NEAR_LOOKS):
-        entry = nears[np.uint64(table) + (bits >> _NEAR_SHORT)]
-        first = np.uint64(last + ((entry >> ZEROS) & 255))
-        second = np.uint64(last + ((entry >> _LAST_AT) & 255))
-        out[place + np.uint64(PLACES[first])] = entry >> FIRST
-        out[place + np.uint64(PLACES[second])] = entry >> LAST
-        last += (entry >> STEP) & 255
-        used += entry & 63
+@njit(nogil=True, error_model="numpy")
+def look_long(lane: int, table: int, longer_from: int, entries: Any, positions: Any, at: Any) -> Any:
+    """Go on by one code that `look` left, if it is in the table of longer ones: whether it is."""
+    ahead = (bits_at(positions[lane]) >> np.uint64(48)) - np.uint64(longer_from)
+    if ahead >= np.uint64(LONGER):  # and so is a shorter one, whose value takes too many bits
+        return False
+    entry = np.int64(entries[np.uint64(table) + ahead])
+    positions[lane] += entry & 63
+    at[lane] = min(at[lane] + (entry >> _FAR), ENDED)
+    return entry != 0
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy")
+def look_up_to_end(lane: int, table: int, entries: Any, positions: Any, at: Any) -> None:
+    """Go on by those looks of a lane that stay in its block, where `look` found one that is past it."""
+    position, place = positions[lane], at[lane]
+    bits = bits_at(position)
+    for _ in range(_LOOKS):
+        entry = np.int64(entries[np.uint64(table) + (bits >> _SHORT)])
+        if place + (entry >> _FAR) > 63:
+            break
+        place += entry >> _FAR
+        position += entry & 63
         bits <<= np.uint64(entry & 63)
-    last -= row
-    if last > 63:
-        return position, k, True
-    ends = entry == _NEAR_ENDS
-    return position + used + (end if ends else 0), ENDED if ends else last, entry == _NEAR_WAITS
+    positions[lane], at[lane] = position, place

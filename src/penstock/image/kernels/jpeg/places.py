@@ -8,11 +8,11 @@ from penstock.image.kernels.jpeg.planes import NATURAL
 
 NEEDED = 16  # coefficients of a block, at most
 UNUSED = NEEDED  # the one of a block's memory that takes what is not needed
-IN_PLACES = 256  # of PLACES, for one side
+IN_PLACES = 320  # of PLACES, for one side
 
 
 def _places(side: int) -> list[int]:
-    """Where coefficient k lies, also of a damaged run that goes past the end."""
+    """Where coefficient k lies, also of what is looked at behind a block, and of a damaged run that goes past it."""
     cells = [divmod(int(natural), 8) for natural in NATURAL]
     places = [4 * row + column if max(row, column) < side else UNUSED for row, column in cells]
     return places + [UNUSED] * (IN_PLACES - 64)
