@@ -50,23 +50,9 @@ def _between(scale: Any, n_in: int, n_out: int, mirrored: bool, low: Any, high: 
 
 
 @njit(nogil=True, error_model="numpy")
-def _resized(
-    header: Any,
-    samples: Any,
-    sides: Any,
-    flip: Any,
-    lines: Any,
-    taps: Any,
-    rgbx: Any,
-    floats: Any,
-    height: int,
-    width: int,
-    factor: Any,
-    divide: bool,
-    floats_out: Any,
-    bytes_out: Any,
-    start: int,
-) -> None:
+def _resized(header: Any, samples: Any, sides: Any, flip: Any, start: int, target: Any) -> None:
+    """Write a picture from `start` on; `target` is the same for all pictures."""
+    (height, width), (factor, divide), (floats_out, bytes_out), taps, lines, rgbx, floats = target
     y, colour_y, x = taps
     across, down = header[ACROSS], header[DOWN]
     if sides[0] == 8:
@@ -88,7 +74,7 @@ def _resized(
     halved = across * sides[0] == 2 * sides[1]
     colour_columns = (columns + 1) // 2 if halved else columns
     in_row = width * 3
-    target = floats_out if floats_out.size else floats[4 * x[0].size :]
+    row = floats_out if floats_out.size else floats[4 * x[0].size :]
     luma, cb = MARGIN, lines.size // 3 + MARGIN
     cr = cb + lines.size // 3
     for i in range(lines.size):
@@ -118,11 +104,11 @@ def _resized(
             along(rgbx, x[0], x[1], x[2], j, floats, 4 * j)
         at = start + i * in_row
         if floats_out.size:
-            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, target, at)
+            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, row, at)
         else:
-            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, target, 0)
+            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, row, 0)
             for j in range(in_row):
-                bytes_out[np.uint64(at + j)] = np.uint8(np.int32(target[j]))
+                bytes_out[np.uint64(at + j)] = np.uint8(np.int32(row[j]))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -133,6 +119,55 @@ def _kind(header: Any, ratio: int, sides: Any) -> Any:
     _sides(header, ratio, sides)
     shape = header[ACROSS] | header[DOWN] << 4 | header[COMPONENTS] << 8
     return shape | sides[0] << 12 | sides[1] << 16
+
+
+@njit(nogil=True, error_model="numpy")
+def _target(size: Any, scale: Any, outs: Any, widest: int) -> Any:
+    """What `_resized` has for all pictures, up to `widest`: what it is told, and memory."""
+    height, width = size
+    steps = (width + STEP - 1) // STEP * STEP
+    y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
+    colour_y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
+    x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
+    lines, rgbx = np.empty(3 * (widest + 3 * MARGIN), np.uint8), np.empty(4 * (widest + PIXELS), np.uint8)
+    return size, scale, outs, (y, colour_y, x), lines, rgbx, np.empty((4 + 3) * steps, np.float32)
+
+
+@njit(nogil=True, error_model="numpy")
+def _side_by_side(
+    files: Any,
+    addresses: Any,
+    lengths: Any,
+    table: Any,
+    sides: Any,
+    flips: Any,
+    samples: Any,
+    in_row: int,
+    cost: int,
+    target: Any,
+    done: Any,
+) -> None:
+    """Decode files of one kind in lanes, as long as that is worth its cost."""
+    (height, width), room, lanes = target[0], samples.size // LANES, new_lanes(in_row)
+    entered = 0
+    while True:
+        for lane in range(LANES):
+            while file_of(lane, lanes)[0] < 0 and entered < files.size:
+                n = files[entered]
+                enter(lane, n, addresses[n], lengths[n], table[n], sides, lanes)
+                entered += 1
+        if entered == files.size and not is_worth_it(table, cost, lanes):
+            break
+        ended = walk(table, sides, samples, lanes)
+        if ended == 0:
+            break
+        for lane in range(LANES):
+            if ended >> lane & 1:
+                n, whole = file_of(lane, lanes)
+                leave(lane, lanes)
+                if whole:
+                    done[n] = 2
+                    _resized(table[n], samples[lane * room :], sides, flips[n], n * height * width * 3, target)
 
 
 @kernel
@@ -160,23 +195,17 @@ def decode_small_block(
     left as it was. Files are decoded side by side where that is worth its `cost`, as `lanes` has it: `done[n]` is 2
     then. The result says how much memory `samples` were enough; if they are less, it is taken anew.
     """
-    steps = (width + STEP - 1) // STEP * STEP
-    y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
-    colour_y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
-    x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
-    taps = y, colour_y, x
-    floats = np.empty((4 + 3) * steps, np.float32)
     size = height * width * 3
+    rows = max(floats_out.size, bytes_out.size) // size
     sides, kinds = np.empty(2, np.int64), np.zeros(table.shape[0], np.int64)
     widest = 0
     for n in range(table.shape[0]):
         done[n] = 0
-        if (n + 1) * size <= max(floats_out.size, bytes_out.size):
+        if n < rows:
             kinds[n] = _kind(table[n], ratios[n], sides)
         if table[n, TAKEN] and ratios[n]:
             widest = max(widest, table[n, WIDTH])
-    rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
-    lines = np.empty(3 * (widest + 3 * MARGIN), np.uint8)
+    target = _target((height, width), (factor, divide), (floats_out, bytes_out), widest)
     needed = 0
     for first in range(table.shape[0]):
         if kinds[first] == 0:
@@ -195,44 +224,9 @@ def decode_small_block(
         needed = max(needed, LANES * in_picture)
         if needed > samples.size:
             samples = np.empty(needed, np.uint8)
-        lanes = new_lanes(in_row)
-        entered = 0
-        while True:
-            for lane in range(LANES):
-                while file_of(lane, lanes)[0] < 0 and entered < of_kind.size:
-                    n = of_kind[entered]
-                    enter(lane, n, addresses[n], lengths[n], table[n], sides, lanes)
-                    entered += 1
-            if entered == of_kind.size and not is_worth_it(table, cost, lanes):
-                break
-            ended = walk(table, sides, samples, lanes)
-            if ended == 0:
-                break
-            for lane in range(LANES):
-                if ended >> lane & 1:
-                    n, whole = file_of(lane, lanes)
-                    leave(lane, lanes)
-                    if whole:
-                        done[n] = 2
-                        _resized(
-                            table[n],
-                            samples[lane * (samples.size // LANES) :],
-                            sides,
-                            flips[n],
-                            lines,
-                            taps,
-                            rgbx,
-                            floats,
-                            height,
-                            width,
-                            factor,
-                            divide,
-                            floats_out,
-                            bytes_out,
-                            n * size,
-                        )
+        _side_by_side(of_kind, addresses, lengths, table, sides, flips, samples, in_row, cost, target, done)
     in_row = in_small_row = in_picture = 0
-    for n in range(table.shape[0]):
+    for n in range(min(rows, table.shape[0])):
         if table[n, TAKEN] and ratios[n] and not done[n]:
             if ratios[n] == 1:
                 coefficients, planes = room(table[n])
@@ -246,35 +240,18 @@ def decode_small_block(
     if needed > samples.size:
         samples = np.empty(needed, np.uint8)
     work, small_work = new_work(in_row), new_small_work(in_small_row)
-    for n in range(table.shape[0]):
+    for n in range(min(rows, table.shape[0])):
         header = table[n]
-        if done[n] or not header[TAKEN] or not ratios[n] or (n + 1) * size > max(floats_out.size, bytes_out.size):
+        if not header[TAKEN] or not ratios[n] or done[n]:
             continue
         _sides(header, ratios[n], sides)
         if ratios[n] == 1:
             fine = decode_planes(addresses[n], lengths[n], header, work, samples, False, 0, header[HEIGHT])
         else:
             fine = decode_small(addresses[n], lengths[n], header, sides, small_work, samples)
-        if not fine:
-            continue
-        done[n] = 1
-        _resized(
-            header,
-            samples,
-            sides,
-            flips[n],
-            lines,
-            taps,
-            rgbx,
-            floats,
-            height,
-            width,
-            factor,
-            divide,
-            floats_out,
-            bytes_out,
-            n * size,
-        )
+        if fine:
+            done[n] = 1
+            _resized(header, samples, sides, flips[n], n * size, target)
     return needed
 
 
