@@ -8,7 +8,7 @@ from penstock.image.kernels.jpeg.planes import NATURAL
 
 NEEDED = 16  # coefficients of a block, at most
 UNUSED = NEEDED  # the one of a block's memory that takes what is not needed
-IN_PLACES = 320  # of PLACES, for one side
+IN_PLACES = 320  # of PLACES, for one side: as far as looks reach from behind a block, at 64 + 2 * 32 + 128
 
 
 def _places(side: int) -> list[int]:
