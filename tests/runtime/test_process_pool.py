@@ -72,6 +72,17 @@ def test_workers_stay_from_one_task_to_the_next(pool):
     assert len(pids) == 1
 
 
+@pytest.mark.parametrize(("seconds", "left"), [(60.0, 4), (0.0, 3)])
+def test_a_worker_beyond_the_cores_ends_when_it_had_nothing_to_do_for_long(pool, monkeypatch, seconds, left):
+    """One that has just been started had not: it was once taken for the one that had rested longest."""
+    monkeypatch.setattr("penstock.runtime.processes.pool._UNUSED", seconds)
+    pool.warm_up(4)
+    with pool._lock:
+        assert pool._free.wait_for(lambda: pool.size() == 4, SECONDS)
+    assert places(task_of(pool, lambda x: x + 1)([], numbers(1), Numbers(0))) == [2]
+    assert pool.size() == left
+
+
 def test_more_parallel_calls_than_cores_run_at_once(tmp_path):
     """Every call waits until all eight have begun."""
     address = str(tmp_path / "door")

@@ -62,5 +62,5 @@ def run(script, *args):
 def interrupt_when(process, line):
     """SIGINT once the child has printed this line; what follows is for `finish`."""
     while (said := process.stdout.readline().strip()) != line:
-        assert said or process.poll() is None, finish(process)
+        assert said or process.poll() is None, finish(process).err
     process.send_signal(signal.SIGINT)

@@ -191,7 +191,7 @@ def test_nothing_outlives_a_parent_that_is_killed():
     before = sorted(Path("/dev/shm").iterdir())
     process = start(script)
     pids = [int(word) for word in process.stdout.readline().split()]
-    assert len(pids) >= 4, finish(process)
+    assert len(pids) >= 4, finish(process).err
     watched = [os.pidfd_open(pid) for pid in pids]
     process.kill()
     finish(process)

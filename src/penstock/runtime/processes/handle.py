@@ -52,7 +52,7 @@ class Worker:
         self._mapped: dict[int, Region] = {}  # by the process
         self.known: set[int] = set()  # transforms
         self.stale: deque[int] = deque()  # transforms that nobody will ask for
-        self.idle_since = 0.0
+        self.idle_since = 0.0  # by the monotonic clock; the pool says
         with births.lock:
             self.process = Process()
             births.living.add(self)

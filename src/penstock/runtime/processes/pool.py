@@ -180,22 +180,26 @@ class ProcessPool:
                 self._free.notify_all()
             elif closed == self._closed or self._waiting:
                 self._workers.add(worker)
-                self._idle.append(worker)
+                self._rests(worker)
                 self._free.notify_all()
                 return
         if worker is not None:
             worker.end()
 
+    def _rests(self, worker: Worker) -> float:
+        """A worker has nothing to do from now on."""
+        worker.idle_since = time.monotonic()
+        self._idle.append(worker)
+        return worker.idle_since
+
     def _give_back(self, worker: Worker) -> None:
-        now = time.monotonic()
         unused = None
         with self._lock:
             while self._forgotten:
                 number = self._forgotten.popleft()
                 for other in self._workers:
                     other.stale.append(number)
-            worker.idle_since = now
-            self._idle.append(worker)
+            now = self._rests(worker)
             self._free.notify()
             if len(self._workers) > self._cpus and now - self._idle[0].idle_since > _UNUSED:
                 unused = self._idle.pop(0)
