@@ -43,20 +43,26 @@ def tables(draw, symbols):
 
 def coded(dc, ac, rows, columns, seed, *, too_far=False):
     """A file of so many blocks, whose codes are drawn; `too_far` ones may go past the end of their block."""
-    rng, bits = Random(seed), []
+    rng, blocks = Random(seed), []
     for _ in range(rows * columns):
-        bits.append(_drawn(dc, rng.choice(dc.symbols), rng))
-        k, full = 1, rng.choice([1.0, 0.97, 0.5])
+        symbols, k, full = [rng.choice(dc.symbols)], 1, rng.choice([1.0, 0.97, 0.5])
         while k < 64:
             among = ac.symbols[: ac.short + 1] if rng.random() < 0.5 else ac.symbols
             symbol = rng.choice(among) if rng.random() < full else END
             behind = 64 if symbol == END else k + (symbol >> 4) + 1
             if behind <= 64 or too_far:
-                bits.append(_drawn(ac, symbol, rng))
+                symbols.append(symbol)
                 k = behind
-    written = "".join(bits)
-    written += "1" * (-len(written) % 8)
-    scan = int(written, 2).to_bytes(len(written) // 8, "big").replace(b"\xff", b"\xff\x00")
+        blocks.append(symbols)
+    return written(dc, ac, rows, columns, blocks, seed)
+
+
+def written(dc, ac, rows, columns, blocks, seed):
+    """A file of these blocks, each the symbols of its codes; the values behind them are drawn."""
+    rng = Random(seed)
+    bits = "".join(_bits(ac if i else dc, symbol, rng) for block in blocks for i, symbol in enumerate(block))
+    bits += "1" * (-len(bits) % 8)
+    scan = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\x00")
     frame = struct.pack(">BHHB", 8, 8 * rows, 8 * columns, 1) + b"\x01\x11\x00"
     return b"".join(
         (
@@ -72,7 +78,7 @@ def coded(dc, ac, rows, columns, seed, *, too_far=False):
     )
 
 
-def _drawn(table, symbol, rng):
+def _bits(table, symbol, rng):
     code, length = table.codes[symbol]
     size = symbol & 15
     return f"{code:0{length}b}" + (f"{rng.getrandbits(size):0{size}b}" if size else "")

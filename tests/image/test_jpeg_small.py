@@ -8,7 +8,7 @@ import pytest
 import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.image.codes import AC_SYMBOLS, DC_SYMBOLS, coded, tables
+from tests.image.codes import AC_SYMBOLS, DC_SYMBOLS, Table, coded, tables, written
 from tests.image.jpegs import KERNEL_KINDS, jpeg
 from tests.image.test_jpeg_block import EDITS, MUTABLE
 
@@ -165,12 +165,25 @@ def test_whole_files_are_not_given_up(kind, ratio):
     st.booleans(),
 )
 def test_codes_of_any_length_side_by_side_give_what_they_give_one_by_one(files, ratio, too_far):
-    contents = [coded(dc, ac, 2, 3 + i, seed + i, too_far=too_far) for dc, ac, seed in files for i in range(4)]
+    same_both_ways(
+        [coded(dc, ac, 2, 3 + i, seed + i, too_far=too_far) for dc, ac, seed in files for i in range(4)], ratio
+    )
+
+
+def same_both_ways(contents, ratio):
     wanted, one_by_one = by_kernel(contents, ratio, ONE_BY_ONE)
     found, side_by_side = by_kernel(contents, ratio, SIDE_BY_SIDE)
     np.testing.assert_array_equal(found, wanted)
     assert one_by_one == [1] * len(contents)
     assert side_by_side == [2] * len(contents)
+
+
+@pytest.mark.parametrize("ratio", [2, 4, 8])
+def test_a_block_without_an_end_that_three_looks_at_needed_coefficients_leave(ratio):
+    """They are looked at again from its beginning, and tell the same coefficients, but not in the same pairs."""
+    block = [1, 0x11, 0x11, 0xC1, 0xE1, 0xF1, 0xE1]
+    ac = Table((0x11, 0xE1, 0xC1, 0xF1, *(each for each in AC_SYMBOLS if each not in block)), 4, 12)
+    same_both_ways([written(Table(DC_SYMBOLS, 4, 8), ac, 2, 3, [block] * 6, seed) for seed in range(8)], ratio)
 
 
 def test_pictures_that_would_need_much_memory_side_by_side_are_decoded_one_by_one():

@@ -139,7 +139,7 @@ class JpegBlock:
         if self._kernels is not None and self._table is not None:
             h = self._kernels
             taken = self._table[:, h.TAKEN] != 0
-            found[taken] = self._table[np.ix_(taken, [h.HEIGHT, h.WIDTH, h.COMPONENTS])]
+            found[taken] = self._table[taken][:, [h.HEIGHT, h.WIDTH, h.COMPONENTS]]
         for row in np.flatnonzero(found[:, 0] == 0).tolist():
             try:
                 found[row] = extract_jpeg_shape(bytes(self._content(row)))

@@ -21,7 +21,7 @@ def new_sets(count: int) -> Any:
     """Memory for so many sets of tables: those of `new_tables`, what to look up, and how many files use each."""
     made_of, entries = np.zeros((count, 6, KEPT + 1), np.int64), np.empty(count * 6 << LOOK, np.int64)
     limits, shifts = np.empty((count, 6, 17), np.int64), np.empty((count, 6, 17), np.int64)
-    firsts, nears = np.empty(count * 3 << FIRST_LOOK, np.int16), np.empty(count * 3 << LOOK, np.int64)
+    firsts, nears = np.empty(count * 3 << FIRST_LOOK, np.int16), np.empty(count * 3 << LOOK, np.int32)
     skips = np.empty((count * 3 + 1) << LOOKED, np.uint16)
     skips[count * 3 << LOOKED :] = 0
     longs, ends = np.empty(count * 3 * LONGER, np.uint16), np.zeros((count, 3), np.int64)

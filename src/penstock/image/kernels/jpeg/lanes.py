@@ -31,8 +31,8 @@ from penstock.image.kernels.jpeg.looks import (
     look_up_to_end,
 )
 from penstock.image.kernels.jpeg.lowered import APART
-from penstock.image.kernels.jpeg.nears import FIRST_LOOK, FIRST_SHORT, look_near, look_near_alone
-from penstock.image.kernels.jpeg.places import FURTHEST, IN_PLACES, NEEDED, PLACES, UNUSED
+from penstock.image.kernels.jpeg.nears import DEEP, FIRST_LOOK, look_first, look_near, look_near_alone
+from penstock.image.kernels.jpeg.places import FURTHEST, IN_PLACES, PLACES, UNUSED, placed
 from penstock.image.kernels.jpeg.small import lower_rows, small_layout
 from penstock.image.kernels.jpeg.units import MOST_BLOCKS, lay_out_unit, new_numbers
 from penstock.image.kernels.jpeg.windows import (
@@ -56,7 +56,7 @@ def new_lanes(in_row: int) -> Any:
     """Lanes without files, for pictures of up to `in_row` coefficients in a row of units."""
     positions, starts, at = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
     before, tables = np.zeros((3, LANES), np.int64), np.zeros((6, 3, LANES), np.int64)
-    state = positions, starts, at, before, tables
+    state = positions, starts, at, before, np.zeros(LANES * DEEP, np.int16), tables
     windows, sets, about = new_windows(LANES), new_sets(LANES + 1), np.zeros((5, LANES), np.int64)
     coefficients = np.zeros(LANES * in_row, np.int16)
     places, steps = np.zeros((MOST_BLOCKS, LANES), np.int64), np.zeros((MOST_BLOCKS, LANES), np.int64)
@@ -71,11 +71,11 @@ def new_lanes(in_row: int) -> Any:
 @njit(nogil=True, error_model="numpy")
 def _rest(lane: int, lanes: Any) -> None:
     """Let a lane without a file do nothing."""
-    (positions, starts, _, _, _), windows, _, about, _, places, steps, _, _, _ = lanes
+    (positions, starts, _, _, _, _), windows, _, about, coefficients, places, steps, _, _, _ = lanes
     about[_FILE, lane], about[_LEFT, lane], about[_WHOLE, lane] = _NONE, _NEVER, 1
     starts[lane] = ENDED
     positions[lane] = close_window(lane, windows)
-    places[:, lane] = steps[:, lane] = 0
+    places[:, lane], steps[:, lane] = lane * (coefficients.size // LANES), 0
 
 
 @uncounted
@@ -120,7 +120,7 @@ def _begin_row(lane: int, header: Any, sides: Any, lanes: Any) -> None:
 @njit(nogil=True, error_model="numpy")
 def enter(lane: int, file: int, start: int, size: int, header: Any, sides: Any, lanes: Any) -> bool:
     """Give a free lane a file of `size` bytes at `start`; False if it has no codes."""
-    (positions, starts, _, before, tables), windows, sets, about, _, _, _, factors, used, _ = lanes
+    (positions, starts, _, before, _, tables), windows, sets, about, _, _, _, factors, used, _ = lanes
     number = take_set(start, header, factors[lane], used[lane], sets)
     if number < 0:
         return False
@@ -153,20 +153,9 @@ def leave(lane: int, lanes: Any) -> None:
 
 @uncounted
 @njit(nogil=True, error_model="numpy")
-def _code(
-    lane: int,
-    component: int,
-    row: int,
-    place: int,
-    coefficients: Any,
-    state: Any,
-    about: Any,
-    used: Any,
-    sets: Any,
-    to_end: bool,
-) -> None:
+def _code(lane: int, component: int, state: Any, about: Any, used: Any, sets: Any, to_end: bool) -> None:
     """A code by itself, or all up to the block's end; the lane's file is given up if there is no such code."""
-    positions, starts, at, before, _ = state
+    positions, starts, at, before, values, _ = state
     made_of, entries, limits, shifts, _, _, _, _, _, _ = sets
     position, k, number = positions[lane], at[lane], about[_SET, lane]
     tables = (
@@ -178,14 +167,12 @@ def _code(
     while True:
         n, run, value, ends = single(bits_at(position), used[lane, component if k == 0 else 3 + component], tables)
         if k == 0:
-            for i in range(NEEDED):
-                coefficients[np.uint64(place + i)] = 0
             before[component, lane] += value
-            coefficients[np.uint64(place)] = before[component, lane]
+            values[lane * DEEP] = before[component, lane]
             k = 1
         else:
             if not ends:
-                coefficients[np.uint64(place + PLACES[np.uint64(row + k + run)])] = value
+                values[lane * DEEP + k + run] = value
             k = ENDED if ends else min(k + run + 1, ENDED)
         if n == 0:
             about[_WHOLE, lane] = 0
@@ -198,27 +185,10 @@ def _code(
 
 
 @uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
-def _begin_block(
-    lane: Any, where: Any, first: Any, firsts: Any, positions: Any, at: Any, before: Any, coefficients: Any
-) -> None:
-    """The DC of a block, unless its code is a long one."""
-    place, position = np.uint64(where[lane]), positions[lane]
-    for i in range(NEEDED):
-        coefficients[place + np.uint64(i)] = 0
-    bits = bits_at(position)
-    entry = np.int64(firsts[np.uint64(first[lane]) + (bits >> FIRST_SHORT)])
-    if entry:
-        before[lane] += entry >> 4
-        coefficients[place] = before[lane]
-        positions[lane], at[lane] = position + (entry & 15), 1
-
-
-@uncounted
 @njit(nogil=True, error_model="numpy")
 def _behind_unit(lane: int, header: Any, sides: Any, samples: Any, begin: int, lanes: Any) -> bool:
     """Fill a lane's window, end its row, or both; whether its file is at its end, or given up."""
-    (positions, _, _, _, _), windows, _, about, coefficients, _, _, factors, _, _ = lanes
+    (positions, _, _, _, _, _), windows, _, about, coefficients, _, _, factors, _, _ = lanes
     position = positions[lane]
     if about[_WHOLE, lane] == 0 or is_beyond(lane, position, windows):
         about[_WHOLE, lane] = 0
@@ -246,7 +216,7 @@ def walk(table: Any, sides: Any, samples: Any, lanes: Any) -> Any:
     `samples` has as much room for each lane. `leave` and `enter` say how such a lane goes on.
     """
     state, windows, sets, about, coefficients, places, steps, _, used, numbers = lanes
-    positions, starts, at, before, tables = state
+    positions, starts, at, before, values, tables = state
     firsts, nears, skips, longs, limits = sets[4], sets[5], sets[6], sets[7], windows[1][LIMIT]
     components, room = numbers[1], samples.size // LANES
     in_unit, ended, some = 0, 0, False
@@ -255,42 +225,41 @@ def walk(table: Any, sides: Any, samples: Any, lanes: Any) -> Any:
             header = table[about[_FILE, i]]
             in_unit, some = header[ACROSS] * header[DOWN] + header[COMPONENTS] - 1, True
     while some and not ended:
-        for b in range(in_unit):
-            c = components[b]
-            side = sides[0] if c == 0 else sides[1]
-            row, needed = side * IN_PLACES, FURTHEST[side]
-            where, far, dc = places[b], steps[b], before[c]
+        for block in range(in_unit):
+            b, component = np.uint64(block), components[block]
+            c, side = np.uint64(component), sides[0] if component == 0 else sides[1]
+            needed, where, far, dc = FURTHEST[side], places[b], steps[b], before[c]
             first, near, skip, end = tables[_FIRST, c], tables[_NEAR, c], tables[_SKIPS, c], tables[_END, c]
             long, long_from = tables[_LONG, c], tables[_LONG_FROM, c]
-            for i in range(LANES):
-                lane = np.uint64(i)
-                at[lane] = starts[lane]
-                if starts[lane] == 0:
-                    _begin_block(lane, where, first, firsts, positions, at, dc, coefficients)
-            while True:
-                left, lane = 0, np.uint64(0)
+            if not look_first(positions, starts, at, first, firsts, dc, values):
+                for i in range(LANES):
+                    at[i] = starts[i]
+                    if at[i] == 0:
+                        _code(i, component, state, about, used, sets, False)
+            left, last = LANES if needed else 0, 0
+            while left:
+                if left == 1:
+                    waiting = look_near_alone(last, positions, at, near, end, nears, values)
+                else:
+                    waiting = look_near(positions, at, near, end, nears, values)
+                for i in range(LANES if waiting else 0):
+                    if waiting >> i & 1 and at[i] <= needed:
+                        _code(i, component, state, about, used, sets, False)
+                left = 0
                 for i in range(LANES):
                     if at[i] <= needed:
-                        left, lane = left + 1, np.uint64(i)
-                if left == 0:
-                    break
-                if left == 1:
-                    waiting = look_near_alone(lane, positions, at, near, end, nears, row, where, coefficients)
-                else:
-                    waiting = look_near(positions, at, near, end, nears, row, where, coefficients)
-                for i in range(LANES):
-                    if waiting >> i & 1 and at[i] <= needed:
-                        _code(i, c, row, where[i], coefficients, state, about, used, sets, False)
+                        left, last = left + 1, i
             while min(at[0], at[1], at[2], at[3]) < ENDED:
                 waiting = look(positions, at, skip, end, skips, skips.size - (1 << LOOKED))
-                for i in range(LANES):
+                for i in range(LANES if waiting else 0):
                     past = waiting >> i & PAST != 0
                     if past:
                         look_up_to_end(i, skip[i], skips, positions, at)
                     left_over = waiting >> i & 1 and not look_long(i, long[i], long_from[i], longs, positions, at)
                     if past or left_over:
-                        _code(i, c, row, where[i], coefficients, state, about, used, sets, past)
+                        _code(i, component, state, about, used, sets, past)
             for i in range(LANES):
+                placed(values, i * DEEP, coefficients, where[i])
                 where[i] += far[i]
         for i in range(LANES):
             about[_LEFT, i] -= 1

@@ -1,4 +1,8 @@
-"""Looks at the coded bits of LANES files in turn, as in `looks`, where values of coefficients are needed."""
+"""Looks at the coded bits of LANES files in turn, as in `looks`, where values of coefficients are needed.
+
+A lane's values lie in the order in which they come, DEEP of them, so that no look has to know which are needed: when a
+block is behind its lane, `places.placed` takes them from there. What a look finds behind a block has room, too.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,20 @@ import numpy as np
 from numba import njit
 
 from penstock.compiled.uncounted import uncounted
-from penstock.image.kernels.jpeg.codes import ALONE, BEYOND, FIRST, LAST, LOOK, STEP, SYMBOLS, ZEROS
+from penstock.image.kernels.jpeg import codes
+from penstock.image.kernels.jpeg.codes import ALONE, BEYOND, LOOK, SYMBOLS
 from penstock.image.kernels.jpeg.looks import ENDED, bits_at
-from penstock.image.kernels.jpeg.places import PLACES
 
-FIRST_LOOK = 11  # bits that entries for first coefficients are for
-FIRST_SHORT = np.uint64(64 - FIRST_LOOK)
+FIRST_LOOK = 10  # bits that entries for first coefficients are for
 LOOKS = 3  # that one reading of bits is enough for
-_SHORT = np.uint64(64 - LOOK)
-# An entry is as in `codes`, and at _LAST_AT it says where the last coefficient is.
-_LAST_AT = ALONE
-_NOWHERE = 128 << _LAST_AT | 128 << ZEROS
-_WAITS, _ENDS = _NOWHERE, 1 << FIRST | _NOWHERE
+DEEP = 192  # values of a lane: as far as looks reach from behind a block
+_FIRST_SHORT, _SHORT = np.uint64(64 - FIRST_LOOK), np.uint64(64 - LOOK)
+# From its lowest bits on an entry says how many bits its codes use, how many zeros there are before the first
+# coefficient, by how much the place advances, what is to be added at the last place that it passes, which is the second
+# coefficient if there is one, and the first coefficient.
+_ZEROS, _STEP, _LAST, _FIRST = 6, 10, 15, 23
+_FARTHEST, _MOST_LAST, _MOST_FIRST = 31, 127, 255
+_WAITS, _ENDS = 0, 1 << _ZEROS  # they use no bits and advance by nothing, and their values are 0
 
 
 @njit(nogil=True, error_model="numpy")
@@ -27,17 +33,16 @@ def near_table(entries: Any, nears: Any) -> None:
     """Make a table of 1 << LOOK entries for needed coefficients, of the AC entries of `codes`."""
     for i in range(1 << LOOK):
         entry = entries[i]
-        used, step, zeros = entry & 63, (entry >> STEP) & 255, (entry >> ZEROS) & 15
-        last = step - 1
-        if used and step > BEYOND:  # a coefficient, and the end
-            used, step, last = (entry >> ALONE) & 63, zeros + 1, zeros
-            entry = entry & 0xFFFF_FFFF_FFFF | ((entry >> FIRST) & 0xFFFF) << LAST
-        if used == 0:
+        used, alone, zeros = entry & 63, (entry >> ALONE) & 63, (entry >> codes.ZEROS) & 15
+        step, first, last = (entry >> codes.STEP) & 255, (entry << 16) >> 48, entry >> codes.LAST
+        if used == 0 or abs(first) > _MOST_FIRST:
             nears[i] = _WAITS
         elif step == BEYOND:
             nears[i] = _ENDS
         else:
-            nears[i] = (entry >> FIRST) << FIRST | last << _LAST_AT | step << STEP | zeros << ZEROS | used
+            if used == alone or step > _FARTHEST or abs(last) > _MOST_LAST:  # one coefficient, or the first alone
+                used, step, last = alone, zeros + 1, 0
+            nears[i] = first << _FIRST | (last & 255) << _LAST | step << _STEP | zeros << _ZEROS | used
 
 
 @njit(nogil=True, error_model="numpy")
@@ -63,20 +68,45 @@ def first_table(kept: Any, firsts: Any) -> None:
 
 @uncounted
 @njit(nogil=True, error_model="numpy", forceinline=True)
-def _keep(where: Any, place: Any, entry: Any, coefficients: Any) -> None:
-    """Put the values of an entry to their places; those that are not needed, or not there, to UNUSED."""
-    first, last = np.uint64(place + ((entry >> ZEROS) & 255)), np.uint64(place + ((entry >> _LAST_AT) & 255))
-    coefficients[where + np.uint64(PLACES[first])] = entry >> FIRST
-    coefficients[where + np.uint64(PLACES[last])] = entry >> LAST
+def look_first(positions: Any, starts: Any, at: Any, tables: Any, entries: Any, before: Any, values: Any) -> Any:
+    """Read the first coefficients of all lanes: False, and nothing is done, where a code is longer, or one may not."""
+    p0, p1, p2, p3 = positions[0], positions[1], positions[2], positions[3]
+    e0 = np.int64(entries[np.uint64(tables[0]) + (bits_at(p0) >> _FIRST_SHORT)])
+    e1 = np.int64(entries[np.uint64(tables[1]) + (bits_at(p1) >> _FIRST_SHORT)])
+    e2 = np.int64(entries[np.uint64(tables[2]) + (bits_at(p2) >> _FIRST_SHORT)])
+    e3 = np.int64(entries[np.uint64(tables[3]) + (bits_at(p3) >> _FIRST_SHORT)])
+    if e0 == 0 or e1 == 0 or e2 == 0 or e3 == 0 or (starts[0] | starts[1] | starts[2] | starts[3]):
+        return False
+    v0, v1, v2, v3 = before[0] + (e0 >> 4), before[1] + (e1 >> 4), before[2] + (e2 >> 4), before[3] + (e3 >> 4)
+    before[0], before[1], before[2], before[3] = v0, v1, v2, v3
+    values[0], values[DEEP], values[2 * DEEP], values[3 * DEEP] = v0, v1, v2, v3
+    positions[0], positions[1], positions[2], positions[3] = (
+        p0 + (e0 & 15),
+        p1 + (e1 & 15),
+        p2 + (e2 & 15),
+        p3 + (e3 & 15),
+    )
+    at[0] = at[1] = at[2] = at[3] = 1
+    return True
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _keep(place: Any, entry: Any, values: Any) -> Any:
+    """Put the values of an entry to their places; the place that it leads to."""
+    values[np.uint64(place + ((entry >> _ZEROS) & 15))] = entry >> _FIRST
+    place += (entry >> _STEP) & 31
+    values[np.uint64(place - 1)] += (entry << (56 - _LAST)) >> 56
+    return place
 
 
 @uncounted
 @njit(nogil=True, error_model="numpy", forceinline=True)
 def _stopped(lane: int, used: Any, place: Any, entry: Any, end: int, positions: Any, at: Any) -> Any:
-    """Let a lane be where its looks led; whether it waits there, as a bit."""
+    """Let a lane be where its looks led, if that is in its block; whether it waits there, as a bit."""
     if at[lane] == ENDED:
         return 0
-    if at[lane] == 0 or place > 63:
+    if place > 63:
         return 1 << lane
     ends = entry == _ENDS
     positions[lane] += used + (end if ends else 0)
@@ -86,51 +116,40 @@ def _stopped(lane: int, used: Any, place: Any, entry: Any, end: int, positions: 
 
 @uncounted
 @njit(nogil=True, error_model="numpy", forceinline=True)
-def look_near(
-    positions: Any, at: Any, tables: Any, ends: Any, entries: Any, row: int, where: Any, coefficients: Any
-) -> Any:
+def look_near(positions: Any, at: Any, tables: Any, ends: Any, entries: Any, values: Any) -> Any:
     """Go on by some looks in all lanes, and keep the values: the lanes that wait for a code by itself, a bit each.
 
-    Places in a block are those of PLACES from `row` on, and `where` is each lane's block. A lane that is behind its
-    block stays there. One that has not read its first coefficient waits, too, and its block holds nothing of worth.
+    A lane that is behind its block stays there. One that would go past it stays where it is and waits, and does so
+    again from each code on: as long as coefficients are needed, all of them are put right by codes read by themselves.
     """
     b0, b1, b2, b3 = bits_at(positions[0]), bits_at(positions[1]), bits_at(positions[2]), bits_at(positions[3])
     t0, t1, t2, t3 = np.uint64(tables[0]), np.uint64(tables[1]), np.uint64(tables[2]), np.uint64(tables[3])
-    w0, w1, w2, w3 = np.uint64(where[0]), np.uint64(where[1]), np.uint64(where[2]), np.uint64(where[3])
-    k0, k1, k2, k3 = row + at[0], row + at[1], row + at[2], row + at[3]
+    k0, k1, k2, k3 = at[0], DEEP + at[1], 2 * DEEP + at[2], 3 * DEEP + at[3]
     s0 = s1 = s2 = s3 = e0 = e1 = e2 = e3 = np.int64(0)
     for _ in range(LOOKS):
-        e0, e1 = entries[t0 + (b0 >> _SHORT)], entries[t1 + (b1 >> _SHORT)]
-        e2, e3 = entries[t2 + (b2 >> _SHORT)], entries[t3 + (b3 >> _SHORT)]
-        _keep(w0, k0, e0, coefficients)
-        _keep(w1, k1, e1, coefficients)
-        _keep(w2, k2, e2, coefficients)
-        _keep(w3, k3, e3, coefficients)
-        k0, k1 = k0 + ((e0 >> STEP) & 255), k1 + ((e1 >> STEP) & 255)
-        k2, k3 = k2 + ((e2 >> STEP) & 255), k3 + ((e3 >> STEP) & 255)
-        s0, s1, s2, s3 = s0 + (e0 & 63), s1 + (e1 & 63), s2 + (e2 & 63), s3 + (e3 & 63)
+        e0, e1 = np.int64(entries[t0 + (b0 >> _SHORT)]), np.int64(entries[t1 + (b1 >> _SHORT)])
+        e2, e3 = np.int64(entries[t2 + (b2 >> _SHORT)]), np.int64(entries[t3 + (b3 >> _SHORT)])
+        k0, k1, k2, k3 = _keep(k0, e0, values), _keep(k1, e1, values), _keep(k2, e2, values), _keep(k3, e3, values)
+        s0, s1, s2, s3 = s0 + e0, s1 + e1, s2 + e2, s3 + e3
         b0, b1 = b0 << np.uint64(e0 & 63), b1 << np.uint64(e1 & 63)
         b2, b3 = b2 << np.uint64(e2 & 63), b3 << np.uint64(e3 & 63)
     return (
-        _stopped(0, s0, k0 - row, e0, ends[0], positions, at)
-        | _stopped(1, s1, k1 - row, e1, ends[1], positions, at)
-        | _stopped(2, s2, k2 - row, e2, ends[2], positions, at)
-        | _stopped(3, s3, k3 - row, e3, ends[3], positions, at)
+        _stopped(0, s0 & 63, k0, e0, ends[0], positions, at)
+        | _stopped(1, s1 & 63, k1 - DEEP, e1, ends[1], positions, at)
+        | _stopped(2, s2 & 63, k2 - 2 * DEEP, e2, ends[2], positions, at)
+        | _stopped(3, s3 & 63, k3 - 3 * DEEP, e3, ends[3], positions, at)
     )
 
 
 @uncounted
 @njit(nogil=True, error_model="numpy", forceinline=True)
-def look_near_alone(
-    lane: Any, positions: Any, at: Any, tables: Any, ends: Any, entries: Any, row: int, where: Any, coefficients: Any
-) -> Any:
+def look_near_alone(lane: Any, positions: Any, at: Any, tables: Any, ends: Any, entries: Any, values: Any) -> Any:
     """`look_near` in one lane."""
-    bits, table, to, place = bits_at(positions[lane]), np.uint64(tables[lane]), np.uint64(where[lane]), row + at[lane]
+    bits, table, place = bits_at(positions[lane]), np.uint64(tables[lane]), lane * DEEP + at[lane]
     used = entry = np.int64(0)
     for _ in range(LOOKS):
-        entry = entries[table + (bits >> _SHORT)]
-        _keep(to, place, entry, coefficients)
-        place += (entry >> STEP) & 255
+        entry = np.int64(entries[table + (bits >> _SHORT)])
+        place = _keep(place, entry, values)
         used += entry & 63
         bits <<= np.uint64(entry & 63)
-    return _stopped(lane, used, place - row, entry, ends[lane], positions, at)
+    return _stopped(lane, used, place - lane * DEEP, entry, ends[lane], positions, at)
