@@ -26,6 +26,7 @@ _FIRST_SHORT, _SHORT = np.uint64(64 - FIRST_LOOK), np.uint64(64 - LOOK)
 _ZEROS, _STEP, _LAST, _FIRST = 6, 10, 15, 23
 _FARTHEST, _MOST_LAST, _MOST_FIRST = 31, 127, 255
 _WAITS, _ENDS = 0, 1 << _ZEROS  # they use no bits and advance by nothing, and their values are 0
+_LONGER = 1 << 4  # of first coefficients: a code that is, or that there is not
 
 
 @njit(nogil=True, error_model="numpy")
@@ -51,7 +52,7 @@ def first_table(kept: Any, firsts: Any) -> None:
 
     An entry's lowest four bits say how many the code and its difference use, and the others are the difference.
     """
-    firsts[:] = 0
+    firsts[:] = _LONGER
     code, symbol = 0, SYMBOLS
     for length in range(1, FIRST_LOOK + 1):
         for _ in range(kept[length - 1]):
@@ -68,25 +69,33 @@ def first_table(kept: Any, firsts: Any) -> None:
 
 @uncounted
 @njit(nogil=True, error_model="numpy", forceinline=True)
+def _first(lane: int, positions: Any, starts: Any, tables: Any, entries: Any) -> Any:
+    """The entry for a lane's next first coefficient, and 0, which is for nothing, where a lane rests."""
+    entry = np.int64(entries[np.uint64(tables[lane]) + (bits_at(positions[lane]) >> _FIRST_SHORT)])
+    return np.int64(0) if starts[lane] else entry
+
+
+@uncounted
+@njit(nogil=True, error_model="numpy", forceinline=True)
 def look_first(positions: Any, starts: Any, at: Any, tables: Any, entries: Any, before: Any, values: Any) -> Any:
-    """Read the first coefficients of all lanes: False, and nothing is done, where a code is longer, or one may not."""
-    p0, p1, p2, p3 = positions[0], positions[1], positions[2], positions[3]
-    e0 = np.int64(entries[np.uint64(tables[0]) + (bits_at(p0) >> _FIRST_SHORT)])
-    e1 = np.int64(entries[np.uint64(tables[1]) + (bits_at(p1) >> _FIRST_SHORT)])
-    e2 = np.int64(entries[np.uint64(tables[2]) + (bits_at(p2) >> _FIRST_SHORT)])
-    e3 = np.int64(entries[np.uint64(tables[3]) + (bits_at(p3) >> _FIRST_SHORT)])
-    if e0 == 0 or e1 == 0 or e2 == 0 or e3 == 0 or (starts[0] | starts[1] | starts[2] | starts[3]):
+    """Read the first coefficients of all lanes: False, and nothing is done, where a code is longer.
+
+    `starts` says where lanes are then, if not in their blocks: they stay where they are.
+    """
+    e0, e1 = _first(0, positions, starts, tables, entries), _first(1, positions, starts, tables, entries)
+    e2, e3 = _first(2, positions, starts, tables, entries), _first(3, positions, starts, tables, entries)
+    if e0 == _LONGER or e1 == _LONGER or e2 == _LONGER or e3 == _LONGER:
         return False
     v0, v1, v2, v3 = before[0] + (e0 >> 4), before[1] + (e1 >> 4), before[2] + (e2 >> 4), before[3] + (e3 >> 4)
     before[0], before[1], before[2], before[3] = v0, v1, v2, v3
     values[0], values[DEEP], values[2 * DEEP], values[3 * DEEP] = v0, v1, v2, v3
     positions[0], positions[1], positions[2], positions[3] = (
-        p0 + (e0 & 15),
-        p1 + (e1 & 15),
-        p2 + (e2 & 15),
-        p3 + (e3 & 15),
+        positions[0] + (e0 & 15),
+        positions[1] + (e1 & 15),
+        positions[2] + (e2 & 15),
+        positions[3] + (e3 & 15),
     )
-    at[0] = at[1] = at[2] = at[3] = 1
+    at[0], at[1], at[2], at[3] = max(starts[0], 1), max(starts[1], 1), max(starts[2], 1), max(starts[3], 1)
     return True
 
 
