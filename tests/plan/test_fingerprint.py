@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.plan import fingerprint as digests
 from penstock.plan.fingerprint import fingerprint
+from penstock.rewrite.driver import optimise
 from penstock.testing import resumed
 
 SCRIPT = """
@@ -187,3 +189,22 @@ def test_a_long_list_in_a_closure_is_digested_in_part():
     numbers.append(1)
     plans = [ps.Dataset.range(3).map(lambda x: numbers[x])._plan for _ in range(2)]
     assert fingerprint(plans[0]) != first
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_function_is_digested_once_however_steps_are_fused(monkeypatch, parallel, batched):
+    """Fused steps still have inputs of their own: with all of them digested, each step doubles the time."""
+    digested, add = [], digests._add_function
+
+    def counted(digest, function):
+        digested.append(function)
+        add(digest, function)
+
+    monkeypatch.setattr(digests, "_add_function", counted)
+    ds = ps.Dataset.range(64)
+    for at in range(12):
+        ds = ds.map(adding(at), num_parallel_calls=parallel)
+        ds = ds.batch(1) if batched else ds
+    fingerprint(optimise(ds._plan, ps.Options()))
+    assert len(digested) == 12

@@ -9,6 +9,7 @@ import pytest
 import penstock as ps
 from penstock.plan import ops
 from penstock.plan.explain import short_location, tree
+from penstock.plan.scan import Scan
 
 INFINITE, UNKNOWN = ps.INFINITE_CARDINALITY, ps.UNKNOWN_CARDINALITY
 TEN = ps.Dataset.range(10)
@@ -156,3 +157,30 @@ def test_the_tree_shows_every_input():
 def test_parameters_of_users_are_normalised():
     assert ops.Repeat(input=TEN._plan, count=None).count == -1
     assert TEN.interleave(lambda x: TEN, cycle_length=ps.AUTOTUNE)._plan.cycle_length == 16
+
+
+@pytest.mark.parametrize("question", ["spec", "cardinality"])
+def test_every_node_is_asked_once_for_an_answer(monkeypatch, question):
+    """A batch asks its input for both, and so does `unbatch`: without memory each of them doubles the time."""
+    asked = []
+
+    class Source(Scan):
+        @property
+        def spec(self):
+            asked.append("spec")
+            return super().spec
+
+        @property
+        def cardinality(self):
+            asked.append("cardinality")
+            return super().cardinality
+
+    node = Source(source=TEN._plan.source)
+    for _ in range(12):
+        node = ops.Unbatch(input=ops.Batch(input=node, batch_size=2, drop_remainder=True))
+    asked.clear()
+    found = getattr(node, question)
+    assert found == (10 if question == "cardinality" else TEN.element_spec)
+    assert sorted(asked) == sorted(set(asked))
+    getattr(node, question)
+    assert len(asked) == 2 * len(set(asked)), "the next question is answered anew: files may have come"

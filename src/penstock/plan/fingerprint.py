@@ -23,7 +23,7 @@ def fingerprint(plan: Node, *settings: Any) -> str:
     functions they call, and the contents of files and arrays, do not.
     """
     digest = _Digest()
-    _add(digest, plan)
+    _add_plan(digest, plan)
     for setting in settings:
         _add(digest, setting)
     return digest.hash.hexdigest()
@@ -39,6 +39,7 @@ def steps(plan: Node) -> list[list[str]]:
     return found[::-1]
 
 
+_PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
 _MOST_ITEMS = 1000  # of a container a function closes over: it is digested for every pass
 
 
@@ -49,6 +50,12 @@ class _Digest:
         self.hash = hashlib.blake2b(digest_size=16)
         self.update = self.hash.update
         self.above: list[Any] = []
+
+
+def _add_plan(digest: _Digest, plan: Node) -> None:
+    _add_parameters(digest, plan)
+    for below in plan.inputs:
+        _add_plan(digest, below)
 
 
 def _add(digest: _Digest, value: Any) -> None:
@@ -63,10 +70,10 @@ def _add(digest: _Digest, value: Any) -> None:
 
 
 def _add_value(digest: _Digest, value: Any) -> None:
-    if isinstance(value, Node):
+    if isinstance(value, _PLAIN):
+        digest.update(f"{type(value).__name__}:{value!r}".encode())
+    elif isinstance(value, Node):  # a step of a fused one, whose own input is not looked at
         _add_parameters(digest, value)
-        for below in value.inputs:
-            _add(digest, below)
     elif isinstance(value, FunctionType):
         _add_function(digest, value)
     elif isinstance(value, np.ndarray):
@@ -92,8 +99,6 @@ def _add_value(digest: _Digest, value: Any) -> None:
             _add(digest, getattr(value, field.name))
     elif isinstance(value, type):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
-    elif isinstance(value, (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)):
-        digest.update(f"{type(value).__name__}:{value!r}".encode())
     elif isinstance(value, Column):
         digest.update(f"{type(value).__name__}{value.spec()}{len(value)}".encode())
     else:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
 from penstock.keys import fold
+from penstock.plan.answers import once
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -27,6 +28,11 @@ class Node(ABC):
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
 
     name: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in vars(cls).keys() & {"spec", "cardinality"}:
+            setattr(cls, name, once(vars(cls)[name]))
 
     @property
     def inputs(self) -> tuple[Node, ...]:
