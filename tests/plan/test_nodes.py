@@ -176,7 +176,7 @@ def test_every_node_is_asked_once_for_an_answer(monkeypatch, question):
             return super().cardinality
 
     node = Source(source=TEN._plan.source)
-    for _ in range(12):
+    for _ in range(4):
         node = ops.Unbatch(input=ops.Batch(input=node, batch_size=2, drop_remainder=True))
     asked.clear()
     found = getattr(node, question)
