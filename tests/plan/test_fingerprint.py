@@ -193,7 +193,7 @@ def test_a_long_list_in_a_closure_is_digested_in_part():
 
 @pytest.mark.parametrize(("parallel", "batched"), [(None, False), (2, False), (2, True)])
 def test_a_function_is_digested_once_however_steps_are_fused(monkeypatch, parallel, batched):
-    """Fused steps still have inputs of their own: with all of them digested, each step doubles the time."""
+    """Fused steps once had inputs of their own: with all of them digested, each step doubled the time."""
     digested, add = [], digests._add_function
 
     def counted(digest, function):

@@ -160,7 +160,7 @@ def test_parameters_of_users_are_normalised():
 
 
 @pytest.mark.parametrize("question", ["spec", "cardinality"])
-def test_every_node_is_asked_once_for_an_answer(monkeypatch, question):
+def test_every_node_is_asked_once_for_an_answer(question):
     """A batch asks its input for both, and so does `unbatch`: without memory each of them doubles the time."""
     asked = []
 

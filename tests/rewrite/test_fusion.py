@@ -183,3 +183,18 @@ def test_shuffled_epochs_become_one_step():
 @pytest.mark.parametrize("dataset", [BASE.shuffle(4).repeat(0), BASE.repeat(2), BASE.shuffle(4).batch(2).repeat(2)])
 def test_other_epochs_stay(dataset):
     assert "ShuffleAndRepeat" not in shape(rewritten(dataset))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "kind"),
+    [
+        (ps.Dataset.range(4).map(pure).map(impure).filter(odd), "FusedMap"),
+        (ps.Dataset.range(4).map(pure, 2).map(impure, 2).batch(2), "MapAndBatch"),
+        (ps.Dataset.range(4).shuffle(2).repeat(2), "ShuffleAndRepeat"),
+    ],
+)
+def test_parts_of_a_fused_step_have_no_input_of_their_own(dataset, kind):
+    """With one, all below would be there once more for each part: in digests, comparisons, what is printed."""
+    text = repr(rewritten(dataset))
+    assert f"{kind}(" in text
+    assert text.count("Scan(") == 1

@@ -23,7 +23,7 @@ def fingerprint(plan: Node, *settings: Any) -> str:
     functions they call, and the contents of files and arrays, do not.
     """
     digest = _Digest()
-    _add_plan(digest, plan)
+    _add(digest, plan)
     for setting in settings:
         _add(digest, setting)
     return digest.hash.hexdigest()
@@ -52,12 +52,6 @@ class _Digest:
         self.above: list[Any] = []
 
 
-def _add_plan(digest: _Digest, plan: Node) -> None:
-    _add_parameters(digest, plan)
-    for below in plan.inputs:
-        _add_plan(digest, below)
-
-
 def _add(digest: _Digest, value: Any) -> None:
     if not isinstance(value, (FunctionType, tuple, list, dict)):
         _add_value(digest, value)
@@ -72,8 +66,10 @@ def _add(digest: _Digest, value: Any) -> None:
 def _add_value(digest: _Digest, value: Any) -> None:
     if isinstance(value, _PLAIN):
         digest.update(f"{type(value).__name__}:{value!r}".encode())
-    elif isinstance(value, Node):  # a step of a fused one, whose own input is not looked at
+    elif isinstance(value, Node):
         _add_parameters(digest, value)
+        for below in value.inputs:
+            _add(digest, below)
     elif isinstance(value, FunctionType):
         _add_function(digest, value)
     elif isinstance(value, np.ndarray):

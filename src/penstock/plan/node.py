@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
 from penstock.keys import fold
-from penstock.plan.answers import once
+from penstock.plan.once import once
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1

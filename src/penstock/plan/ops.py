@@ -11,6 +11,7 @@ import numpy as np
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.errors import InvalidArgumentError
+from penstock.plan.apart import apart
 from penstock.plan.node import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
@@ -422,9 +423,12 @@ def executor_of(steps: Sequence[Map | Filter]) -> str:
 class FusedMap(UnaryNode):
     """Neighbouring maps and filters as one step: made by rewrites, never by users."""
 
-    steps: tuple[Map | Filter, ...]  # the first is nearest to the source; their own inputs are not looked at
+    steps: tuple[Map | Filter, ...]  # the first is nearest to the source
 
     name: ClassVar[str] = "fused"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(apart(step) for step in self.steps))
 
     @property
     def label(self) -> str:
@@ -444,14 +448,15 @@ class FusedMap(UnaryNode):
 
     @property
     def spec(self) -> Any:
-        return self._unfused.spec
+        return self.unfused.spec
 
     @property
     def cardinality(self) -> int:
-        return self._unfused.cardinality
+        return self.unfused.cardinality
 
     @property
-    def _unfused(self) -> Node:
+    def unfused(self) -> Node:
+        """Its steps one above the other, as before they were fused."""
         node = self.input
         for step in self.steps:
             node = replace(step, input=node)
@@ -466,6 +471,10 @@ class MapAndBatch(UnaryNode):
     batch: Batch
 
     name: ClassVar[str] = "map_and_batch"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(apart(step) for step in self.steps))
+        object.__setattr__(self, "batch", apart(self.batch))
 
     @property
     def label(self) -> str:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from penstock.plan.apart import apart
 from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Repeat, Shuffle
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffleAndRepeat(UnaryNode):
-    """`repeat` of `shuffle`: made by a rewrite; epochs never mix. The inputs of both parts are not looked at."""
+    """`repeat` of `shuffle`: made by a rewrite; epochs never mix."""
 
     shuffle: Shuffle
     repeat: Repeat
 
     name: ClassVar[str] = "shuffle_and_repeat"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shuffle", apart(self.shuffle))
+        object.__setattr__(self, "repeat", apart(self.repeat))
 
     @property
     def label(self) -> str:

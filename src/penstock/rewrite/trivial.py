@@ -25,15 +25,15 @@ def is_trivial(plan: Node) -> bool:
     if isinstance(plan, Scan):
         return isinstance(plan.source, (ArraysSource, RangeSource)) and _is_small(plan)
     if isinstance(plan, Map):
-        return is_trivial(plan.input) and is_trivial_map(plan)
+        return is_trivial(plan.input) and _is_trivial_map(plan)
     if isinstance(plan, FusedMap):
-        return is_trivial(plan.input) and all(isinstance(step, Map) and is_trivial_map(step) for step in plan.steps)
+        return is_trivial(plan.unfused)
     if isinstance(plan, Batch):
         return plan.num_parallel_calls is None and is_trivial(plan.input)
     return isinstance(plan, _HANDING_ON) and is_trivial(plan.input)
 
 
-def is_trivial_map(mapped: Map) -> bool:
+def _is_trivial_map(mapped: Map) -> bool:
     """Whether its function is known to be arithmetic on small elements."""
     free = mapped.num_parallel_calls in (None, AUTOTUNE) and mapped.executor == "auto" and mapped.vectorise
     if not free or not _is_small(mapped) or not _is_small(mapped.input):

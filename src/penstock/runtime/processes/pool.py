@@ -187,7 +187,7 @@ class ProcessPool:
             worker.end()
 
     def _rests(self, worker: Worker) -> float:
-        """A worker has nothing to do from now on."""
+        """A worker has nothing to do from now on, which is the time that comes back."""
         worker.idle_since = time.monotonic()
         self._idle.append(worker)
         return worker.idle_since
