@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,10 @@ class BudgetWarning(UserWarning):
     """A buffer is larger than the budget that follows from the machine: there may be memory for it, or not."""
 
 
+class InternalError(PenstockError, RuntimeError):
+    """A mistake inside penstock, and of no element: the pass ends with it, and a further `next()` raises it again."""
+
+
 class RandomnessWarning(UserWarning):
     """A cache or snapshot keeps what was drawn, or the order of a shuffle: every epoch gets that of the first."""
 
@@ -153,12 +157,37 @@ def as_failure(raised: Exception, context: Context) -> Exception:
     """
     if not isinstance(raised, StopIteration):
         annotate(raised, context)
-        return raised
+        return marked(raised)
     message = "The function raised StopIteration, which would look like the end of the data."
     hint = "Give next() a default, or end a data set with take_while()."
     error = InvalidArgumentError(message, hint=hint, context=context)
     error.__cause__ = raised
     return error
+
+
+def raise_as_failure(raised: Exception, context: Context) -> NoReturn:
+    """Raise what has just been caught from a user's function, or a source, as the failure that it is."""
+    error = as_failure(raised, context)
+    if error is raised:
+        raise error
+    raise error from raised
+
+
+def marked(error: Exception) -> Exception:
+    """An exception that takes the place of an element: it has come out of a user's function, or of a source."""
+    if not isinstance(error, PenstockError):
+        vars(error)["_penstock_failure"] = True  # whatever its class makes of setting an attribute
+    return error
+
+
+def is_failure(error: Exception) -> bool:
+    """Whether somebody has said that an exception takes the place of an element; a `PenstockError` says so itself.
+
+    A StopIteration never does: where it is raised it looks like the end.
+    """
+    if isinstance(error, PenstockError):
+        return True
+    return "_penstock_failure" in vars(error) and not isinstance(error, StopIteration)
 
 
 def user_location() -> str | None:

@@ -11,6 +11,7 @@ from tests.golden.golden import assert_golden
 import penstock as ps
 from penstock import errors
 from penstock.block.block import Block
+from penstock.errors import marked
 from penstock.keys import draw, fold
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage
@@ -63,7 +64,7 @@ class Fails(Stage):
         piece = self.pieces.pop(0)
         self.given += 1
         if piece[0] < 0:
-            raise KeyError(-piece[0])
+            raise marked(KeyError(-piece[0]))
         return Block.from_elements(piece)
 
     def state(self):

@@ -9,6 +9,7 @@ from tests.dataset.batching_inputs import plain
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.structure import flatten
+from penstock.errors import marked
 from penstock.physical.stage import Stage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.grouped import Grouped
@@ -35,7 +36,7 @@ class Script(Stage):
             return None
         if isinstance(self.positions[self.at], Exception):
             self.at += 1
-            raise type(self.positions[self.at - 1])(*self.positions[self.at - 1].args)
+            raise marked(type(self.positions[self.at - 1])(*self.positions[self.at - 1].args))
         found = []
         while self.at < len(self.positions) and len(found) < min(self.most, want):
             if isinstance(self.positions[self.at], Exception):

@@ -12,6 +12,7 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import column_of
 from penstock.block.numbers import Numbers
+from penstock.errors import marked
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Stage
 from penstock.physical.stretch import Stretch, failure, join
@@ -33,7 +34,7 @@ class Uneven(Stage):
         first = self.given
         self.given += max(size, 1)
         if size == 0:
-            raise ValueError(first)
+            raise marked(ValueError(first))
         return Block.single(column_of([self.element(first + i) for i in range(size)]))
 
     def state(self):
@@ -115,7 +116,7 @@ def halves(transforms, block, numbers, allocate):
 
 def half(number):
     if number % 2:
-        return failure(ValueError(f"{number} is odd"))
+        return failure(marked(ValueError(f"{number} is odd")))
     return Stretch(Block.from_elements([np.full(3 if number == 8 else 2, number / 2)]))
 
 

@@ -53,6 +53,6 @@ def test_no_step_goes_over_it_as_if_an_element_had_failed(plus_one, parallel):
     inner = ps.Dataset.range(3).interleave(lambda x: ds, num_parallel_calls=parallel)
     for each in (ds, ds.ignore_errors(), inner.ignore_errors(), ds.batch(2, num_parallel_calls=2).ignore_errors()):
         elements = iter(each)
-        with pytest.raises(ps.errors.FailedPreconditionError, match="could not be set up in a worker process"):
-            next(elements)
-        assert list(elements) == []
+        for _ in range(3):  # nor is it an end
+            with pytest.raises(ps.errors.FailedPreconditionError, match="could not be set up in a worker process"):
+                next(elements)

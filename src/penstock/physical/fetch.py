@@ -13,7 +13,7 @@ from penstock.block.numbers import Numbers
 from penstock.physical import accesses as _accesses  # noqa: F401 - registers how plans are read by number
 from penstock.physical.access import access, stretch_of
 from penstock.physical.lower import Lowering
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Outcome, Transform
 from penstock.plan.node import Node
 from penstock.trace.graph import Allocate
@@ -49,7 +49,7 @@ class Fetch(Transform):
             return self._elements.rows(numbers)
         except Exception as error:
             if len(numbers) == 1:
-                return Stretch(None, ((0, error),))
+                return failure(error)
         return self._one_by_one(numbers)
 
     def _one_by_one(self, numbers: np.ndarray) -> Stretch:

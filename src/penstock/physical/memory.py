@@ -5,21 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from penstock.physical.fatal import Fatal
+
 if TYPE_CHECKING:
     from penstock.physical.stage import Stage
     from penstock.plan.node import Node
 
 
-class Overspent(BaseException):
-    """A buffer alone is larger than the budget that the user gave: the run ends, and `error` says why.
-
-    It is no failure of an element: nothing that steps over failures may step over it, and end the stream in silence.
-    Who holds the run raises `error` in its place.
-    """
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
+class Overspent(Fatal):
+    """A buffer alone is larger than the budget that the user gave: the run ends, and `error` says why."""
 
 
 class Account(ABC):

@@ -8,6 +8,8 @@ Contract, for stages and those who drive them:
    before. Asked again, the stage goes on behind it. Whoever counts elements (take, skip, batch, zip, shard) counts
    failures too, so that element number n is the same whether others fail or not. A stage that cannot go on behind a
    failure returns None from then on; it never raises for ever. What is no Exception (KeyboardInterrupt) ends the run.
+   A failure is a `PenstockError`, or marked as one by `as_failure`. Any other exception is a mistake of the engine: on
+   its way out of `next` it becomes `Fatal`, which ends the run, so that nobody takes it for an element or for the end.
 3. `state()` describes what has not been returned or raised yet: a stage that is given it by `restore`, in this process
    or another, goes on with exactly that. It is made of numbers, strings, lists and dicts, and copies no data.
 4. `restore(state)` is called at most once, before the first `next`.
@@ -18,9 +20,13 @@ Contract, for stages and those who drive them:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from penstock.block.block import Block
+from penstock.errors import is_failure, marked
+from penstock.physical.fatal import fatal
 from penstock.physical.stretch import Stretch, failure, join
 
 State = Any
@@ -36,10 +42,34 @@ def as_of_now(state: State) -> State:
     return state if resolved is None else resolved()
 
 
+Next = Callable[[Any, int], Block | None]
+
+
+def _failures_only(make: Next) -> Next:
+    """`next` of a class of stages, out of which nothing but failures comes."""
+
+    @wraps(make)
+    def made(self: Stage, want: int) -> Block | None:
+        try:
+            return make(self, want)
+        except Exception as error:
+            if is_failure(error):
+                raise
+            raise fatal(error, self.label, self.where) from error
+
+    return made
+
+
 class Stage(ABC):
     """A running step of a plan. `inputs` are the stages it pulls from."""
 
     cuts = False  # makes more at a time than it is asked for, and gives that in parts
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        own = vars(cls).get("next")
+        if own is not None and not getattr(own, "__isabstractmethod__", False):
+            cls.next = _failures_only(own)  # type: ignore[assignment, method-assign]
 
     def __init__(self, label: str, inputs: tuple[Stage, ...] = (), where: str | None = None) -> None:
         self.label = label
@@ -135,7 +165,7 @@ class StretchStage(Stage):
         self._stretch = self._stretch.slice(given, self._stretch.size) if given < self._stretch.size else None
         if isinstance(piece, Block):
             return piece
-        raise piece
+        raise marked(piece)  # whoever put it there knew that it is one
 
     def state(self) -> State:
         return [self.place(), self._stretch_skip] if self._stretch is None else [self._stretch_before, self._stretch_at]

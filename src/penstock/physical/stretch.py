@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.block.block import Block, concat_blocks
+from penstock.physical.fatal import failed
 
 
 class Stretch(NamedTuple):
@@ -61,5 +62,5 @@ def join(parts: Sequence[Stretch]) -> Stretch:
 
 
 def failure(error: Exception) -> Stretch:
-    """One position, which failed: the caller has just caught the error."""
-    return Stretch(None, ((0, error),))
+    """One position, which failed: the caller has just caught the error. Raises Fatal if it is nobody's failure."""
+    return Stretch(None, ((0, failed(error)),))

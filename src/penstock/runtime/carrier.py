@@ -58,7 +58,7 @@ class Carrier:
         numbers: Numbers,
         allocate: Callable[[int], Allocate] | None = None,
     ) -> Stretch:
-        if self._lane.knobs.executor == "process":
+        if transforms and self._lane.knobs.executor == "process":
             task = self._lane.task(transforms, self._task)
             if task is not None:
                 try:

@@ -8,18 +8,19 @@ import time
 import weakref
 from collections.abc import Callable, Generator
 from collections.abc import Iterator as AbstractIterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.block.block import Block
-from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.image.threads import calm_opencv
 from penstock.options import Options
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.executor import Executor
+from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State, as_of_now
 from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node, check_executor, check_int
@@ -37,7 +38,6 @@ from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.runtime.pace import Pace
 from penstock.runtime.pausing import pausing
 from penstock.runtime.placing import Placing, Watching
-from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
 from penstock.runtime.segment import Aborted
@@ -93,8 +93,8 @@ class Run:
         )
         try:
             self.root = lower(plan, lowering)
-        except Unworkable as ended:
-            raise ended.error from ended.__cause__
+        except Fatal as ended:
+            raise ended.error from ended.error.__cause__ or ended.__cause__
         self._switching.open()
         self._pulls = _pulls(self.root)
         next(self._pulls)
@@ -106,6 +106,9 @@ class Run:
             raise FailedPreconditionError(message, hint="Make one in the process that uses it, with iter(dataset).")
         try:
             return self._pulls.send(want)
+        except StopIteration:  # what ended the run has been raised, and comes out of the generator but once
+            message = "This pass has ended with an error that was raised before."
+            raise FailedPreconditionError(message, hint="Begin a new one, with iter(dataset).") from None
         except ValueError:  # the only one that comes out of it: the generator is running
             message = "This iterator is at its next element already, for another thread or for the one it is made of."
             hint = "Give each thread an iterator of its own, or a lock to all that share one."
@@ -132,7 +135,7 @@ def _pulls(root: Stage) -> Generator[Block | Exception | None, int, None]:
 def _pulled(root: Stage, want: int) -> Block | Exception | None:
     try:
         return root.next(want)
-    except Exception as error:
+    except Exception as error:  # a failure: see Stage
         return error
 
 
@@ -170,8 +173,10 @@ _NOTHING: AbstractIterator[Any] = iter(())
 class Iterator:
     """One pass over a data set.
 
-    An element that fails raises in its place, and the next call gives the element behind it. Leaving the iterator (the
-    end, `close`, a `with` block, or no reference left) ends its workers. It is used by one thread at a time.
+    An element that fails raises in its place, and the next call gives the element behind it. An error that is of no
+    element (no worker process starts, a buffer is larger than its budget, a mistake inside penstock) ends the pass, and
+    every further call raises it again: only a source says where the end is. Leaving the iterator (the end, `close`, a
+    `with` block, or no reference left) ends its workers. It is used by one thread at a time.
 
     `state_dict()` may be asked for between any two elements, and `load_state_dict` goes on from there, in this process
     or another, on any executor, with the same elements.
@@ -229,9 +234,11 @@ class Iterator:
         )
         self._finalizer = weakref.finalize(self, self._run.close)
         self._finalizer.atexit = False  # the scheduler ends all runs then
+        self._ended_by: Exception | None = None  # an error that was no failure of an element
         self._elements: AbstractIterator[Any] = _NOTHING
         self._size = 0  # positions of the Block at hand
         self._skip = skip  # positions that an earlier run has given
+        self._passed = 0  # of the Block at hand
         self._closed_at: tuple[State, int] | None = None
         if state is not None:
             self._run.root.restore(state)
@@ -248,31 +255,48 @@ class Iterator:
         return self._refill()
 
     def _refill(self) -> Any:
+        if self._ended_by is not None:
+            raise copy(self._ended_by)
         try:
-            block = self._next_block()
-        except StopIteration as raised:  # a mistake in somebody's function, and not the end
-            raise as_failure(raised, Context()) from raised
-        except Exception:
-            raise  # one failure: the pass goes on
+            found = self._found()
+        except FailedPreconditionError:
+            raise  # it cannot be asked here, or now: see Run.pull
         except Aborted:
             self.close()
             raise StopIteration from None
-        except (Overspent, Unworkable) as ended:
-            self.close()
-            raise ended.error from None
-        except BaseException:
-            self.close()
-            raise
+        except BaseException as raised:
+            self._end(raised)
+        if found is None:
+            raise StopIteration
+        if isinstance(found, Exception):
+            raise found  # one failure: the pass goes on
+        self._elements = found
+        return next(self._elements)
+
+    def _found(self) -> AbstractIterator[Any] | Exception | None:
+        """The elements of the next Block, a failure, or None at the end."""
+        block = self._next_block()
+        if isinstance(block, Exception):
+            return block
         if block is None:
             if self._watching is not None:
                 self._watching.ended()
             self.close()
-            raise StopIteration
-        self._elements = iter((block.freeze() if self._settings.read_only else block).elements())
-        del block
-        return next(self._elements)
+            return None
+        return iter((block.freeze() if self._settings.read_only else block).elements())
 
-    def _next_block(self) -> Block | None:
+    def _end(self, raised: BaseException) -> NoReturn:
+        """What was raised is no failure of an element, behind which the pass could go on."""
+        if self._size:  # nothing of the Block at hand has been given
+            self._size, self._skip = 0, self._passed
+        self.close()
+        if not isinstance(raised, (Exception, Fatal)):
+            raise raised
+        ended = raised if isinstance(raised, Fatal) else fatal(raised)
+        self._ended_by = copy(ended.error)  # without the frames it came through, which hold this iterator
+        raise ended.error from ended.error.__cause__
+
+    def _next_block(self) -> Block | Exception | None:
         """The next Block, less the elements that an earlier iterator had already given."""
         self._elements = _NOTHING  # lets go of the last batch before the next is made
         while self._run is not None:
@@ -285,14 +309,14 @@ class Iterator:
                 if self._skip:
                     self._skip -= 1
                     continue
-                raise block
+                return block
             if block is None:
                 return None
             self._pace.observe(block.size, time.perf_counter() - started, block.nbytes)
             self._size = block.size
-            if not self._skip:
+            self._passed = dropped = min(self._skip, block.size)
+            if not dropped:
                 return block
-            dropped = min(self._skip, block.size)
             if dropped < block.size:
                 self._skip = 0
                 return block.slice(dropped, block.size)

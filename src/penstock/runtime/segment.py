@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.errors import PenstockError
+from penstock.physical.fatal import fatal as end_of_run
 from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
@@ -144,6 +145,8 @@ class Segment(StretchStage):
         fatal: BaseException | None = None
         try:
             task = work.pull()
+        except Exception as error:  # those of elements are tasks
+            fatal = end_of_run(error, self.label, self.where)
         except BaseException as error:
             fatal = error
         pulled = time.perf_counter()
@@ -160,6 +163,8 @@ class Segment(StretchStage):
         made: Stretch | None = None
         try:
             made = work.run(task)
+        except Exception as error:  # those of elements are in their places
+            fatal = end_of_run(error, self.label, self.where)
         except BaseException as error:
             fatal = error
         done = time.perf_counter()

@@ -7,11 +7,10 @@ from collections.abc import Generator
 
 from penstock.block.block import Block
 from penstock.options import Options
-from penstock.physical.memory import Overspent
+from penstock.physical.fatal import Fatal
 from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
 from penstock.runtime.pace import Pace
-from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.run import Run, Settings
 
 
@@ -29,7 +28,7 @@ def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> 
                 return
             pace.observe(block.size, time.perf_counter() - started, block.nbytes)
             yield block
-    except (Overspent, Unworkable) as ended:
-        raise ended.error from None
+    except Fatal as ended:
+        raise ended.error from ended.error.__cause__
     finally:
         run.close()

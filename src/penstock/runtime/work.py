@@ -13,6 +13,7 @@ from penstock.block.column import Column, DenseColumn
 from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.executor import BatchTask
+from penstock.physical.fatal import failed
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failure, join
@@ -144,7 +145,7 @@ class BatchWork(Work):
             if self._fill(planned):
                 rows = self._gathered(planned)
         except Exception as late:
-            error = late
+            error = failed(late)
         if rows is not None:
             self._count += rows.block.size
             if rows.block.size >= self._spec.size:
@@ -203,7 +204,7 @@ class BatchWork(Work):
                 if not self._fill(planned + got) or not joins_freely(parts[0].block, self._cursor.peek()):
                     break
             except Exception as error:
-                self._late = error
+                self._late = failed(error)
                 break
             parts.append(self._numbered(want - got, got))
             got += parts[-1].block.size

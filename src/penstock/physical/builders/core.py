@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.block.leaf import NESTED
-from penstock.errors import InvalidTypeError
+from penstock.errors import Context, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.lower import Lowering, lower, register
@@ -230,7 +230,10 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
 
 def _opener(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Callable[[Any, int], Stage]:
     def open_input(element: Any, number: int) -> Stage:
-        dataset = node.function(*element) if type(element) is tuple else node.function(element)
+        try:
+            dataset = node.function(*element) if type(element) is tuple else node.function(element)
+        except Exception as raised:
+            raise_as_failure(raised, Context())
         plan = getattr(dataset, NESTED, None)
         if not isinstance(plan, Node):
             message = f"The function of {node.name} must return a Dataset, got {type(dataset).__name__}."

@@ -11,7 +11,7 @@ from penstock.block.block import Block
 from penstock.block.leaf import NESTED
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure
-from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
 from penstock.physical.key_function import KeyFunction, whole_number
 from penstock.physical.lower import Lowering, lower, register
@@ -136,7 +136,11 @@ def _size_of(node: grouping.GroupByWindow) -> Callable[[int], int]:
 def _window_opener(node: grouping.GroupByWindow, lowering: Lowering) -> Callable[[KeyedWindow], Stage]:
     def open_window(window: KeyedWindow) -> Stage:
         source = BlockSource(read_only(window.elements), node.name)
-        dataset = node.reduce_func(np.int64(window.key), lowering.dataset(Scan(source=source, where=node.where)))
+        elements = lowering.dataset(Scan(source=source, where=node.where))
+        try:
+            dataset = node.reduce_func(np.int64(window.key), elements)
+        except Exception as raised:
+            raise_as_failure(raised, Context())
         plan = getattr(dataset, NESTED, None)
         if not isinstance(plan, Node):
             message = f"reduce_func must return a Dataset, got {type(dataset).__name__}."

@@ -8,6 +8,7 @@ from penstock.block.block import Block
 from penstock.block.size_text import size_text
 from penstock.cache.memory import MemoryStore
 from penstock.cache.recorder import Recorder
+from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
 from penstock.plan.node import UNKNOWN_CARDINALITY
@@ -51,10 +52,11 @@ class Cached(Stage):
         while True:
             try:
                 block = self._read(want) if self._kept is None else self._serve(want)
-            except Exception:
+            except Exception as error:
                 if not self._skip:
                     self._count += 1
                     raise
+                failed(error)
                 self._skip -= 1
                 self._count += 1
                 continue

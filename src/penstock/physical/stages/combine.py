@@ -9,6 +9,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
+from penstock.physical.fatal import fatal
 from penstock.physical.stage import Cursor, Stage, State
 
 
@@ -133,7 +134,10 @@ class Sequence(Stage):
 
     def _current(self) -> Stage:
         if self._stage is None:
-            self._stage = self._build(self._index)
+            try:
+                self._stage = self._build(self._index)
+            except Exception as error:  # no failure of an element: it would come for ever
+                raise fatal(error, self.label, self.where) from error
             if self._state is not None:
                 self._stage.restore(self._state)
                 self._state = None

@@ -13,6 +13,7 @@ from penstock.block.leaf import settle
 from penstock.block.same_kind import SameKind
 from penstock.block.structure import flatten
 from penstock.errors import Context, as_failure
+from penstock.physical.fatal import failed
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import Stretch
@@ -75,7 +76,7 @@ class GroupByReducer(Stage):
                 block = self._cursor.take_available(_READ_AHEAD)
             except Exception as error:
                 first += 1
-                yield error
+                yield failed(error)
                 continue
             yield from self._add(block, first)
             first += block.size

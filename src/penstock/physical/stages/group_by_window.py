@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.block.block import Block
-from penstock.errors import Context, as_failure
+from penstock.errors import Context, annotate
 from penstock.physical.stage import Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
 
@@ -49,12 +49,11 @@ class GroupByWindow(Stage):
         try:
             found = self._open_window(window)
         except Exception as raised:
-            failed = as_failure(raised, Context(self.label, self.where, window.number))
-        else:
-            for state in resume:
-                found.restore(state)
-            return found
-        raise failed
+            annotate(raised, Context(self.label, self.where, window.number))
+            raise
+        for state in resume:
+            found.restore(state)
+        return found
 
     def state(self) -> State:
         if self._open is not None:

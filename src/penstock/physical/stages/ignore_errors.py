@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from penstock.block.block import Block
-from penstock.errors import Context, FailedPreconditionError
+from penstock.errors import Context, FailedPreconditionError, raise_as_failure
 from penstock.physical.quarantine import described, write_line
 from penstock.physical.stage import Stage, State
 from penstock.plan.stateful import IgnoreErrors as IgnoreErrorsNode
@@ -46,7 +46,10 @@ class IgnoreErrors(Stage):
         self._ignored += 1
         self._node.tally.add()
         if self._node.quarantine is not None:
-            write_line(self._node.quarantine, error)
+            try:
+                write_line(self._node.quarantine, error)
+            except OSError as raised:  # what was left out is written down nowhere: it counts as failed
+                raise_as_failure(raised, Context(self.label, self.where))
         if self._node.log_warning:
             _LOG.warning("%s: left out element %s: %s", self.label, self._seen - 1, described(error)["error"])
         if self._too_many(max(self._seen, RATE_OVER)):

@@ -12,8 +12,9 @@ import numpy as np
 
 from penstock.block.block import Block, concat_blocks
 from penstock.block.footprint import footprint
-from penstock.errors import Context, as_failure
+from penstock.errors import Context, annotate
 from penstock.physical.executor import Reader
+from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
 
@@ -41,7 +42,7 @@ class _Input:
             try:
                 self._filled(self.cursor, want)
             except Exception as error:
-                self.error = error
+                self.error = failed(error)
         return 0 if self.error is not None else self.cursor.available()
 
     def fill(self, want: int) -> bool:
@@ -185,7 +186,7 @@ class Interleave(Stage):
                 return None
         except Exception as error:
             self._number += 1
-            return _Input(before, number, None, error)
+            return _Input(before, number, None, failed(error))
         self._number += 1
         block = self._outer.take_available(1)
         try:
@@ -195,8 +196,8 @@ class Interleave(Stage):
             return _Input(before, number, cursor)
         except Exception as error:
             file, offset = (None, None) if block.origin is None else block.origin.at(0)
-            failed = as_failure(error, Context(self.label, self.where, number, file, offset))
-            return _Input(before, number, None, failed)
+            annotate(error, Context(self.label, self.where, number, file, offset))
+            return _Input(before, number, None, failed(error))
 
     def _fill_outer(self) -> bool:
         """Have an outer element at hand; a few at a time where they come at once."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.errors import Context, as_failure
+from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.pool import Pool
@@ -123,7 +124,7 @@ class KeyedWindows:
                 return
         except Exception as error:
             self._pulled += 1
-            self._due.append(error)
+            self._due.append(failed(error))
             return
         self._collect(self._cursor.take_available(ask))
 
@@ -218,7 +219,8 @@ class KeyedWindows:
                 if not self._cursor.fill(min(pulled - position, _MOST)):
                     break
                 block = self._cursor.take_available(pulled - position)
-            except Exception:  # it was given in its turn
+            except Exception as error:  # it was given in its turn
+                failed(error)
                 position += 1
                 continue
             self._collect_again(block, position)

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks
 from penstock.block.footprint import footprint
 from penstock.errors import Context, OutOfRangeError
+from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.agreement import Agreement
@@ -160,7 +161,7 @@ class Mix(StretchStage):
                 more = queue.cursor.fill(len(queue.steps))
                 self._at_hand[source] = footprint(queue.cursor.peek()) if more else 0
             except Exception as error:
-                dealt.errors[at] = error
+                dealt.errors[at] = failed(error)
                 queue.taken += 1
                 more = True
             if not more:
@@ -192,14 +193,14 @@ class Mix(StretchStage):
                 kept.append((steps, part))
             else:
                 strange |= dict.fromkeys(steps.tolist(), (source, part))
-        failed = np.array(sorted([*errors, *strange]), np.int64)
+        wrong = np.array(sorted([*errors, *strange]), np.int64)
         given = np.concatenate([steps for steps, _ in kept]) if kept else np.empty(0, np.int64)
         block = concat_blocks([block for _, block in kept]) if kept else None
         if block is not None and len(kept) > 1:
             block = block.take(np.argsort(given))
-        places = np.searchsorted(np.sort(given), failed) + np.arange(len(failed))
+        places = np.searchsorted(np.sort(given), wrong) + np.arange(len(wrong))
         failures = []
-        for place, at in zip(places.tolist(), failed.tolist(), strict=True):
+        for place, at in zip(places.tolist(), wrong.tolist(), strict=True):
             error = self._agreement.error(*strange[at], self._count + place) if at in strange else errors[at]
             failures.append((place, error))
         return Stretch(block, tuple(failures))

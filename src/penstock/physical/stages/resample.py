@@ -14,7 +14,7 @@ from penstock.keys import units
 from penstock.physical.held import held
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failure
 from penstock.plan.resampling import GROUP, PRIOR, acceptance
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
@@ -121,7 +121,7 @@ class Known:
             if not self._cursor.fill(want):
                 return None
         except Exception as error:
-            return Stretch(None, ((0, error),)), self._chances
+            return failure(error), self._chances
         return Stretch(self._cursor.take_available(want)), self._chances
 
     def state(self) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.block.block import Block
-from penstock.errors import Context, annotate
+from penstock.errors import Context, raise_as_failure
 from penstock.physical.stage import Stage, State
 from penstock.sources.indexed import IndexedSource
 from penstock.sources.source import Reader, Source
@@ -29,8 +29,7 @@ class Scan(Stage):
                 self._unreadable = False
             return self._reader.read(want)
         except Exception as error:
-            annotate(error, Context(stage=self.label, where=self.where))
-            raise
+            raise_as_failure(error, Context(stage=self.label, where=self.where))
 
     def state(self) -> State:
         return self._position if self._reader is None else self._reader.position()

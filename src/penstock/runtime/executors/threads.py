@@ -164,7 +164,9 @@ def _runs_per_element(transform: Transform) -> bool:
 
 def _executors(executor: str, transforms: Sequence[Transform]) -> tuple[str, ...]:
     """The executors that may be chosen for these transforms, the first of which a run begins with."""
-    if executor != "auto" or not transforms:
+    if not transforms:  # nothing that could be done elsewhere
+        return ("thread",)
+    if executor != "auto":
         return (executor if executor == "process" else "thread",)
     if not holds_gil() or all(transform.computes for transform in transforms):
         return ("thread",)  # what runs a Block at a time is in kernels, which threads share the cores for

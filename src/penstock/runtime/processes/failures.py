@@ -7,22 +7,17 @@ from collections.abc import Sequence
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.errors import Context, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Transform
 
 _SIGNALS = "A negative status is a signal: -9 is what the system sends when memory runs out, -11 a crash in C code."
 
 
-class Unworkable(BaseException):
-    """Worker processes cannot do this work at all: none starts, or none can take the functions in.
+class Unworkable(Fatal):
+    """Worker processes cannot do this work at all: none starts, or none can take the functions in."""
 
-    As `Overspent` it is no failure of an element, which something may step over: without an end, all would fail, and
-    the stream would end in silence. Who holds the run raises `error` in its place.
-    """
-
-    def __init__(self, error: PenstockError) -> None:
-        super().__init__(str(error))
-        self.error = error
+    error: PenstockError
 
     @property
     def reason(self) -> str:
@@ -56,6 +51,14 @@ def poison(transforms: Sequence[Transform], codes: Sequence[int | None]) -> Pens
     """The element ended two processes."""
     message = f"Worker processes ended while they ran {labels(transforms)} (exit statuses {codes[0]} and {codes[1]})."
     return FailedPreconditionError(message, hint=_SIGNALS)
+
+
+def mistaken(error: str, text: str, label: str, where: str | None) -> Fatal:
+    """The transforms themselves failed in a worker, and no element."""
+    found = fatal(RuntimeError(error), label, where)
+    found.error.__cause__ = None
+    found.error.add_note(f"in a worker process:\n{text}")
+    return found
 
 
 def unsendable(error: Exception) -> PenstockError:

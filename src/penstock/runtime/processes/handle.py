@@ -17,6 +17,7 @@ from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import unpack
 from penstock.errors import Context, FailedPreconditionError
 from penstock.physical.stretch import Stretch
+from penstock.runtime.processes.failures import mistaken
 from penstock.runtime.processes.link import EMPTY, SMALL, Late, Link, Message, Packed
 from penstock.runtime.processes.start import Process, births, search_path
 
@@ -85,6 +86,9 @@ class Worker:
         if kind == "unreadable":
             self._take_back(offered)
             raise Unreadable(rest[0])
+        if kind == "mistaken":
+            self._take_back(offered)
+            raise mistaken(rest[0], rest[1], task.label, task.where)
         task.expects = message.nbytes
         return Answer(self._made(message, offered), *rest)
 

@@ -22,6 +22,7 @@ from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import pack, portable
 from penstock.errors import PenstockError
 from penstock.forked import in_child, new_lock
+from penstock.physical.fatal import Fatal
 from penstock.physical.stretch import Stretch, join
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
 from penstock.runtime.processes.failures import in_place, poison, too_late, unsendable
@@ -90,7 +91,7 @@ class ProcessPool:
                 if by_value:
                     return self._in_halves(task, block, numbers, unsendable(error))
                 packed, by_value = None, True
-            except PenstockError:  # the worker cannot prepare what it was sent
+            except (PenstockError, Fatal):  # the worker cannot prepare what it was sent, or made a mistake with it
                 self._give_back(worker)
                 raise
             except BaseException:  # interrupted between question and answer: they would no longer match

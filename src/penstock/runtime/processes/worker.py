@@ -6,8 +6,7 @@ the packed Block, where the region, if it is no -1, is for the results; ("into",
 
 Answers: ("ready",) once; ("prepared", error) to "transforms"; to "run" perhaps ("larger", bytes), and then
 ("done", seconds of the function, CPU seconds, regions nobody here reads any more) with the packed parts of a
-Stretch, or
-("unreadable", error).
+Stretch, or ("unreadable", error, regions), or ("mistaken", error, traceback, regions) where a transform itself failed.
 """
 
 from __future__ import annotations
@@ -152,7 +151,13 @@ class _Server:
         if "cv2" in sys.modules:
             _calm_opencv()
         started = time.perf_counter()
-        made = run_all(self._transforms[number], block, numbers)
+        try:
+            made = run_all(self._transforms[number], block, numbers)
+        except Exception as raised:  # those of elements are in their places
+            text = "".join(traceback.format_exception(raised)).rstrip()
+            del block
+            self._link.send(("mistaken", f"{type(raised).__name__}: {raised}", text, self._gone()))
+            return
         seconds = time.perf_counter() - started
         del block
         packed = _packed(made)
