@@ -4,6 +4,7 @@ import json
 from itertools import islice
 
 from penstock.physical.lower import Lowering, lower
+from penstock.physical.stage import as_of_now
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.testing import difference
 
@@ -61,12 +62,12 @@ def assert_continues_everywhere(dataset, most=None):
             stage = stage_of(dataset)
             before, ended = 0, False
             while not ended and (most is None or before < most):
-                state = json.loads(json.dumps(stage.state()))
+                state = json.loads(json.dumps(as_of_now(stage.state())))
                 restored = stage_of(dataset)
                 restored.state()
                 restored.restore(state)
                 twice = stage_of(dataset)
-                twice.restore(json.loads(json.dumps(restored.state())))
+                twice.restore(json.loads(json.dumps(as_of_now(restored.state()))))
                 left = None if most is None else most - before
                 for continued in (restored, twice):
                     same(list(islice(given(continued, again), left)), wanted[before:])

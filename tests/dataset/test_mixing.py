@@ -14,7 +14,7 @@ from penstock.block.block import Block
 from penstock.errors import marked
 from penstock.keys import draw, fold
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import Stage
+from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stages.choosing import Choosing
 from penstock.physical.stages.mix import Mix
 from penstock.physical.stages.sampling import Sampling
@@ -233,7 +233,7 @@ def test_a_mixture_with_failures_continues_from_every_position(want):
     first = mixed()
     for given in range(len(wanted) + 1):
         again = mixed()
-        again.restore(json.loads(json.dumps(first.state())))
+        again.restore(json.loads(json.dumps(as_of_now(first.state()))))
         assert outcomes(again, want) == wanted[given:]
         assert outcomes(first, 1, most=1) == wanted[given : given + 1]
 

@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.structure import flatten
 from penstock.errors import marked
-from penstock.physical.stage import Stage
+from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.pad_to_cardinality import PadToCardinality
@@ -161,8 +161,8 @@ def test_a_failure_takes_the_place_of_one_element(name, most, want):
     for given_before, state in states:
         for other in (1, 50):
             stage = build(other)
-            stage.restore(json.loads(json.dumps(state)))
-            again = json.loads(json.dumps(stage.state()))
+            stage.restore(json.loads(json.dumps(as_of_now(state))))
+            again = json.loads(json.dumps(as_of_now(stage.state())))
             assert outcomes(stage, want)[0] == wanted[given_before:]
             stage = build(most)
             stage.restore(again)

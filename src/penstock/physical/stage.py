@@ -11,7 +11,7 @@ Contract, for stages and those who drive them:
    A failure is a `PenstockError`, or marked as one by `as_failure`. Any other exception is a mistake of the engine: on
    its way out of `next` it becomes `Fatal`, which ends the run, so that nobody takes it for an element or for the end.
 3. `state()` describes what has not been returned or raised yet: a stage that is given it by `restore`, in this process
-   or another, goes on with exactly that. It is made of numbers, strings, lists and dicts, and copies no data.
+   or another, goes on with exactly that. `as_of_now` makes numbers, strings, lists and dicts of it. It copies no data.
 4. `restore(state)` is called at most once, before the first `next`.
 5. A stage is used by one thread at a time. Stages that own threads or files let go of them in `close`, which may be
    called at any time between calls, and more than once.
@@ -33,7 +33,7 @@ State = Any
 
 
 def as_of_now(state: State) -> State:
-    """A state without parts that grow, which tell what was given since it was taken: each as `resolved()` says now."""
+    """A state as it is written down: parts that grow, or are put together only then, are what `resolved()` says now."""
     if isinstance(state, (list, tuple)):
         return [as_of_now(part) for part in state]
     if isinstance(state, dict):

@@ -113,7 +113,7 @@ class Storage:
 
     def state_of(self, stage: Stage) -> State:
         """The state of the input as it is now, which no later element changes."""
-        return stage.state() if self.settled else as_of_now(stage.state())
+        return as_of_now(stage.state())
 
     def again(self, number: int, why: Exception) -> Block:
         """The elements of a chunk, made once more, and written if that can be."""

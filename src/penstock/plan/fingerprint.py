@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from types import CodeType, FunctionType, MethodType
@@ -14,17 +14,24 @@ import numpy as np
 
 from penstock.block.column import Column
 from penstock.plan.node import Node, parameters
+from penstock.plan.ops import FusedMap, Interleave, MapAndBatch, Prefetch
+from penstock.sources.source import Source
 
 
-def fingerprint(plan: Node, *settings: Any) -> str:
-    """32 hexadecimal digits that change when the plan, under these settings, does anything else.
+def fingerprint(plan: Node, seed: int = 0, deterministic: bool = True) -> str:  # noqa: FBT001 - an option
+    """32 hexadecimal digits that change when the plan, under these options, gives anything else.
 
     Functions count by their bytecode, constants, defaults and closures; of long lists and dicts the first items count;
-    functions they call, and the contents of files and arrays, do not.
+    functions they call, and the contents of files and arrays, do not. Nor does what changes no order: how many calls
+    run in parallel, which executor makes them, how far a prefetch reads ahead, which steps were fused. Of steps in free
+    order it counts which of them run together.
     """
     digest = _Digest()
-    _add(digest, plan)
-    for setting in settings:
+    for node in _in_order(plan):
+        for step in _parts(node, free=not deterministic):
+            digest.update(b"%d " % len(node.inputs))
+            _add_parameters(digest, step)
+    for setting in (seed, deterministic):
         _add(digest, setting)
     return digest.hash.hexdigest()
 
@@ -32,11 +39,31 @@ def fingerprint(plan: Node, *settings: Any) -> str:
 def steps(plan: Node) -> list[list[str]]:
     """Label and digest of every step by itself, the source first: what tells two plans apart in words."""
     found = []
-    for node in plan.walk():
+    for node in _in_order(plan):
         digest = _Digest()
         _add_parameters(digest, node)
         found.append([node.label[:80], digest.hash.hexdigest()[:8]])
     return found[::-1]
+
+
+def _in_order(plan: Node) -> Iterator[Node]:
+    """The steps of a plan that change something."""
+    return (node for node in plan.walk() if not isinstance(node, Prefetch))
+
+
+def _parts(node: Node, *, free: bool) -> Iterator[Node | str]:
+    """The steps that became this one; in free order, what runs together is told as well."""
+    own: tuple[Node, ...] = (node,)
+    if isinstance(node, FusedMap):
+        own = node.steps[::-1]
+    elif isinstance(node, MapAndBatch):
+        own = (node.batch, *node.steps[::-1])
+    head = own[-1]
+    if getattr(head, "num_parallel_calls", None) is not None and not isinstance(head, Interleave):
+        ordered = getattr(head, "deterministic", None)
+        if ordered is False or (ordered is None and free):
+            yield f"free {len(own)}"
+    yield from own
 
 
 _PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
@@ -67,9 +94,9 @@ def _add_value(digest: _Digest, value: Any) -> None:
     if isinstance(value, _PLAIN):
         digest.update(f"{type(value).__name__}:{value!r}".encode())
     elif isinstance(value, Node):
-        _add_parameters(digest, value)
-        for below in value.inputs:
-            _add(digest, below)
+        for node in value.walk():
+            digest.update(b"%d " % len(node.inputs))
+            _add_parameters(digest, node)
     elif isinstance(value, FunctionType):
         _add_function(digest, value)
     elif isinstance(value, np.ndarray):
@@ -92,7 +119,8 @@ def _add_value(digest: _Digest, value: Any) -> None:
     elif is_dataclass(value) and not isinstance(value, type):
         digest.update(type(value).__qualname__.encode())
         for field in fields(value):
-            _add(digest, getattr(value, field.name))
+            if not (isinstance(value, Source) and field.name == "buffer_size"):  # of reading
+                _add(digest, getattr(value, field.name))
     elif isinstance(value, type):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
     elif isinstance(value, Column):
@@ -104,10 +132,17 @@ def _add_value(digest: _Digest, value: Any) -> None:
             _add(digest, call)
 
 
-def _add_parameters(digest: _Digest, node: Node) -> None:
+# a live object; who does the work, how much at a time, and whether in order where several do: see `_parts`
+_NOT_TELLING = {"store", "num_parallel_calls", "deterministic"}
+
+
+def _add_parameters(digest: _Digest, node: Node | str) -> None:
+    if isinstance(node, str):
+        digest.update(node.encode())
+        return
     digest.update(type(node).__name__.encode())
     for name, parameter in parameters(node).items():
-        if name != "store":
+        if name not in _NOT_TELLING:
             digest.update(name.encode())
             _add(digest, parameter)
 

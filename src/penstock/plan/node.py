@@ -6,7 +6,7 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
 from penstock.keys import fold
@@ -61,19 +61,46 @@ class Node(ABC):
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, the consumer's side first."""
-        yield self
-        for node in self.inputs:
-            yield from node.walk()
+        waiting: list[Node] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed(node.inputs)
 
     @property
     def depth(self) -> int:
         """Number of nodes below this one: what tells two random steps of one plan apart."""
-        return sum(1 for _ in self.walk()) - 1
+        return below(self, _DEPTH, lambda node, found: sum(depth + 1 for depth in found))
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """The `share` of this step and of all below it, the consumer's side first."""
+        return below(self, _SHARES, lambda node, found: sum(found, node.share))
 
     @property
     def share(self) -> tuple[int, ...]:
         """Which part of the data this step takes, where every consumer of it takes another; else nothing."""
         return ()
+
+
+_DEPTH, _SHARES = "_depth", "_shares"
+T = TypeVar("T")
+
+
+def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
+    """What follows from a node and the answers of its inputs; nodes keep theirs, as they never change."""
+    waiting = [plan]
+    while waiting:
+        node = waiting[-1]
+        unknown = [node for node in node.inputs if name not in vars(node)]
+        if unknown:
+            waiting += unknown
+            continue
+        waiting.pop()
+        if name not in vars(node):
+            object.__setattr__(node, name, answer(node, [vars(below)[name] for below in node.inputs]))
+    found: T = vars(plan)[name]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +206,7 @@ def settle_salt(node: Any) -> None:
 def settle_salt_of_function(node: Any) -> None:
     """`settle_salt` of a step whose function may draw: consumers of different shards draw apart."""
     if node.salt < 0:
-        shares = [part for below in node.walk() for part in below.share]
+        shares = node.shares
         object.__setattr__(node, "salt", fold(node.depth, *shares) if shares else node.depth)
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 
-from penstock.physical.stage import State, StretchStage
+from penstock.physical.stage import State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.clock import CLOCKS
 from penstock.runtime.task import Work
+from penstock.runtime.worked import Worked
 
 
-class Direct(StretchStage):
+class Direct(Worked):
     """A segment without workers: the same work, one task after the other, and a state that segments understand."""
 
     def __init__(self, work: Work) -> None:
-        super().__init__(work.label, (work.upstream,), work.where)
-        self.work = work
+        super().__init__(work)
 
     def make(self, want: int) -> Stretch | None:
         while (task := self.work.pull()) is not None:

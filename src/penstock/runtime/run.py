@@ -441,4 +441,4 @@ def _difference(saved: list[list[str]], now: list[list[str]]) -> str:
         return f"it had {len(saved)} steps, of which {saved[len(now)][0]} is missing here"
     if len(now) > len(saved):
         return f"it had {len(saved)} steps, and {now[len(saved)][0]} has been added"
-    return "the options differ (seed, deterministic, or which rewrites run)"
+    return "the options differ (seed, deterministic, which rewrites run), or whether steps with deterministic=False are parallel"

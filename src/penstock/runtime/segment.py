@@ -18,7 +18,7 @@ from functools import partial
 from penstock.errors import PenstockError
 from penstock.physical.fatal import fatal as end_of_run
 from penstock.physical.memory import Overspent
-from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.bell import Bell
@@ -27,6 +27,7 @@ from penstock.runtime.free_order import Log, OutOfTurn
 from penstock.runtime.lane import Lane, Sums
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
+from penstock.runtime.worked import Worked
 
 
 class Aborted(BaseException):
@@ -36,7 +37,7 @@ class Aborted(BaseException):
     """
 
 
-class Segment(StretchStage):
+class Segment(Worked):
     """A Stage whose results are made ahead. See the module for how."""
 
     def __init__(
@@ -52,9 +53,8 @@ class Segment(StretchStage):
         depth: int,
         max_elements: int = -1,
     ) -> None:
-        super().__init__(work.label, (work.upstream,), work.where)
+        super().__init__(work)
         self.depth = depth
-        self.work = work
         self._scheduler = scheduler
         self._scope = scope
         self._driver = driver

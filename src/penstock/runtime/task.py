@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+from penstock.physical.chained import Place, Ratios
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.free_order import FreeOrder, Ranges
@@ -32,6 +33,7 @@ class Work(ABC):
     upstream: Stage
     pace: Pace
     start = 0  # upstream elements of the pass that earlier runs have had
+    numbered = True  # whether that is known: not behind a filter that an earlier run had in the same stage
 
     @abstractmethod
     def pull(self) -> Task | None:
@@ -60,6 +62,23 @@ class Work(ABC):
         `start` is how many elements came before it. Only a segment in free order has such elements; its upstream is a
         `FreeOrder`.
         """
+
+    @abstractmethod
+    def ratios(self) -> Ratios | None:
+        """As those of `ChainedStage`."""
+
+    def under(self, state: State) -> tuple[State, int]:
+        """The upstream state in a state, and how many elements are to be dropped from there."""
+        return state, 0
+
+    def at(self, place: Place) -> tuple[State, int, int]:
+        """The state for a place, the number of the element there, and how many results are to be dropped then."""
+        return place.below, 0 if place.count is None else place.count - place.first, place.first + place.skip
+
+    def part(self, count: int) -> None:
+        """As `ChainedStage.part`."""
+        message = f"{self.label} is one"
+        raise AssertionError(message)
 
     def can_skip(self) -> bool:
         """As `Stage.can_skip`."""

@@ -12,9 +12,11 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.column import Column, DenseColumn
 from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
+from penstock.physical.chained import Place, Ratios, ratios_of
 from penstock.physical.executor import BatchTask
 from penstock.physical.fatal import failed
 from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import RunAll, Transform, run_all
@@ -63,7 +65,8 @@ class BlockWork(Work):
         if not self.transforms:
             self.pace.observe(block.size, time.perf_counter() - started, block.nbytes)
         self._ticket += 1
-        payload = block, numbers_of(self.upstream, self.start + first, self._epoch)
+        numbers = numbers_of(self.upstream, self.start + first, self._epoch)
+        payload = block, numbers if self.numbered else numbers.lost()
         return Task(self._ticket - 1, payload, self.upstream.state(), (first, block.size))
 
     def run(self, task: Task) -> Stretch:
@@ -91,6 +94,13 @@ class BlockWork(Work):
 
     def count(self) -> int:
         return self.start + self._count
+
+    def ratios(self) -> Ratios | None:
+        return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms)
+
+    def part(self, count: int) -> None:
+        self.upstream = Apply(self.upstream, self.transforms[:count], self._run, self._epoch)
+        self.transforms = self.transforms[count:]
 
     def state(self) -> State:
         return self.upstream.state()
@@ -264,6 +274,16 @@ class BatchWork(Work):
 
     def count(self) -> int:
         return self.start + self._count
+
+    def ratios(self) -> Ratios | None:
+        return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms, self._spec.size)
+
+    def under(self, state: State) -> tuple[State, int]:
+        below, offset = state
+        return below, offset
+
+    def at(self, place: Place) -> tuple[State, int, int]:
+        return [place.below, place.first], place.count or 0, 0
 
     def state(self) -> State:
         return self._cursor.state()

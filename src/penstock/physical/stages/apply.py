@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.block.numbers import Numbers
-from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.chained import Chained, ChainedStage, Place, ratios_of
+from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 
 
-class Apply(StretchStage):
+class Apply(ChainedStage):
     """Maps and filters in the pulling thread."""
 
     def __init__(self, upstream: Stage, transforms: Sequence[Transform], run: RunAll = run_all, epoch: int = 0) -> None:
@@ -20,26 +21,31 @@ class Apply(StretchStage):
         self.transforms = transforms
         self._run = run
         self._epoch = epoch
-        self._count = 0
+        self.ratios = self._ratios = ratios_of(transforms)
+        self._count: int | None = 0  # None behind a filter that another run had in the same stage
 
     def make(self, want: int) -> Stretch | None:
         first = self._count
         try:
             block = self._upstream.next(want)
         except Exception:
-            self._count += 1
+            self._passed(1)
             raise
         if block is None:
             return None
-        self._count += block.size
+        self._passed(block.size)
         return self._run(self.transforms, block, Numbers(first, self._epoch), None)
+
+    def _passed(self, count: int) -> None:
+        if self._count is not None:
+            self._count += count
 
     def can_skip(self) -> bool:
         return self._upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
 
     def pass_over(self, count: int) -> int:
         passed = self._upstream.skip(count)
-        self._count += passed
+        self._passed(passed)
         return passed
 
     def place(self) -> State:
@@ -48,3 +54,17 @@ class Apply(StretchStage):
     def go_to(self, place: State) -> None:
         below, self._count = place
         self._upstream.restore(below)
+
+    def chained(self, place: State, skip: int) -> State:
+        below, count = place
+        return Chained(below, 0, count, self._ratios, skip)
+
+    def go_on(self, place: Place) -> int:
+        self.go_to([place.below, None if place.count is None else place.count - place.first])
+        return place.first + place.skip
+
+    def part(self, count: int) -> None:
+        self._upstream = Apply(self._upstream, self.transforms[:count], self._run, self._epoch)
+        self.inputs = (self._upstream,)
+        self.transforms = self.transforms[count:]
+        self._ratios = self._ratios[count:]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from penstock.block.block import Block
 from penstock.block.column import ListColumn
 from penstock.errors import Context, PenstockError, annotate
+from penstock.physical.chained import Chained, place_of
 from penstock.physical.collect import Collector
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
@@ -88,11 +89,13 @@ class Grouped(Stage):
         return groups
 
     def state(self) -> State:
-        return [self._cursor.state(), self._count]
+        below, offset = self._cursor.state()
+        return Chained(below, offset, self._count * self._size, (self._size,), 0)
 
     def restore(self, state: State) -> None:
-        below, self._count = state
-        self._cursor.restore(below)
+        place = place_of(state, (self._size,))
+        self._count = (place.count or 0) // self._size
+        self._cursor.restore([place.below, place.first])
 
     def close(self) -> None:
         self._collector.close()

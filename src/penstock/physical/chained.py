@@ -1,0 +1,183 @@
+"""Chained: states of steps in a row, the same whichever of them run as one, and on how many workers.
+
+Maps, filters, batches and prefetches stand directly above each other, and the numbers of parallel calls decide which of
+them become one stage. A state must not: a job goes on with other numbers than it was saved with. So what a state says
+about such a row is a list with an entry for each step,
+
+    {"below": the state under the row, "skip": elements to drop there, "steps": [[number, skip], ...]}
+
+the step nearest to the source first: the number of the first element that it is given, and how many of its results are
+to be dropped. A stage takes as many entries as it has steps, and hands the rest on to the stage below. A prefetch has
+no entry: it gives what it is given.
+
+Where results of a map are to be dropped, as many of its input may be instead, and of a batch `batch_size` times as
+many. That is how the entries of several steps become the one place of a stage. It does not hold for a filter: if
+something behind a filter is to be dropped, in the midst of a stage, the stage parts there (`Place.part`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import InvalidArgumentError
+from penstock.physical.stage import State, StretchStage, as_of_now
+from penstock.physical.transform import Transform
+
+Ratios = tuple[int | None, ...]  # elements that each step takes for one result, None where nobody can tell: a filter
+
+_KEYS = {"below", "skip", "steps"}
+
+
+def ratios_of(transforms: Sequence[Transform], batch: int | None = None) -> Ratios:
+    """Of a stage with these transforms, and perhaps a batch of this size behind them."""
+    own = tuple(1 if transform.one_to_one else None for transform in transforms)
+    return own if batch is None else (*own, batch)
+
+
+class Chained:
+    """The state of a stage with such steps. It is taken for every Block, and read when a state is written down.
+
+    `below` is the state under it, of which `first` elements are to be dropped; the next one is number `count`. Then
+    `skip` of the results are to be dropped.
+    """
+
+    __slots__ = ("below", "count", "first", "ratios", "skip")
+
+    def __init__(self, below: State, first: int, count: int | None, ratios: Ratios, skip: int) -> None:
+        self.below = below
+        self.first = first
+        self.count = count
+        self.ratios = ratios
+        self.skip = skip
+
+    def resolved(self) -> State:
+        row: list[Chained] = []
+        below: State = self
+        while isinstance(below, Chained):
+            row.append(below)
+            below = below.below
+        below = as_of_now(below)
+        first, steps = (below["skip"], below["steps"]) if _is_row(below) else (0, [])
+        below = below["below"] if _is_row(below) else below
+        for part in reversed(row):
+            first, steps = part.added(first, steps)
+        return {"below": below, "skip": first, "steps": steps} if steps or first else below
+
+    def added(self, first: int, steps: list[list[Any]]) -> tuple[int, list[list[Any]]]:
+        """The entries below, and those of this stage."""
+        own: list[list[Any]] = []
+        count = self.count
+        for ratio in self.ratios:
+            own.append([count, 0])
+            count = count if ratio == 1 else None
+        first, steps = _dropping(first, steps, self.first)
+        return _dropping(first, [*steps, *own], self.skip)
+
+
+def _dropping(first: int, steps: list[list[Any]], count: int) -> tuple[int, list[list[Any]]]:
+    """Entries that drop some more of what the last step gives."""
+    if not count:
+        return first, steps
+    if not steps:
+        return first + count, steps
+    number, skip = steps[-1]
+    return first, [*steps[:-1], [number, skip + count]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stage is to go on: as in `Chained`. Its first `part` steps are to run, and drop, by themselves."""
+
+    below: State
+    first: int
+    count: int | None
+    skip: int
+    part: int = 0
+
+
+def place_of(state: State, ratios: Ratios) -> Place:
+    """What the state of a row says to the stage with its last steps. Raises InvalidArgumentError for another one's."""
+    if isinstance(state, Chained):
+        state = state.resolved()
+    if not ratios:
+        return Place(state, 0, 0, 0)
+    if not _is_row(state) or len(state["steps"]) < len(ratios):
+        raise _misfit()
+    steps, own = state["steps"][: -len(ratios)], state["steps"][-len(ratios) :]
+    first = 0 if steps else state["skip"]
+    below = {**state, "steps": steps} if steps else state["below"]
+    count = _first_number(own, ratios)
+    skips = [first, *(skip for _, skip in own)]  # in front of the first step, and behind each
+    filters = [at for at, ratio in enumerate(ratios, 1) if ratio is None]
+    if not filters:
+        for at in range(len(own), 0, -1):
+            passed = skips[at] * (ratios[at - 1] or 1)
+            skips[at - 1], skips[at] = skips[at - 1] + passed, 0
+        return Place(below, skips[0], None if count is None else count + skips[0] - first, 0)
+    last = filters[-1]
+    before = [at for at in range(last) if skips[at]]
+    if before and (before[-1] or ratios[0]):
+        return Place(below, first, count, 0, part=before[-1] or 1)
+    if before:
+        raise _misfit()
+    return Place(below, 0, count, sum(skips[last:]))
+
+
+def _first_number(steps: list[list[Any]], ratios: Ratios) -> int | None:
+    """The number of the first element that these steps are given, as the first of them that knows it tells."""
+    passed = 0
+    for (number, skip), ratio in zip(steps, ratios, strict=True):
+        if number is not None:
+            return int(number) - passed
+        if ratio != 1:
+            return None
+        passed += skip
+    return None
+
+
+def _misfit() -> InvalidArgumentError:
+    message = "This state does not fit the steps of the data set."
+    return InvalidArgumentError(message, hint="Save the dict as it is, as JSON or by pickle.")
+
+
+def _is_row(state: State) -> bool:
+    return isinstance(state, dict) and state.keys() == _KEYS
+
+
+class ChainedStage(StretchStage):
+    """A stage of steps in a row. `ratios` is None in free order, whose states belong to the stage as it is."""
+
+    ratios: Ratios | None
+
+    def state(self) -> State:
+        if self.ratios is None:
+            return super().state()
+        if self._stretch is None:
+            return self.chained(self.place(), self._stretch_skip)
+        return self.chained(self._stretch_before, self._stretch_at)
+
+    def restore(self, state: State) -> None:
+        if self.ratios is None:
+            super().restore(state)
+            return
+        place = place_of(state, self.ratios)
+        if place.part:
+            self.part(place.part)
+            self.ratios = self.ratios[place.part :]
+            place = place_of(state, self.ratios)
+        self._stretch_skip = self.go_on(place)
+
+    @abstractmethod
+    def chained(self, place: State, skip: int) -> State:
+        """The state for a place, and results to drop from there."""
+
+    @abstractmethod
+    def go_on(self, place: Place) -> int:
+        """Restore a place; how many results are to be dropped from there."""
+
+    @abstractmethod
+    def part(self, count: int) -> None:
+        """Let the first steps run by themselves, below."""
