@@ -107,6 +107,14 @@ class FailedPreconditionError(PenstockError, RuntimeError):
     """The object is not in the state the call needs: a closed iterator, a checkpoint of another plan."""
 
 
+class AnotherPlanError(FailedPreconditionError, NotFoundError):
+    """A checkpoint of another data set: the place that it names is not in this one."""
+
+
+class FrozenError(FailedPreconditionError, ValueError):
+    """Options that are in use already cannot be changed; a copy of them can."""
+
+
 class UnimplementedError(PenstockError, NotImplementedError):
     """What this kind of data set cannot do at all: random access to a source without an index."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
 
-from penstock.errors import FailedPreconditionError, InvalidTypeError
+from penstock.errors import FrozenError, InvalidTypeError
 from penstock.options.setting import Alias, Setting
 from penstock.options.unknown import unknown
 
@@ -70,7 +70,7 @@ class Group:
     def _check_not_in_use(self, name: str) -> None:
         if self._frozen:
             message = f"These options are in use by a data set; {name!r} cannot change any more."
-            raise FailedPreconditionError(message, hint="Make a new Options object and apply it with with_options().")
+            raise FrozenError(message, hint="Make a new Options object and apply it with with_options().")
 
     def _freeze(self) -> None:
         if self._frozen:

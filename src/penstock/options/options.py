@@ -21,7 +21,7 @@ class Options(Group):
     (2, 0)
 
     Raises UnknownNameError for an unknown name, with the nearest one that there is, and for settings of tf.data that
-    mean nothing here, with the reason; InvalidTypeError for a value of another type; FailedPreconditionError for a
+    mean nothing here, with the reason; InvalidTypeError for a value of another type; FrozenError for a
     change of options that a data set uses.
     """
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from penstock.block.block import Block
-from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.errors import AnotherPlanError, FailedPreconditionError
 from penstock.image.threads import calm_opencv
 from penstock.options import Options
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
@@ -40,10 +40,9 @@ from penstock.runtime.pausing import pausing
 from penstock.runtime.placing import Placing, Watching
 from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
+from penstock.runtime.sealed import opened, sealed
 from penstock.runtime.segment import Aborted
 from penstock.runtime.side_file import brought_back, set_aside
-
-_STATE_VERSION = 2
 
 
 class Run:
@@ -333,7 +332,6 @@ class Iterator:
         """
         below, skip = self._closed_at or self._place()
         state = {
-            "version": _STATE_VERSION,
             "plan": self._variant.fingerprint,
             "steps": steps(self._written),
             "epoch": self._epoch,
@@ -344,14 +342,15 @@ class Iterator:
             state["autocache"] = self._variant.place
         if side_file is not None:
             state["stages"], state["side_file"] = set_aside(state["stages"], side_file)
-        return state
+        return sealed(state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict()` was taken; what this iterator was at is forgotten.
 
         The data set's next pass is then the epoch behind the one of the state, as in the run that saved it.
 
-        Raises FailedPreconditionError for the state of another data set, with the first step that differs.
+        Raises AnotherPlanError, which is a FailedPreconditionError and a NotFoundError, for the state of another data
+        set, with the first step that differs; DataLossError for a state that was changed since it was saved.
         """
         (epoch, below, skip), self._variant = self._checked(state)
         self._finalizer()
@@ -406,28 +405,20 @@ class Iterator:
 
     def _checked(self, state: Any) -> tuple[tuple[int, State, int], _Variant]:
         """The parts of a state, if it is one of this plan, and what runs from there."""
-        try:
-            version, digest = state["version"], state["plan"]
-            found = int(state["epoch"]), state["stages"], int(state["skip"])
-        except (TypeError, KeyError, IndexError, ValueError) as error:
-            message = f"A state is what Iterator.state_dict() returned, got {type(state).__name__}."
-            raise InvalidArgumentError(message, hint="Save the dict as it is, as JSON or by pickle.") from error
-        if version != _STATE_VERSION:
-            message = f"This state has format {version}; this version of penstock reads format {_STATE_VERSION}."
-            raise FailedPreconditionError(message)
+        state = opened(state)
         place = state.get("autocache")
         variant = self._variant if place == self._variant.place else self._with_cache(place)
-        if digest != variant.fingerprint:
+        if state["plan"] != variant.fingerprint:
             if place is not None and self._settings.placing is None:
                 message = "This state is of a pass in which Options.autocache had put a cache, and here it is not set."
-                raise FailedPreconditionError(message, hint="Set the same options as in the run that saved the state.")
+                raise AnotherPlanError(message, hint="Set the same options as in the run that saved the state.")
             difference = _difference(state.get("steps", []), steps(self._written))
             message = f"This state belongs to another data set: {difference}."
             hint = "Build the data set by the same calls as in the run that saved the state."
-            raise FailedPreconditionError(message, hint=hint)
-        epoch, stages, skip = found
+            raise AnotherPlanError(message, hint=hint)
+        stages = state["stages"]
         stages = brought_back(stages, state["side_file"]) if "side_file" in state else stages
-        return (epoch, stages, skip), variant
+        return (state["epoch"], stages, state["skip"]), variant
 
 
 def _difference(saved: list[list[str]], now: list[list[str]]) -> str:
@@ -441,4 +432,5 @@ def _difference(saved: list[list[str]], now: list[list[str]]) -> str:
         return f"it had {len(saved)} steps, of which {saved[len(now)][0]} is missing here"
     if len(now) > len(saved):
         return f"it had {len(saved)} steps, and {now[len(saved)][0]} has been added"
-    return "the options differ (seed, deterministic, which rewrites run), or whether steps with deterministic=False are parallel"
+    options = "the options differ (seed, deterministic, or which rewrites run)"
+    return f"{options}, or whether steps with deterministic=False are parallel"

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import DataLossError, NotFoundError
+from penstock.errors import DataLossError, InvalidTypeError, NotFoundError
 
 _LARGE = 4096  # characters from which a text, or a table as text, is set aside
 _TEXT, _TABLE = "text_in_side_file", "table_in_side_file"
@@ -37,6 +37,10 @@ def set_aside(stages: Any, path: str | os.PathLike[str]) -> tuple[Any, dict[str,
 def brought_back(stages: Any, side_file: dict[str, Any]) -> Any:
     """The whole state again. Raises NotFoundError or DataLossError for a file that is gone or another one."""
     path = side_file["path"]
+    if not isinstance(path, (str, os.PathLike)):
+        message = f"The path of a side file is a string, got {path!r:.40}."
+        raise InvalidTypeError(message, hint='Say where it is: state["side_file"]["path"] = ....')
+    path = os.fspath(path)
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError as error:
