@@ -1,8 +1,11 @@
 """Interleave where there are more slots than inputs."""
 
+from collections import Counter
+
 import pytest
 
 import penstock as ps
+from penstock.physical.stages import interleave
 
 
 def interleaved(cycle_length, parallel=None):
@@ -22,3 +25,26 @@ def test_slots_that_get_no_input_take_no_time(parallel):
             before = [int(next(first)) for _ in range(taken)]
             second.load_state_dict(first.state_dict())
             assert before + [int(x) for x in second] == wanted
+
+
+@pytest.mark.parametrize("lengths", [lambda i: 3, lambda i: i % 7])
+def test_what_an_element_costs_does_not_grow_with_the_number_of_inputs(monkeypatch, lengths):
+    counts = Counter()
+    for name in ("state", "fill", "fill_early"):
+        method = getattr(interleave._Input, name)
+
+        def counting(*arguments, method=method, name=name):
+            counts[name] += 1
+            return method(*arguments)
+
+        monkeypatch.setattr(interleave._Input, name, counting)
+
+    def asked(inputs):
+        counts.clear()
+        ds = ps.Dataset.range(inputs).interleave(lambda i: ps.Dataset.range(lengths(int(i))), cycle_length=inputs)
+        with ds.iterator(executor="inline") as elements:
+            given = sum(1 for _ in elements)
+        assert given == sum(map(lengths, range(inputs)))
+        return sum(counts.values()) / given
+
+    assert asked(800) < 1.5 * asked(100)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,18 @@ from penstock.errors import Context, annotate
 from penstock.physical.executor import Reader
 from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
+from penstock.physical.slot_states import SlotStates
 from penstock.physical.stage import Cursor, Stage, State
 
 _AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
+
+
+@dataclass(slots=True)
+class _Held:
+    """Bytes of the Blocks at hand, of all inputs."""
+
+    nbytes: int = 0
 
 
 @dataclass(slots=True)
@@ -29,6 +39,7 @@ class _Input:
     before: State  # of the outer stream, where the element that made it comes first
     number: int  # of that element
     cursor: Cursor | None
+    held: _Held
     error: Exception | None = None  # met ahead of its turn
     place: State = None  # of the cursor, in front of that error
     nbytes: int = 0  # of the Block at hand
@@ -53,14 +64,19 @@ class _Input:
 
     def _filled(self, cursor: Cursor, want: int) -> bool:
         more = cursor.fill(want)
-        self.nbytes = footprint(cursor.peek()) if more else 0
+        self._holds(footprint(cursor.peek()) if more else 0)
         return more
+
+    def _holds(self, nbytes: int) -> None:
+        self.held.nbytes += nbytes - self.nbytes
+        self.nbytes = nbytes
 
     def state(self) -> State:
         assert self.cursor is not None
         return self.cursor.state() if self.error is None else self.place
 
     def close(self) -> None:
+        self._holds(0)
         if self.cursor is not None:
             self.cursor.close()
 
@@ -70,6 +86,8 @@ class Interleave(Stage):
 
     When an input ends, the turn passes on at once; the freed slot takes the next input when its turn comes. A `reader`
     reads the open inputs ahead; then further ones are opened early, so that their reading has begun by their turn.
+
+    There may be thousands of slots: nothing that is done for an element, its state included, looks at all of them.
     """
 
     def __init__(
@@ -93,6 +111,10 @@ class Interleave(Stage):
         self._block_length = block_length
         self.reader = reader
         self._slots: dict[int, _Input] = {}
+        self._turns: list[int] = []  # the numbers of these slots, sorted
+        self._held = _Held()
+        self._states = SlotStates(self._state_of)
+        self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
         self._waiting: deque[_Input] = deque()
         self._turn = 0
         self._given_in_turn = 0
@@ -106,8 +128,10 @@ class Interleave(Stage):
             slot = self._slots.get(self._turn)
             if slot is None:
                 if not self._occupy(self._turn) and self._slots:  # none is left for free slots
-                    self._turn, self._given_in_turn = min(self._slots, key=self._turns_to), 0
+                    at = bisect_left(self._turns, self._turn)
+                    self._turn, self._given_in_turn = self._turns[at % len(self._turns)], 0
                 continue
+            self._states.changed(self._turn)
             try:
                 more = slot.fill(share)
             except Exception:
@@ -115,18 +139,18 @@ class Interleave(Stage):
                 raise
             if not more:
                 slot.close()
-                del self._slots[self._turn]
+                self._free(self._turn)
                 self._pass_turn()
                 continue
             found = self._rounds(want, share) or self._rest_of_turn(slot, want)
-            self._account.hold(sum(slot.nbytes for slot in self._slots.values()))
+            self._account.hold(self._held.nbytes)
             return found
         return None
 
     def _failed(self, slot: _Input) -> None:
         """A failure counts as one of the turn's elements; one in opening an input leaves its slot to the next."""
         if slot.cursor is None:
-            del self._slots[self._turn]
+            self._free(self._turn)
             return
         self._given_in_turn += 1
         if self._given_in_turn == self._block_length:
@@ -136,8 +160,15 @@ class Interleave(Stage):
         self._turn = (self._turn + 1) % self._cycle_length
         self._given_in_turn = 0
 
-    def _turns_to(self, slot: int) -> int:
-        return (slot - self._turn) % self._cycle_length
+    def _put(self, turn: int, slot: _Input) -> None:
+        self._slots[turn] = slot
+        insort(self._turns, turn)
+        self._states.changed(turn)
+
+    def _free(self, turn: int) -> None:
+        del self._slots[turn]
+        del self._turns[bisect_left(self._turns, turn)]
+        self._states.changed(turn)
 
     def _rounds(self, want: int, share: int) -> Block | None:
         """Whole rounds over all slots at once, as far as their elements are at hand."""
@@ -145,12 +176,19 @@ class Interleave(Stage):
             return None
         if len(self._slots) < self._cycle_length and not (self._outer_ended and not self._waiting):
             return None
-        order = sorted(self._slots, key=self._turns_to)
-        length = self._block_length
-        limit = max(want // (len(order) * length), 1)
-        rounds = min(limit, *(self._slots[slot].fill_early(share) // length for slot in order))
-        if rounds < 1:
+        if self._blocked is not None and self._blocked != self._turn and self._blocked in self._slots:
             return None
+        self._blocked = None
+        length = self._block_length
+        rounds = max(want // (len(self._slots) * length), 1)
+        at = bisect_left(self._turns, self._turn)
+        for slot in chain(islice(self._turns, at, None), islice(self._turns, at)):
+            rounds = min(rounds, self._slots[slot].fill_early(share) // length)
+            if rounds < 1:
+                self._blocked = slot
+                return None
+        order = [*self._turns[at:], *self._turns[:at]]
+        self._states.changed(*order)
         cursors = [self._slots[slot].cursor for slot in order]
         blocks = [cursor.take_available(rounds * length) for cursor in cursors if cursor is not None]
         joined = concat_blocks(blocks)
@@ -176,7 +214,7 @@ class Interleave(Stage):
                 self._waiting.append(opened)
         if not self._waiting:
             return False
-        self._slots[turn] = self._waiting.popleft()
+        self._put(turn, self._waiting.popleft())
         return True
 
     def _open_next(self) -> _Input | None:
@@ -186,18 +224,18 @@ class Interleave(Stage):
                 return None
         except Exception as error:
             self._number += 1
-            return _Input(before, number, None, failed(error))
+            return _Input(before, number, None, self._held, failed(error))
         self._number += 1
         block = self._outer.take_available(1)
         try:
             cursor = self._opened(block, number)
             if self.reader is not None:
                 cursor.stage.start()
-            return _Input(before, number, cursor)
+            return _Input(before, number, cursor, self._held)
         except Exception as error:
             file, offset = (None, None) if block.origin is None else block.origin.at(0)
             annotate(error, Context(self.label, self.where, number, file, offset))
-            return _Input(before, number, None, failed(error))
+            return _Input(before, number, None, self._held, failed(error))
 
     def _fill_outer(self) -> bool:
         """Have an outer element at hand; a few at a time where they come at once."""
@@ -218,8 +256,11 @@ class Interleave(Stage):
             outer, number = self._waiting[0].before, self._waiting[0].number
         else:
             outer, number = self._outer.state(), self._number
-        slots = [[turn, slot.before, slot.number, slot.state()] for turn, slot in self._slots.items()]
-        return [outer, number, self._turn, self._given_in_turn, slots]
+        return [outer, number, self._turn, self._given_in_turn, self._states.now()]
+
+    def _state_of(self, turn: int) -> State:
+        slot = self._slots.get(turn)
+        return None if slot is None else [turn, slot.before, slot.number, slot.state()]
 
     def restore(self, state: State) -> None:
         outer, self._number, self._turn, self._given_in_turn, slots = state
@@ -237,7 +278,7 @@ class Interleave(Stage):
             cursor.restore(inner)
             if self.reader is not None:
                 cursor.stage.start()
-            self._slots[turn] = _Input(before, number, cursor)
+            self._put(turn, _Input(before, number, cursor, self._held))
 
     def close(self) -> None:
         self._account.close()
