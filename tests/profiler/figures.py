@@ -33,6 +33,15 @@ def serial(lane=LOOP, **more):
     )
 
 
+def idle():
+    """Steps that cost next to nothing, behind which the loop takes batches."""
+    return analysis(
+        step("range#1", args="0, 300, 1", ratio=10.0, cpu=1e-8),
+        step("batch#1", args="10", inputs=("range#1",), cpu=1e-6, nbytes=80.0),
+        handing=2e-4,
+    )
+
+
 def parallel(*, executor="thread", workers=2, autotuned=True, **more):
     """The same with both maps, and the batch, on workers."""
     made = {"starved": 0.97, "busy": 2.0, "held_bytes": 64_000, "window": 1 << 26}

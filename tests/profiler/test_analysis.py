@@ -13,6 +13,7 @@ from tests.profiler import figures
 
 import penstock as ps
 from penstock.profiler.analysis.advice import advice
+from penstock.profiler.analysis.analyse import analyse
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
@@ -30,6 +31,11 @@ SHORT = 0.2
 def analysed(ds, seconds=SHORT, **more):
     ds.explain(analyze=True, seconds=seconds, **more)
     return ds._analysis
+
+
+def analysed_once(ds):
+    """One whole pass, however short."""
+    return analyse(ds._plan, ds._options, 30.0, 0.0, ds._inner, most_passes=1)
 
 
 def doubled(x):
@@ -60,19 +66,19 @@ def files(tmp_path_factory):
 
 def test_every_step_has_a_name_a_lane_and_its_elements():
     ds = ps.Dataset.range(96).map(doubled, num_parallel_calls=2).map(nap, num_parallel_calls=2).batch(8).prefetch(-1)
-    found = analysed(ds, seconds=30.0)
+    found = analysed_once(ds)
     assert [step.name for step in found.steps] == ["range#1", "map#1", "map#2", "batch#1"]
     assert [step.label for step in found.steps] == ["range(0, 96, 1)", "map(doubled)", "map(nap)", "batch(8)"]
     assert [(lane.name, lane.consumer) for lane in found.lanes] == [(LOOP, None), ("batch#1", LOOP)]
     assert [step.parallel for step in found.steps] == [False, True, True, True]
     assert [step.ratio for step in found.steps] == [8.0, 8.0, 8.0, 1.0]
     assert found.lane("batch#1").workers == 2
-    assert found.ended
+    assert found.passes == 1
     assert found.epoch_elements == 12
 
 
 def test_a_pass_that_ends_at_once_is_counted_whole():
-    found = analysed(ps.Dataset.range(50).filter(even).map(doubled).batch(5), seconds=30.0)
+    found = analysed_once(ps.Dataset.range(50).filter(even).map(doubled).batch(5))
     assert found.elements == 5
     assert [step.elements for step in found.steps] == [50, 25, 25, 5]
     assert [step.ratio for step in found.steps] == [10.0, 5.0, 5.0, 1.0]
@@ -94,7 +100,7 @@ def test_what_a_step_pulls_is_not_its_own():
 
 def test_inner_data_sets_are_shown_below_the_step_that_opened_them(files):
     ds = ps.Dataset.list_files(files / "part-*").interleave(ps.TFRecordDataset, cycle_length=3, num_parallel_calls=2)
-    found = analysed(ds.map(len), seconds=30.0)
+    found = analysed_once(ds.map(len))
     assert [step.name for step in found.steps] == [
         "list_files#1",
         "shuffle#1",
@@ -107,7 +113,7 @@ def test_inner_data_sets_are_shown_below_the_step_that_opened_them(files):
     assert inner.elements == found.step("interleave#1").elements == 240
     assert inner.lane == "interleave#1 inputs"
     assert inner.parallel
-    serial = analysed(ps.Dataset.list_files(files / "part-*").flat_map(ps.TFRecordDataset), seconds=30.0)
+    serial = analysed_once(ps.Dataset.list_files(files / "part-*").flat_map(ps.TFRecordDataset))
     assert serial.step("flat_map#1/TFRecordDataset").lane == LOOP
 
 
@@ -115,7 +121,7 @@ def test_inner_maps_are_told_apart(files):
     def opened(path):
         return ps.TFRecordDataset(path).map(len).filter(even)
 
-    found = analysed(ps.Dataset.list_files(files / "part-*").flat_map(opened), seconds=30.0)
+    found = analysed_once(ps.Dataset.list_files(files / "part-*").flat_map(opened))
     inner = [step for step in found.steps if "/" in step.name]
     assert [step.name.partition("/")[2] for step in inner] == ["TFRecordDataset", "map", "filter"]
     assert [step.elements for step in inner[:2]] == [240, 240]
@@ -123,15 +129,15 @@ def test_inner_maps_are_told_apart(files):
 
 def test_repeated_and_shared_steps_are_one_row():
     numbers = ps.Dataset.range(20).map(doubled)
-    found = analysed(ps.Dataset.zip(numbers, numbers).repeat(3), seconds=30.0)
+    found = analysed_once(ps.Dataset.zip(numbers, numbers).repeat(3))
     assert len({step.name for step in found.steps}) == len(found.steps)
     assert found.elements == 60
-    both = analysed(ps.Dataset.range(20).concatenate(ps.Dataset.range(20).map(doubled)).batch(10), seconds=30.0)
+    both = analysed_once(ps.Dataset.range(20).concatenate(ps.Dataset.range(20).map(doubled)).batch(10))
     numbers = ps.Dataset.range(20)
-    shared = analysed(numbers.concatenate(numbers.map(doubled)).batch(10), seconds=30.0)
+    shared = analysed_once(numbers.concatenate(numbers.map(doubled)).batch(10))
     assert sum(step.ratio for step in both.steps if step.kind == "range") == 10.0
     assert shared.step("range#1").ratio == 10.0
-    shuffled = analysed(ps.Dataset.range(20).shuffle(5).repeat(3).batch(6), seconds=30.0)
+    shuffled = analysed_once(ps.Dataset.range(20).shuffle(5).repeat(3).batch(6))
     assert shuffled.elements == 10
     assert [step.kind for step in shuffled.steps] == ["range", "shuffle_and_repeat", "batch"]
 
@@ -143,7 +149,7 @@ def test_a_failing_element_is_counted_and_named():
             raise ValueError(message)
         return x
 
-    found = analysed(ps.Dataset.range(30).map(third), seconds=30.0)
+    found = analysed_once(ps.Dataset.range(30).map(third))
     assert (found.elements, found.failures) == (30, 10)
     assert found.first_failure == "ValueError: a third"
 
@@ -151,7 +157,7 @@ def test_a_failing_element_is_counted_and_named():
 def test_an_endless_pass_without_elements_ends():
     found = analysed(ps.Dataset.counter().filter(lambda x: bool(x < 0)))
     assert found.elements == 0
-    assert not found.ended
+    assert not found.passes
     assert bottleneck(found).kind == "nothing"
 
 
@@ -183,13 +189,13 @@ def test_it_is_no_epoch():
     ds = ps.Dataset.range(10).map(noted).cache().ignore_errors().shuffle(10, seed=1)
     first = [int(x) for x in ds.iterator(epoch=0)]
     fresh = ps.Dataset.range(10).map(noted).cache().ignore_errors().shuffle(10, seed=1)
-    analysed(fresh, seconds=30.0)
+    analysed_once(fresh)
     seen.clear()
     assert [int(x) for x in fresh] == first
     assert set(seen.values()) == {1}  # the cache was not full
     assert fresh.ignored == 0
     seen.clear()
-    analysed(fresh, seconds=30.0)
+    analysed_once(fresh)
     assert not seen  # now it is, and serves
 
 
@@ -200,12 +206,12 @@ def test_it_writes_no_snapshot_and_no_quarantine(tmp_path):
         return x
 
     ds = ps.Dataset.range(10).map(odd).ignore_errors(quarantine=tmp_path / "bad.jsonl").snapshot(tmp_path / "kept")
-    found = analysed(ds, seconds=30.0)
+    found = analysed_once(ds)
     assert found.elements == 5
     assert list(tmp_path.iterdir()) == []
     assert len(list(ds)) == 5
     before = sorted(tmp_path.rglob("*"))
-    found = analysed(ds, seconds=30.0)  # which serves what is kept
+    found = analysed_once(ds)  # which serves what is kept
     assert (found.elements, found.step("map#1").elements) == (5, 0)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -248,6 +254,82 @@ def test_a_probe_that_waits_tells_that_the_lock_is_held():
     assert found.rest() == pytest.approx(1 / 3)
 
 
+def test_a_data_set_that_ends_is_run_again_until_the_time_is_over():
+    runs = []
+
+    def numbers():
+        runs.append(1)
+        yield from range(40)
+
+    found = analysed(ps.Dataset.from_generator(numbers).map(doubled).batch(4).prefetch(2))
+    assert found.passes > 1
+    assert len(runs) > found.passes
+    assert found.epoch_elements == 10
+    assert found.seconds > SHORT / 4
+    assert found.elements > 10
+
+
+def test_what_gives_nothing_a_second_time_is_run_no_more():
+    left = list(range(20))
+
+    def once():
+        while left:
+            yield left.pop()
+
+    assert analysed(ps.Dataset.from_generator(once).batch(4), seconds=30.0).passes <= 1
+
+
+def test_caches_are_empty_in_each_pass():
+    ds = ps.Dataset.range(50).map(lambda x: x + 1 if x >= 0 else x).cache().batch(5)
+    found = analysed(ds)
+    assert found.passes > 1
+    assert found.step("map#1").ratio == 5.0
+    assert later(found) is not None
+
+
+@pytest.mark.parametrize("prefetch", [None, 2])
+def test_filling_ends_when_the_time_is_over(prefetch):
+    """The number of elements that are read tells, whatever the machine does meanwhile."""
+    stop = threading.Event()
+    read = []
+
+    def slow():
+        while not stop.wait(0.003):
+            read.append(1)
+            yield len(read)
+
+    ds = ps.Dataset.from_generator(slow).shuffle(10**6).batch(8)
+    if prefetch:
+        ds = ds.prefetch(prefetch)
+    guard = threading.Timer(60.0, stop.set)
+    guard.start()
+    try:
+        found = analysed(ds)
+    finally:
+        stopped_by_itself = not stop.is_set()
+        guard.cancel()
+        stop.set()
+    assert stopped_by_itself
+    assert bottleneck(found).kind == "filling"
+    assert "was still filling" in report(found)
+
+
+def test_large_copies_are_called_copies():
+    big = np.zeros((2, 1 << 19), np.float32)
+    kept = [big[0], big[1]]
+    found = analysed(ps.Dataset.range(400).map(lambda i: kept[int(i) % 2]).batch(4))
+    named = {step.name for step in found.steps if found.copies(step)}
+    assert bottleneck(found).step in named
+    assert "copying takes the time, not computing" in bottleneck(found).sentence
+    assert not any(each.change.executor for each in advice(found))
+
+
+def test_work_on_large_elements_is_no_copying():
+    big = np.ones(1 << 16, np.float64)
+    found = analysed(ps.Dataset.range(400).map(lambda i: np.sort(big + np.sin(big * int(i)))).batch(4))
+    assert not found.copies(found.step("map#1"))
+
+
 def test_a_busy_machine_is_not_taken_for_a_lock():
     found = probe(reference=(100, 40), free=(50, 20), python=(50, 50))
     assert found.share([Key(1, "free")]) == 0.0
@@ -265,11 +347,12 @@ SHOWN = {
     "python": figures.python,
     "reading": figures.reading,
     "reading_ahead": lambda: figures.reading(parallel=True),
+    "handing_batches": figures.idle,
     "slow_loop": lambda: figures.parallel(consumer_seconds=0.5, consumer_waited=0.01),
     "cores": lambda: figures.parallel(lock=False, cpus=1.0),
     "window": lambda: with_lane(figures.parallel(), full=0.4, starved=0.5),
-    "short": lambda: replace(figures.serial(ended=True), seconds=0.004),
-    "failed": lambda: figures.serial(failures=3, first_failure="DataLossError: The record is cut short.", ended=True),
+    "short": lambda: replace(figures.serial(passes=1), seconds=0.004),
+    "failed": lambda: figures.serial(failures=3, first_failure="DataLossError: The record is cut short.", passes=1),
 }
 
 
@@ -374,7 +457,7 @@ def test_json_holds_the_same_facts():
         .batch(10)
         .with_options(ps.Options(dataset_name="numbers"))
     )
-    values = json.loads(ds.explain(analyze=True, seconds=30.0, format="json"))
+    values = json.loads(ds.explain(analyze=True, seconds=SHORT, format="json"))
     assert values["dataset"] == "numbers"
     assert values["cardinality"] == "10"
     assert values["plan"]["step"] == "batch(10)"
@@ -384,7 +467,7 @@ def test_json_holds_the_same_facts():
     found = values["analysis"]
     assert [step["name"] for step in found["steps"]] == ["batch#1", "map#1", "range#1"]
     assert found["steps"][1]["executor"] in ("thread", "process")
-    assert found["elements"] == 10
+    assert found["passes"] > 1
     assert found["bottleneck"]["sentence"] in report(ds._analysis).replace("\n    ", " ")
     json.loads(ds.explain(format="json"))
 

@@ -51,8 +51,9 @@ class Explaining:
         plan (8 elements)
           skip(0) ...
 
-        With `analyze` it also runs: first in one thread, a quarter as long, then as `iter(ds)` does, for some `seconds`
-        or to the end, in a loop that takes `consumer_seconds` for each element. Added is, for each step, who runs it,
+        With `analyze` it also runs: first in one thread, a quarter as long, then as `iter(ds)` does, for some `seconds`,
+        in a loop that takes `consumer_seconds` for each element. A data set that ends before is run again, its caches
+        empty again; what one call takes (of a generator, of a function) is not cut short. Added is, for each step, who runs it,
         elements a second, CPU and wall time of an element, how much of the time its threads wait for elements and for
         room, and the bytes they hold; then the bottleneck, and what would help, by how much. The figures stay with this
         object for `what_if`. These passes are no epochs: they fill no cache of the data set, and count for no other.
@@ -68,7 +69,7 @@ class Explaining:
         - `dataset` (its name), `cardinality`, `plan` (`step`, `kind`, `where`, `inputs`), `rewritten` (`rule`,
           `before`, `after`, `because`), `runs_as`, `advice` (`code`, `concern`, `step`, `where`, `message`, `mended`,
           `why`), and `autocache`, lines of text, if `Options.autocache` is set;
-        - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `cpus`,
+        - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `passes`, `cpus`,
           `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`, `parallelism`,
           `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …), `lanes`
           (threads that do the same: `name`, `consumer`, `workers`, `executor`, `starved`, `full`, `busy`,

@@ -67,7 +67,7 @@ def _candidates(analysis: Analysis) -> Iterator[tuple[str, str, Changes]]:
     """Steps, what may be done to them, the same as a change; the simpler of two ways first."""
     serial = []
     for step in analysis.steps:
-        if "/" in step.name or not step.ratio:
+        if "/" in step.name or not step.ratio or analysis.copies(step):  # the model does not see who waits for memory
             continue
         if step.kind == "map" and not step.changes_state:
             if not step.parallel:
@@ -164,6 +164,10 @@ def _cores(analysis: Analysis, fit: float, now: float) -> Advice | None:
 
 def nothing_to_do(analysis: Analysis) -> str:
     """What is said where no change helps."""
-    if bottleneck(analysis).kind == "loop" and analysis.consumer_seconds:
+    found = bottleneck(analysis)
+    if found.kind == "loop" and analysis.consumer_seconds:
         return "nothing: the pipeline is ahead of the loop"
+    limit = next((step for step in analysis.steps if step.name == found.step), None)
+    if limit is not None and analysis.copies(limit):
+        return f"smaller elements out of {named(limit)}: a smaller dtype, or what is cut away cut away before it"
     return "nothing that the model knows of gives 5 % more"

@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from penstock.block.block import Block
@@ -32,29 +34,40 @@ class Alone:
     costs: Costs
     probe: LockProbe
     slowed: float  # seconds that a second of CPU time takes, for what else the machine does
+    copy_speed: float  # bytes a second that one thread copies
 
 
-def alone(plan: Node, options: Options, seconds: float, dataset: Callable[[Node], Any]) -> Alone:
-    """One thread does everything, for some seconds behind the first result or to the end."""
-    with apart(plan, options) as copy:
-        meter = Meter(plan, copy, warm=False)
-        probe = LockProbe(meter.frames())
-        reference = Reference(meter)
-        begun = threading.Event()
-        timer = threading.Thread(target=_stop_later, args=(meter, begun, seconds), name="penstock-timer", daemon=True)
-        run = Run(copy, options, 0, Settings("inline", dataset=dataset, meter=meter))
-        try:
-            with probe:
-                reference.run(_FIRST_REFERENCE)
-                timer.start()
-                _pull(run, reference, begun)
-        except Enough:
-            pass
-        finally:
-            meter.over.set()
-            begun.set()
-            run.close()
-    return Alone(meter, meter.costs(), probe, reference.slowed())
+def alone(
+    plan: Node,
+    options: Options,
+    seconds: float,
+    dataset: Callable[[Node], Any],
+    most_passes: int | None = None,
+) -> Alone:
+    """One thread does everything, for some seconds behind the first result; what ends sooner is run again."""
+    meter = Meter(plan, warm=False)
+    probe = LockProbe(meter.frames())
+    reference = Reference(meter)
+    begun = threading.Event()
+    timer = threading.Thread(target=_stop_later, args=(meter, begun, seconds), name="penstock-timer", daemon=True)
+    try:
+        with probe:
+            reference.run(_FIRST_REFERENCE)
+            timer.start()
+            for epoch in count() if most_passes is None else range(most_passes):
+                with apart(plan, options) as copy:
+                    meter.begin(copy)
+                    settings = Settings("inline", dataset=dataset, meter=meter)
+                    with closing(Run(copy, options, epoch, settings)) as run:
+                        gave = _pull(run, reference, begun)
+                if not gave or meter.stopped:
+                    break
+    except Enough:
+        pass
+    finally:
+        meter.over.set()
+        begun.set()
+    return Alone(meter, meter.costs(), probe, reference.slowed(), reference.copy_speed())
 
 
 def _stop_later(meter: Meter, begun: threading.Event, seconds: float) -> None:
@@ -64,14 +77,17 @@ def _stop_later(meter: Meter, begun: threading.Event, seconds: float) -> None:
     meter.stop()
 
 
-def _pull(run: Run, reference: Reference, begun: threading.Event) -> None:
+def _pull(run: Run, reference: Reference, begun: threading.Event) -> bool:
+    """Make a whole pass; whether it gave any element."""
     pace = Pace()
+    gave = False
     while True:
         reference.run_when_due()
         began = time.perf_counter()
         block = run.pull(pace.want)
         begun.set()
         if block is None:
-            return
+            return gave
         if isinstance(block, Block):
+            gave = True
             pace.observe(block.size, time.perf_counter() - began, block.nbytes)

@@ -18,12 +18,20 @@ _ALONE = 0.25  # of the seconds, before them
 
 
 def analyse(
-    plan: Node, options: Options, seconds: float, consumer_seconds: float, dataset: Callable[[Node], Any]
+    plan: Node,
+    options: Options,
+    seconds: float,
+    consumer_seconds: float,
+    dataset: Callable[[Node], Any],
+    most_passes: int | None = None,
 ) -> Analysis:
-    """Two passes over the first elements; one that tells costs, one that tells what is reached."""
+    """Runs twice: in one thread, which tells costs, and as `iter(ds)` does, which tells what is reached.
+
+    Each time a data set that ends is run again until the time is over, at most `most_passes` times.
+    """
     check_number("seconds", seconds, "How long the pipeline is run.")
     check_number("consumer_seconds", consumer_seconds, "What the loop takes for an element (batch).", zero=True)
     found = optimise(plan, options)
-    by_itself = alone(found, options, seconds * _ALONE, dataset)
-    beside = together(found, options, seconds, consumer_seconds, dataset)
+    by_itself = alone(found, options, seconds * _ALONE, dataset, most_passes)
+    beside = together(found, options, seconds, consumer_seconds, dataset, most_passes)
     return assembled(found, options, by_itself, beside, consumer_seconds)

@@ -25,7 +25,7 @@ def analysis_values(analysis: Analysis) -> dict[str, Any]:
         "elements_per_second": analysis.elements_per_second,
         "failed": analysis.failures,
         "first_failure": analysis.first_failure,
-        "to_the_end": analysis.ended,
+        "passes": analysis.passes,
         "cpus": analysis.cpus,
         "cpu_used": analysis.cpu_used,
         "consumer_seconds": analysis.consumer_seconds,

@@ -28,14 +28,13 @@ _OPENERS = (ops.Interleave, ops.FlatMap)  # steps whose inner data sets are show
 def assembled(plan: Node, options: Options, alone: Alone, together: Together, consumer_seconds: float) -> Analysis:
     """The figures of an analysis."""
     begin, end = together.begin, together.end
-    elapsed, taken, loop = end.at - begin.at, end.taken - begin.taken, max(end.loop - begin.loop, 0.0)
-    elapsed = max(elapsed, 1e-9)
+    elapsed, taken, loop = together.elapsed, end.taken - begin.taken, max(end.loop - begin.loop, 0.0)
     found = places(plan)
     lanes = Lanes(found, plan, together)
     steps = _Steps(alone, together, elapsed, lanes)
     shown = [step for place in found for step in (*steps.inner(place), steps.of(place))]
     waited = (elapsed - taken * consumer_seconds - loop) / elapsed
-    epoch = together.taken if together.ended else plan.cardinality
+    epoch = plan.cardinality if together.epoch is None else together.epoch
     return Analysis(
         tuple(with_ratios(found, shown)),
         lanes.all(elapsed),
@@ -51,9 +50,10 @@ def assembled(plan: Node, options: Options, alone: Alone, together: Together, co
         slowed=alone.slowed,
         failures=end.failures,
         first_failure=None if together.first_failure is None else _one_line(together.first_failure),
-        ended=together.ended,
+        passes=together.passes,
         epoch_elements=epoch if epoch >= 0 else None,
         memory=granted_memory(),
+        copy_speed=alone.copy_speed,
     )
 
 

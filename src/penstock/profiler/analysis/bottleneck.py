@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.profiler.analysis.figures import LOOP, Analysis, Step
 from penstock.profiler.analysis.model import Bound, bounds, cpu_seconds, fitted, lock_seconds, steps_in
-from penstock.profiler.analysis.wording import named, number, percent, seconds
+from penstock.profiler.analysis.wording import named, number, percent, seconds, size
 
 _MOSTLY = 0.5
 _LEVEL = 1.1  # bounds that lie as close are reached together
@@ -56,7 +56,7 @@ def _nothing(analysis: Analysis) -> Bottleneck:
         if "shuffle" in step.kind and came and not step.elements:
             sentence = f"{named(step)} was still filling after {took}: {number(came)} elements had come."
             return Bottleneck("filling", step.name, sentence)
-    if analysis.ended:
+    if analysis.passes:
         return Bottleneck("nothing", None, "The data set has no elements.")
     reached = [step for step in analysis.steps if step.elements]
     if not reached:
@@ -89,7 +89,8 @@ def _cores(analysis: Analysis) -> Bottleneck:
     share = _cpu(most) / cpu_seconds(analysis)
     whose = "This machine's" if analysis.cpus != 1 else "This machine's only"
     used = f"{number(analysis.cpus)} cores are" if analysis.cpus != 1 else "core is"
-    return Bottleneck("cores", most.name, f"{whose} {used} used up; {named(most)} takes {percent(share)} of the work.")
+    sentence = f"{whose} {used} used up; {named(most)} takes {percent(share)} of the work."
+    return Bottleneck("cores", most.name, sentence + _copying(analysis, most))
 
 
 def _lock(analysis: Analysis) -> Bottleneck:
@@ -110,7 +111,7 @@ def _workers(analysis: Analysis, lane: str) -> Bottleneck:
     waits = most.waiting / (most.cpu + most.waiting)
     does = f"its calls wait {percent(waits)} of their time" if waits > _MOSTLY else "its calls keep them working"
     sentence = f"All {found.workers} workers of {named(most)} are taken: {does}."
-    return Bottleneck("workers", most.name, sentence)
+    return Bottleneck("workers", most.name, sentence + _copying(analysis, most))
 
 
 def _serial(analysis: Analysis, lane: str) -> Bottleneck:
@@ -119,8 +120,7 @@ def _serial(analysis: Analysis, lane: str) -> Bottleneck:
     steps = steps_in(analysis, lane, parallel=None if one_worker else False)
     total = sum(step.seconds for step in steps)
     if lane == LOOP and analysis.handing >= total:
-        sentence = f"Handing over elements one by one takes {seconds(analysis.handing)} each: batch() hands over many."
-        return Bottleneck("loop", None, sentence)
+        return Bottleneck("loop", None, _handing(analysis))
     most = max(steps, key=lambda step: step.seconds)
     if lane == LOOP:
         whose, total = "the loop's own thread", total + analysis.handing
@@ -128,8 +128,24 @@ def _serial(analysis: Analysis, lane: str) -> Bottleneck:
         whose = "one thread" if most.name == lane else f"one thread, for {lane}"
     share, waits = most.seconds / total, most.waiting / (most.cpu + most.waiting)
     does = f"takes {percent(share)} of its time" + (f", of which it waits {percent(waits)}" if waits > 0.2 else "")
-    sentence = f"{named(most)} runs one call at a time in {whose}, and {does}."
+    sentence = f"{named(most)} runs one call at a time in {whose}, and {does}.{_copying(analysis, most)}"
     return Bottleneck("loop" if lane == LOOP else "pull", most.name, sentence)
+
+
+def _handing(analysis: Analysis) -> str:
+    """The loop's thread gets hold of elements, and the steps take less than that."""
+    took = seconds(analysis.handing)
+    if any("batch" in step.kind and "/" not in step.name for step in analysis.steps):
+        return f"Next to nothing is to be done: the steps take less than handing over a batch does, which is {took}."
+    return f"Handing over elements one by one takes {took} each: batch() hands over many."
+
+
+def _copying(analysis: Analysis, step: Step) -> str:
+    """A sentence, with a blank in front of it, where a step does no more than move memory."""
+    if not analysis.copies(step):
+        return ""
+    speed = f"{size(step.nbytes)} for each of its elements, at {size(step.nbytes / step.cpu)} a second"
+    return f" It moves {speed}, about as fast as memory is copied here: copying takes the time, not computing."
 
 
 def _cpu(step: Step) -> float:

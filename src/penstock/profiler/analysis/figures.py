@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LOOP = "loop"  # the lane of the thread that takes the elements
+_LARGE = 1 << 16  # bytes of an element whose copy is worth a word
+_AS_FAST = 0.25  # of the speed at which memory is copied; fresh memory is slower, and what is not copied much faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,19 @@ class Analysis:
     slowed: float = 1.0  # seconds that a second of CPU time took, for what else the machine did
     failures: int = 0
     first_failure: str | None = None
-    ended: bool = False  # whether the pass came to its end
+    passes: int = 0  # that came to their end: a data set that ends is run again until the time is over
     epoch_elements: int | None = None  # elements of a pass, where known
     memory: int = 0  # bytes that this process may use
+    copy_speed: float = 0.0  # bytes a second that one thread copies here; 0 where it was not measured
 
     def step(self, name: str) -> Step:
         return next(step for step in self.steps if step.name == name)
+
+    def copies(self, step: Step) -> bool:
+        """Whether handling its elements takes about as long as copying them: large ones, at the speed of memory."""
+        if step.nbytes < _LARGE or not step.cpu or not self.copy_speed:
+            return False
+        return _AS_FAST < step.nbytes / step.cpu / self.copy_speed < 1 / _AS_FAST
 
     def lane(self, name: str) -> Lane:
         return next(lane for lane in self.lanes if lane.name == name)

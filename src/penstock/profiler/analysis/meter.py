@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from penstock.block.block import Block
@@ -18,11 +18,16 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Outcome, Transform
 from penstock.plan.node import Node
 from penstock.profiler.analysis.places import alike
+from penstock.runtime.autotune.figures import Flow
 from penstock.runtime.executors.threads import ThreadReader
 from penstock.runtime.lane import Lane
 from penstock.runtime.segment import Segment
 
 _Cell = list[float]  # the fields of Cost
+_SUMMED = (
+    *("elements", "results", "nbytes", "run_seconds", "run_cpu", "delayed", "pull_seconds", "pull_cpu", "waiting"),
+    *("starved", "full", "inputs"),
+)
 
 
 class Key(NamedTuple):
@@ -82,10 +87,11 @@ class Frame:
 class Meter:
     """Shown every stage of one run (`Settings.meter`), it measures all that they do.
 
-    The run is of a copy of the `plan` by whose nodes the costs are named, or of the plan itself. If it is not `warm`,
-    the first call of everything is left out: it imports and compiles. Inner data sets, of which an interleave may open
-    thousands, share the keys of the first one like them. `stop()` ends the run where its consumer next pulls. Reading
-    is possible at any time, from any thread.
+    The run is of a copy of the `plan` by whose nodes the costs are named, or of the plan itself; with `begin` another
+    pass over another copy is added to what was measured. If it is not `warm`, the first call of everything is left out:
+    it imports and compiles. Inner data sets, of which an interleave may open thousands, share the keys of the first one
+    like them. `stop()` ends the run where any of its threads next pulls, also while a shuffle fills. Reading is
+    possible at any time, from any thread.
     """
 
     def __init__(self, plan: Node, copy: Node | None = None, *, warm: bool = True) -> None:
@@ -93,16 +99,39 @@ class Meter:
         self.opened_by: dict[int, int] = {}  # nodes that are not in the plan: the node that was running
         self.segments: set[int] = set()  # nodes that are one
         self.lanes: dict[int, Lane] = {}  # by the node that has workers: a segment, or an interleave that reads ahead
-        self.consumer = threading.get_ident()
         self.stopped = False
         self.over = threading.Event()  # for who would stop it
-        copies = plan if copy is None else copy
-        self._plans = plan, copies  # their nodes stay alive, and with that their numbers their own
-        self._numbers = {id(own): id(node) for own, node in zip(copies.walk(), plan.walk(), strict=True)}
+        self._plan = plan
+        self._copies: list[Node] = []  # their nodes stay alive, and with that their numbers their own
+        self._numbers: dict[int, int] = {}
+        self._running: set[int] = set()  # nodes whose lanes are of the pass that runs
+        self._earlier: dict[int, Flow] = {}  # what the lanes of earlier passes did, by node
+        self._away = 0.0  # CPU seconds that others than their workers spent for them
+        self.begin(plan if copy is None else copy)
         self._alike: dict[tuple[int, str], int] = {}
         self._cold: set[Key] | None = None if warm else set()  # keys whose first call is over
         self._cells: list[dict[Key, _Cell]] = []  # of each thread
         self._local = _Local(self._cells)
+
+    def begin(self, copy: Node) -> None:
+        """A pass over a copy of the plan begins; what it costs is added to what earlier ones did."""
+        if not self._copies or copy is not self._copies[-1]:
+            self._copies.append(copy)
+            self._numbers.update(zip(map(id, copy.walk()), map(id, self._plan.walk()), strict=True))
+        for node in self._running:
+            lane = self.lanes[node]
+            self._earlier[node] = _added(self._earlier.get(node), lane.total())
+            self._away += lane.away()
+        self._running = set()
+
+    def flows(self) -> dict[int, Flow]:
+        """What the lanes of all passes did, by node."""
+        now = {node: self.lanes[node].total() for node in list(self._running)}
+        return self._earlier | {node: _added(self._earlier.get(node), flow) for node, flow in now.items()}
+
+    def away(self) -> float:
+        """CPU seconds that were spent by others than the threads of this process, in all passes."""
+        return self._away + sum(self.lanes[node].away() for node in list(self._running))
 
     def stop(self) -> None:
         """End the run, from any thread."""
@@ -119,10 +148,11 @@ class Meter:
         number, part = self._number(node), "next"
         if isinstance(stage, Segment):
             self.segments.add(number)
-            self.lanes[number], part = stage.lane, "take"
+            self._enter(number, stage.lane)
+            part = "take"
         reader = getattr(stage, "reader", None)
         if isinstance(reader, ThreadReader):
-            self.lanes[number] = reader.lane
+            self._enter(number, reader.lane)
         own.next = self.measured(own.next, Key(number, part), pulls=True)
         work: Any = getattr(stage, "work", None)
         if work is not None:
@@ -130,6 +160,10 @@ class Meter:
             work.run = self.measured(work.run, Key(number, "run"))
         for index, transform in enumerate(_transforms(stage)):
             self._watch(transform, Key(number, "step", index))
+
+    def _enter(self, number: int, lane: Lane) -> None:
+        self.lanes[number] = lane
+        self._running.add(number)
 
     def _number(self, node: Node) -> int:
         """What a node goes by: its own number, or that of the first one like it which the same step opened."""
@@ -151,7 +185,7 @@ class Meter:
         wall, cpu = time.perf_counter, time.thread_time
 
         def call_measured(*arguments: Any) -> Any:
-            if self.stopped and pulls and threading.get_ident() == self.consumer:
+            if self.stopped and pulls:
                 raise Enough
             frames = local.frames
             frame = Frame(key)
@@ -196,6 +230,14 @@ class Meter:
             for key, cell in list(cells.items()):
                 found[key] = found.get(key, NOTHING) + Cost(*cell)
         return found
+
+
+def _added(before: Flow | None, flow: Flow) -> Flow:
+    """The counts and times of two passes, with the settings of the later one."""
+    if before is None:
+        return flow
+    sums = {name: getattr(before, name) + getattr(flow, name) for name in _SUMMED}
+    return replace(flow, held_most=max(before.held_most, flow.held_most), **sums)
 
 
 class _Local(threading.local):

@@ -53,7 +53,7 @@ def predicted(analysis: Analysis, change: Changes) -> Prediction:
     if not analysis.elements_per_second:
         message = f"Nothing can be predicted: {bottleneck(analysis).sentence}"
         hint = "Measure for longer: ds.explain(analyze=True, seconds=60), then ds.what_if(...)."
-        if analysis.ended:
+        if analysis.passes:
             hint = "ds.explain(analyze=True) shows what each of its steps gave."
         raise FailedPreconditionError(message, hint=hint)
     fit = fitted(analysis)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import time
 
+import numpy as np
+
 from penstock.profiler.analysis.meter import Key, Meter
 
 REFERENCE = Key(0, "reference")
 _CONTENT = bytes(1 << 18)
 _SECONDS = 0.004  # at a time
 _PAUSE = 0.05  # seconds between
+_COPIED = 1 << 23  # bytes
 
 
 class Reference:
@@ -38,6 +41,16 @@ class Reference:
         if cpu > 0:
             self._ratios.append((now - began) / cpu)
         self._next = now + _PAUSE
+
+    def copy_speed(self) -> float:
+        """Bytes a second that a thread copies from one array into another, both larger than the nearest caches."""
+        source, target = np.ones(_COPIED, np.uint8), np.ones(_COPIED, np.uint8)
+        best = float("inf")
+        for _ in range(3):
+            began = time.thread_time()
+            np.copyto(target, source)
+            best = min(best, time.thread_time() - began)
+        return _COPIED / max(best, 1e-9)
 
     def slowed(self) -> float:
         """Seconds that a second of CPU time takes here; a few long interruptions say nothing about the rest."""

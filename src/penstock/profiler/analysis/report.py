@@ -14,6 +14,7 @@ from penstock.profiler.analysis.wording import named, number, percent, rate_text
 WIDTH = 100
 _FIRST = 24
 _SHORT = 0.1  # seconds
+_PASSES = {0: "", 1: ", to the end of the data"}
 _COLUMNS = (
     ("runs on", 12),
     ("elements/s", 10),
@@ -58,7 +59,7 @@ def _indented(text: str) -> str:
 
 
 def _head(analysis: Analysis) -> str:
-    until = ", to the end of the data" if analysis.ended else ""
+    until = _PASSES.get(analysis.passes, f", {analysis.passes:,} passes over the data")
     used = f"{analysis.cpu_used:.2f} of {number(analysis.cpus)} {'core' if analysis.cpus == 1 else 'cores'} used"
     lines = [f"{rate_text(analysis)} ({analysis.elements:,} in {seconds(analysis.seconds)}{until}), {used}"]
     if analysis.consumer_seconds:
@@ -140,7 +141,7 @@ def _trust(analysis: Analysis) -> str:
     fit = fitted(analysis)
     text = f"The model behind these figures gives {number(analysis.elements_per_second / fit)} elements a second"
     text += f" where {number(analysis.elements_per_second)} were measured."
-    if analysis.ended and analysis.seconds < _SHORT:
+    if analysis.passes and analysis.seconds < _SHORT:
         text += f" The data set ended after {seconds(analysis.seconds)}: figures of so short a time are rough."
     if analysis.slowed > 1.2:
         text += f" Other programs were busy: work took {analysis.slowed:.1f} times its CPU time."
