@@ -14,7 +14,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 PEERS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["bench"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz crash bench parity format lock clean need-python
+.PHONY: help demo test check fuzz storm crash bench parity format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,11 @@ fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property 
 	@HYPOTHESIS_PROFILE=search $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
 		tests/io/test_damaged_records.py tests/image/test_bad_mutated.py
+
+STORM_MINUTES ?= 30
+storm: $(VENV)/dev.stamp ## faults looked for at random: resumes, orders, damage, kills, leaks (STORM_MINUTES, STORM_SEED)
+	@$(VENV)/bin/penstock compile >/dev/null
+	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
 
 crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
 	@PENSTOCK_CRASHES=200 $(VENV)/bin/python -m pytest -q tests/system/test_entry_crashes.py

@@ -6,7 +6,6 @@ are of two sorts on purpose: some can be traced and run on whole Blocks, some (b
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
-from tests.generated import modules
+from tests.generated import made, modules
 
 import penstock as ps
 
@@ -185,16 +184,13 @@ DATASETS: dict[Kind, list[tuple[str, Callable[[int], Step], Kind]]] = {
 @cache
 def record_file(count: int) -> Path:
     """A TFRecord file with `count` records of differing length."""
-    path = Path(_folder().name) / f"{count}.tfrecord"
-    with ps.io.TFRecordWriter(path) as writer:
-        for i in range(count):
-            writer.write(bytes([65 + i]) * (i % 5))
-    return path
 
+    def write(path: Path) -> None:
+        with ps.io.TFRecordWriter(path) as writer:
+            for i in range(count):
+                writer.write(bytes([65 + i]) * (i % 5))
 
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="penstock-records-")
+    return made(f"{count}.tfrecord", write)
 
 
 def _vectors(n: int) -> np.ndarray:

@@ -46,7 +46,7 @@ def padded(leaves: list[Any], shape: Sequence[int | None], value: Any) -> np.nda
     found[...] = value
     for row, array in enumerate(arrays):
         corner: Any = (row, *[slice(0, extent) for extent in array.shape])
-        found[corner] = array
+        found[corner] = array if array.ndim else array[()]  # an object array would hold the array
     return found
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.generated import folder, made
 from tests.reference import elements, source_elements
 from tests.strategies import Pipeline
 
@@ -37,9 +36,9 @@ def _(source: SavedSource) -> Iterator[Any]:
 # -- steps
 
 
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="penstock-snapshots-")
+def entries() -> Path:
+    """The folder of all caches and snapshots."""
+    return folder() / "entries"
 
 
 def _snapshot(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
@@ -47,13 +46,13 @@ def _snapshot(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
     if at.infinite or deterministic is False:
         return at
     compression = draw(st.sampled_from(["AUTO", None, "GZIP"]))
-    return at.then(f"snapshot({compression})", at.dataset.snapshot(_folder().name, compression))
+    return at.then(f"snapshot({compression})", at.dataset.snapshot(entries(), compression))
 
 
 def _disk_cache(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
     if at.infinite or deterministic is False:
         return at
-    return at.then("cache(folder)", at.dataset.cache(_folder().name))
+    return at.then("cache(folder)", at.dataset.cache(entries()))
 
 
 STEPS: list[Any] = [_snapshot, _disk_cache]
@@ -64,11 +63,13 @@ STEPS: list[Any] = [_snapshot, _disk_cache]
 
 def _saved(name: str, shards: int, compression: str | None) -> Any:
     def make(count: int) -> ps.Dataset:
-        path = Path(_folder().name) / f"saved-{name}-{count}"
+        ds = ps.Dataset.range(count).map(lambda i: {"a": i, "b": np.full(2, i / 2)})
+        path = made(
+            f"saved-{name}-{count}",
+            lambda path: ds.save(path, compression, shard_func=lambda row: row["a"] // 3 % shards),
+        )
         if str(path) not in _SAVED:
             rows = [{"a": np.int64(i), "b": np.full(2, i / 2)} for i in range(count)]
-            ds = ps.Dataset.range(count).map(lambda i: {"a": i, "b": np.full(2, i / 2)})
-            ds.save(path, compression, shard_func=lambda row: row["a"] // 3 % shards)
             parts = [[row for row in rows if row["a"] // 3 % shards == shard] for shard in range(shards)]
             turns = [[part[i] for part in parts if i < len(part)] for i in range(count)]
             _SAVED[str(path)] = [row for turn in turns for row in turn]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.generated import made
 from tests.reference import source_elements, value_of
 
 import penstock as ps
@@ -126,15 +126,8 @@ class Batched(Squares):
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="penstock-structured-")
-
-
-@cache
 def _file(make: Callable[[Path, int], None], count: int) -> str:
-    path = Path(_folder().name) / f"{make.__name__}-{count}"
-    make(path, count)
-    return str(path)
+    return str(made(f"{make.__name__}-{count}", lambda path: make(path, count)))
 
 
 def _table(count: int) -> Any:
@@ -186,12 +179,13 @@ def tfrecord(path: Path, count: int) -> None:
 
 
 def _images(count: int) -> ps.Dataset:
-    folder = Path(_folder().name) / f"images-{count}"
-    for i in range(count):
-        path = folder / f"class{i % 2}" / f"{i:02d}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes(i % 7))
-    return ps.ImageFolderDataset(folder)
+    def write(folder: Path) -> None:
+        for i in range(count):
+            path = folder / f"class{i % 2}" / f"{i:02d}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(bytes(i % 7))
+
+    return ps.ImageFolderDataset(made(f"images-{count}", write))
 
 
 def _halves(make: Callable[[Path, int], None], count: int) -> list[str]:

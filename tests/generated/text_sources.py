@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.generated import made
 from tests.reference import source_elements, value_of
 
 import penstock as ps
@@ -86,18 +86,11 @@ def _(source: SqlSource) -> Iterator[Any]:
         connection.close()
 
 
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="penstock-texts-")
-
-
 def _file(kind: str) -> Callable[[Callable[[int], bytes]], Callable[[int], Path]]:
     def cached(content: Callable[[int], bytes]) -> Callable[[int], Path]:
         @cache
         def path(count: int) -> Path:
-            found = Path(_folder().name) / f"{count}.{kind}"
-            found.write_bytes(content(count))
-            return found
+            return made(f"{count}.{kind}", lambda path: path.write_bytes(content(count)))
 
         return path
 
@@ -130,13 +123,14 @@ def _objects(count: int) -> bytes:
 
 @cache
 def _database(count: int) -> Path:
-    path = Path(_folder().name) / f"{count}.db"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE numbers (a INTEGER, b REAL)")
-    connection.executemany("INSERT INTO numbers VALUES (?, ?)", [(i, i / 4) for i in range(count)])
-    connection.commit()
-    connection.close()
-    return path
+    def write(path: Path) -> None:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE numbers (a INTEGER, b REAL)")
+        connection.executemany("INSERT INTO numbers VALUES (?, ?)", [(i, i / 4) for i in range(count)])
+        connection.commit()
+        connection.close()
+
+    return made(f"{count}.db", write)
 
 
 def _csv(count: int) -> ps.Dataset:
