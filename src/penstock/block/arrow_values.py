@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.block.column import BytesColumn
 from penstock.block.spec import dtype_name
-from penstock.errors import InvalidTypeError
+from penstock.errors import DataLossError, InvalidTypeError
 
 Array = Any  # a pyarrow.Array: pyarrow is imported when the first one is made
 
@@ -55,7 +55,17 @@ def strings_of(array: Array) -> BytesColumn:
         return BytesColumn((data,), starts, np.full(len(array), width, np.int64))
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     places = np.frombuffer(buffers[1], np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
-    return BytesColumn((data,), places[:-1].astype(np.int64), np.diff(places).astype(np.int64))
+    return BytesColumn((data,), places[:-1].astype(np.int64), _lengths(places).astype(np.int64))
+
+
+def _lengths(places: np.ndarray) -> np.ndarray:
+    """What lies between neighbouring places. Arrow looks at the first and at the last, not at all of them."""
+    found: np.ndarray = np.diff(places)
+    if len(found) and found.min() < 0:
+        number = int(found.argmin())
+        message = f"Item {number} of a column ends at {places[number + 1]}, before it begins at {places[number]}."
+        raise DataLossError(message, hint="Bytes of the data were changed: write or copy it again.")
+    return found
 
 
 def items_of(array: Array) -> Array:
@@ -75,6 +85,7 @@ def lists_of(array: Array) -> tuple[np.ndarray, Array]:
         np.cumsum(array.sizes.to_numpy(), out=offsets[1:])
         return offsets, array.flatten()
     offsets = array.offsets.to_numpy().astype(np.int64)
+    _lengths(offsets)
     first = int(offsets[0])
     return offsets - first, array.values.slice(first, int(offsets[-1]) - first)
 

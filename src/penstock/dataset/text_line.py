@@ -29,7 +29,8 @@ def TextLineDataset(
     >>> list(ps.TextLineDataset(path))
     [b'roses', b'violets']
 
-    Raises NotFoundError for a missing file and DataLossError for damaged compression, each in the place of one
-    element; what cannot be read of a file is passed over, and the next file follows.
+    Raises NotFoundError for a missing file and DataLossError for damaged compression, and for a line of more than
+    256 MiB in a file that is compressed or behind a URL, each in the place of one element; what cannot be read of a
+    file is passed over, and the next file follows.
     """
     return read_files(filenames, TextLineSource((), compression_type, buffer_size), num_parallel_reads)

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.compiled import Compiled
 from penstock.io import storage
 from penstock.io.csv_rows import plain_rows
-from penstock.io.window import Window
+from penstock.io.window import LONGEST, Window
 
 KERNELS = Compiled("penstock.io.kernels.csv")
 _MOST_FIELDS = 1 << 17  # looked for at a time
@@ -29,6 +29,13 @@ class CsvChunk:
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    def part(self, start: int, stop: int) -> CsvChunk:
+        """Some of the rows."""
+        return CsvChunk(
+            *(self.buffer, self.base, self.starts[:, start:stop], self.lengths[:, start:stop]),
+            *(self.offsets[start : stop + 1], self.counts[start:stop], self.statuses[start:stop]),
+        )
 
 
 class CsvReader:
@@ -56,18 +63,23 @@ class CsvReader:
     def read(self, max_rows: int) -> CsvChunk | None:
         """The next 1 to `max_rows` rows, whatever is wrong with them, or None at the end of the file.
 
-        Raises DataLossError, once, where compressed data cannot be read on; the rows before it come first.
+        Raises DataLossError, once, where compressed data cannot be read on, and for a row of more than 256 MiB in a
+        file that is streamed; the rows before it come first.
         """
         window = self._window
         final = window.whole
         while True:
             chunk = self._scan(max_rows, final)
+            long = len(chunk) and chunk.offsets[1] - chunk.offsets[0] > LONGEST
+            if (long or (not len(chunk) and window.left > LONGEST)) and not window.whole:
+                row = "row"
+                raise window.too_long(row)
             if len(chunk):
                 window.at = int(chunk.offsets[-1])
                 return chunk
             if final and not window.left:
                 return None
-            final = not window.extend(window.left * 2 + 1)
+            final = not window.extend(min(window.left * 2, LONGEST) + 1)
 
     def _scan(self, max_rows: int, final: bool) -> CsvChunk:
         window = self._window

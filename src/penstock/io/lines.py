@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.errors import DataLossError
 from penstock.io import storage
 from penstock.io.tfrecord.chunk import RecordChunk
-from penstock.io.window import Window
+from penstock.io.window import LONGEST, Window
 
 _NEWLINE, _RETURN = 10, 13
 _LEAST_SEARCH, _MOST_SEARCH = 1 << 12, 1 << 20  # bytes looked through for newlines at a time
@@ -45,7 +46,8 @@ class LineReader:
     def read(self, max_lines: int) -> RecordChunk | None:
         """The next 1 to `max_lines` lines, or None at the end of the file.
 
-        Raises DataLossError, once, where compressed data cannot be read on; the lines before it come first.
+        Raises DataLossError, once, where compressed data cannot be read on, and for a line of more than 256 MiB in a
+        file that is streamed; the lines before it come first.
         """
         window = self._window
         while not len(self._ends) and self._search(max_lines << _GUESS):
@@ -70,13 +72,22 @@ class LineReader:
         window = self._window
         if self._searched == len(window.buffer):
             before = window.at
-            if not window.extend(window.left * 2 + 1):
+            if window.left > LONGEST and not window.whole:
+                raise self._too_long()
+            if not window.extend(min(window.left * 2, LONGEST) + 1):
                 return False
             self._searched -= before
         stop = self._searched + min(max(size, _LEAST_SEARCH), _MOST_SEARCH)
         self._ends = np.flatnonzero(window.buffer[self._searched : stop] == _NEWLINE) + self._searched
         self._searched = min(stop, len(window.buffer))
+        if len(self._ends) and self._ends[0] - window.at > LONGEST and not window.whole:
+            raise self._too_long()  # as where its end was not in the buffer yet
         return True
+
+    def _too_long(self) -> DataLossError:
+        error = self._window.too_long("line")
+        self._ends, self._searched = _NONE, self._window.at
+        return error
 
     def tell(self) -> int:
         """Offset of the next line in the (uncompressed) file: `offset` of a reader that continues here."""

@@ -56,13 +56,20 @@ def read_npy_header(head: bytes, file: str, at: int = 0) -> NpyHeader:
     try:
         found = ast.literal_eval(text.decode("utf-8" if head[6] == 3 else "latin1"))
         dtype, shape = _checked(found)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+    except Exception as error:  # of any kind: numpy's dtypes and Python's parser raise what they like
         message = f"The .npy header is damaged: {text!r:.80}"
         raise DataLossError(message, file=file, offset=at) from error
     if dtype.hasobject:
         message = f"The array holds Python objects (dtype {dtype}), which are stored as pickles."
         hint = "Pickles can run code and are never loaded; save numbers or fixed-width strings instead."
         raise InvalidTypeError(message, hint=hint, file=file)
+    count = prod(shape)
+    if count and not dtype.itemsize:
+        message = f"The array of shape {shape} has items of no bytes ({dtype}): nothing says how many there are."
+        raise InvalidTypeError(message, hint="Save numbers or byte strings.", file=file)
+    if prod(extent for extent in shape if extent) * max(dtype.itemsize, 1) > np.iinfo(np.int64).max:
+        message = f"The array of shape {shape} is larger than any memory."
+        raise DataLossError(message, file=file, offset=at)
     return NpyHeader(start + length, dtype, shape, found["fortran_order"])
 
 

@@ -14,6 +14,8 @@ import numpy as np
 BLOCK = 512
 _ZEROS = bytes(BLOCK)
 _SPACES = 8 * ord(" ")
+_MOST_DIGITS = 20  # of a size; Python itself refuses what has thousands
+_SHOWN = 40  # bytes of what is said of a damage
 
 _EXTENSIONS = b"xgLKX"  # pax header, global pax header, GNU long name, GNU long link, Solaris pax header
 _FILES = b"0\x007"
@@ -117,10 +119,7 @@ def _name(head: bytes) -> bytes:
 
 def _checked_size(head: bytes, at: int) -> int:
     """The size that a header states; raises TarDamage when its checksum does not match."""
-    try:
-        stated = int(head[148:156].strip(b"\0 ") or b"0", 8)
-    except ValueError:
-        stated = -1
+    stated = _octal(head[148:156])
     field = head[148:156]
     if stated != sum(head) - sum(field) + _SPACES and stated != _signed_sum(head) - _signed_sum(field) + _SPACES:
         message = "the checksum of a header does not match"
@@ -128,11 +127,17 @@ def _checked_size(head: bytes, at: int) -> int:
     text = head[124:136]
     if text[0] & 0x80:
         return int.from_bytes(bytes([text[0] & 0x7F]) + text[1:], "big")
-    try:
-        return int(text.strip(b"\0 ") or b"0", 8)
-    except ValueError as error:
+    size = _octal(text)
+    if size is None:
         message = f"the size in a header is no number: {text!r}"
-        raise TarDamage(message, at) from error
+        raise TarDamage(message, at)
+    return size
+
+
+def _octal(text: bytes) -> int | None:
+    """The number in a field of a header; none where there are other bytes than digits, such as a sign."""
+    digits = text.strip(b"\0 ") or b"0"
+    return int(digits, 8) if not digits.translate(None, b"01234567") else None
 
 
 def _signed_sum(part: bytes) -> int:
@@ -155,7 +160,7 @@ def _pax_fields(body: bytes, at: int) -> dict[bytes, bytes]:
         found[key] = value[:-1]
         place += length
     size = found.get(b"size", b"0")
-    if not size.isdigit():
-        message = f"an extended header says that the size is {size!r}"
+    if not size.isdigit() or len(size) > _MOST_DIGITS:
+        message = f"an extended header says that the size is {size[:_SHOWN]!r}"
         raise TarDamage(message, at)
     return found

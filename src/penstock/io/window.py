@@ -6,13 +6,17 @@ from typing import NoReturn
 
 import numpy as np
 
-from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.errors import DataLossError, InvalidArgumentError, ResourceExhaustedError
 from penstock.io import storage
 from penstock.io.tfrecord.options import as_compression
 from penstock.io.tfrecord.streams import InflatedStream, PlainStream
 
 BUFFER_SIZE = 1 << 18
 _LEAST_PIECE = 16
+
+LONGEST = 1 << 28  # bytes of a line or row of a file that is streamed: one without an end would take all memory
+_NEWLINE = 10
+_UNENDING = "Is the file what it is read as? A line end may be missing, or a quote that closes a field."
 
 _EMPTY = np.frombuffer(b"", np.uint8)
 
@@ -97,14 +101,19 @@ class Window:
                 fresh = True
                 have += len(part)
                 parts.append(part)
+            joined = b"".join(parts) if fresh else b""
+        except MemoryError as error:
+            del parts
+            self._break(self._too_large(have, error))
         except Exception as error:
             if not fresh:
                 self._break(error)
             self._error = error
+            joined = b"".join(parts)
         if fresh:
             self.base += self.at
             self.at = 0
-            self.buffer = np.frombuffer(b"".join(parts), np.uint8)
+            self.buffer = np.frombuffer(joined, np.uint8)
         elif self._stream.failure is not None:
             self._break(self._stream.failure)
         return fresh
@@ -121,6 +130,30 @@ class Window:
         self.at = len(self.buffer)
         self.broken = True
         raise error
+
+    def _too_large(self, have: int, error: MemoryError) -> ResourceExhaustedError:
+        message = f"There is no memory for a record or line that has {have} bytes so far; the rest of the file is lost."
+        found = ResourceExhaustedError(message, hint=_UNENDING, file=self.name, offset=self.tell())
+        found.__cause__ = error
+        return found
+
+    def too_long(self, what: str) -> DataLossError:
+        """The error for a line or row at `at` that has more than `LONGEST` bytes; goes behind its end, keeping nothing.
+
+        A row of which no end was found in so many bytes ends at the next line end, whatever quotes it has.
+        """
+        message = f"A {what} has more than {LONGEST >> 20} MiB, which are passed over."
+        error = DataLossError(message, hint=_UNENDING, file=self.name, offset=self.tell())
+        self.at += LONGEST
+        try:
+            while not len(ends := np.flatnonzero(self.buffer[self.at :] == _NEWLINE)):
+                self.at = len(self.buffer)
+                if not self.extend(1):
+                    return error
+            self.at += int(ends[0]) + 1
+        except Exception as raised:  # comes behind this one
+            self._error, self.broken = raised, False
+        return error
 
     def _open_url(self, offset: int) -> None:
         if offset:

@@ -18,7 +18,7 @@ from penstock.sources.arrow_pieces import (
     LostPiece,
     Piece,
     damaged,
-    naming,
+    reading,
 )
 from penstock.sources.row_files import RowFile, RowFilesSource, gather
 
@@ -50,12 +50,9 @@ class ArrowRows(RowFile):
         self._piece: Piece | None = None
         self._map = None if storage.is_url(name) else storage.map_file(name)
         content = storage.open_read(name) if self._map is None else pa.BufferReader(self._map)
-        try:
-            with naming(name):
-                self._batches = _batches(content, columns, self._map)
-                self.spec = columns.spec(self._batches.schema)
-        except (pa.ArrowException, OSError) as error:
-            raise damaged(name, error) from error
+        with reading(name):
+            self._batches = _batches(content, columns, self._map)
+            self.spec = columns.spec(self._batches.schema)
         self._starts = np.concatenate([[0], np.cumsum(self._batches.sizes, dtype=np.int64)]).astype(np.int64)
         self.size = int(self._starts[-1])
 
@@ -79,9 +76,9 @@ class ArrowRows(RowFile):
         first, stop = int(self._starts[number]), int(self._starts[number + 1])
         try:
             batch = self._batches.get(number)
+            piece = ArrowPiece(batch, first, self._columns, self._name)
         except Exception as error:
             return LostPiece(first, stop, damaged(self._name, error))
-        piece = ArrowPiece(batch, first, self._columns, self._name)
         if self._map is not None and _points_into(batch, self._map):
             piece.nbytes = _MAPPED
         return piece
@@ -132,7 +129,9 @@ class _FileBatches(_Batches):
 
     def _size(self, reader: Any, number: int) -> int:
         try:
-            return int(reader.get_batch(number).num_rows)
+            batch = reader.get_batch(number)
+            batch.validate()  # else the number is what a damaged byte says
+            return int(batch.num_rows)
         except Exception as error:
             self._failed[number] = error
             return 1
@@ -155,8 +154,10 @@ class _StreamBatches(_Batches):
         self._found: list[Any] = []
         self._error: Exception | None = None
         try:
-            self._found.extend(reader)
-        except (pa.ArrowException, OSError) as error:  # in the place of one element, behind what came before it
+            for batch in reader:
+                batch.validate()
+                self._found.append(batch)
+        except Exception as error:  # in the place of one element, behind what came before it
             self._error = error
         self.sizes = [batch.num_rows for batch in self._found] + [1] * (self._error is not None)
 

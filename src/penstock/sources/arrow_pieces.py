@@ -16,7 +16,7 @@ import numpy as np
 from penstock.block.arrow import from_arrow, spec_from_schema
 from penstock.block.block import Block, concat_blocks
 from penstock.block.origin import Origin
-from penstock.errors import Context, DataLossError, InvalidArgumentError, annotate
+from penstock.errors import Context, DataLossError, InvalidArgumentError, PenstockError, annotate
 from penstock.forked import in_child, new_rlock
 from penstock.sources.row_files import gather
 
@@ -70,6 +70,7 @@ class ArrowPiece(Piece):
     def __init__(self, batch: Any, first: int, columns: Columns, file: str) -> None:
         self.first = first
         self.stop = first + batch.num_rows
+        check_places(batch)
         self.nbytes = batch.nbytes
         self._batch = columns.of(batch)
         self._columns = columns
@@ -93,7 +94,7 @@ class ArrowPiece(Piece):
 
     def _read(self, start: int, stop: int) -> Block:
         part = self._batch.slice(start - self.first, stop - start)
-        with naming(self._file):
+        with reading(self._file):
             found = from_arrow(part, fill_null=self._columns.fill_null, first_row=start)
         origin = Origin.of_file(self._file, np.full(found.size, -1))  # rows lie in columns, at no byte of their own
         return Block(found.structure, found.columns, found.size, origin)
@@ -131,13 +132,45 @@ def damaged(file: str, error: Exception) -> DataLossError:
 
 
 @contextmanager
-def naming(file: str) -> Iterator[None]:
-    """Errors from here say which file they are about."""
+def reading(file: str) -> Iterator[None]:
+    """Errors from here say which file they are about; those of libraries, that it cannot be read.
+
+    What a damaged file makes a library raise is of any kind. Too little memory is no damage.
+    """
     try:
         yield
-    except Exception as error:
+    except (PenstockError, MemoryError) as error:
         annotate(error, Context(file=file))
         raise
+    except Exception as error:
+        raise damaged(file, error) from error
+
+
+def check_places(batch: Any) -> None:
+    """Raise an exception of Arrow's unless what a pyarrow.RecordBatch says of its own memory can be.
+
+    Sizes of all buffers; of those places in them that nobody else looks at, all. Whether a text is UTF-8 is not asked.
+    """
+    batch.validate()
+    for column in batch.columns:
+        if _has_places(column.type):
+            column.validate(full=True)
+
+
+def _has_places(kind: Any) -> bool:
+    """Whether values of an Arrow type, or inside it, are found by numbers that decoding it takes as they are."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return True
+    if types.is_string_view(kind) or types.is_binary_view(kind) or types.is_list_view(kind):
+        return True
+    if types.is_large_list_view(kind) or types.is_union(kind):
+        return True
+    inner = getattr(kind, "storage_type", None)
+    if inner is not None:
+        return _has_places(inner)
+    return types.is_nested(kind) and any(_has_places(kind.field(i).type) for i in range(kind.num_fields))
 
 
 class Recent:

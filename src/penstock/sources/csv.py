@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from penstock.io.csv_format import CsvFormat
 from penstock.io.csv_reader import CsvChunk, CsvReader
 from penstock.io.csv_rows import FINE, field_bytes
 from penstock.sources.files import FileReader, FilesSource, Place
-from penstock.sources.rows import ReadRows
+from penstock.sources.rows import ReadRows, RowQueue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +65,18 @@ class _CsvFile(FileReader):
         self._source = source
         self._name = name
         self._reader = reader
-        self._rows: ReadRows | None = None
+        self._rows = RowQueue(name)
 
     def read(self, max_elements: int) -> Block | None:
-        if self._rows is None or not self._rows.size:
+        while not self._rows:
             chunk = self._reader.read(max_elements)
             if chunk is None:
                 return None
-            self._rows = self._parsed(chunk)
+            self._rows.put(chunk.offsets + chunk.base, partial(self._parsed, chunk))
         return self._rows.take(max_elements)
 
-    def _parsed(self, chunk: CsvChunk) -> ReadRows:
+    def _parsed(self, whole: CsvChunk, start: int, stop: int) -> ReadRows:
+        chunk = whole.part(start, stop)
         layout = self._source.format
         good = (chunk.statuses == FINE) & layout.admits(chunk.counts)
         failures: list[tuple[int, Exception]] = []
@@ -112,11 +114,11 @@ class _CsvFile(FileReader):
         return ReadRows(block, failures, offsets)
 
     def place(self) -> Place:
-        return self._rows.place() if self._rows is not None and self._rows.size else self._reader.tell()
+        return self._rows.place() if self._rows else self._reader.tell()
 
     @property
     def over(self) -> bool:
-        return self._reader.over and not (self._rows is not None and self._rows.size)
+        return self._reader.over and not self._rows
 
     def close(self) -> None:
         self._reader.close()

@@ -12,8 +12,9 @@ import numpy as np
 from penstock.block.column import Column, ListColumn, column_of
 from penstock.block.spec import as_dtype, dtype_name
 from penstock.block.structure import Structure, flatten
-from penstock.errors import InvalidTypeError, PenstockError
+from penstock.errors import InvalidTypeError
 from penstock.sources.json_leaf import HINT, JsonLeaf, Path, named
+from penstock.sources.rows import unreadable
 
 Defaults = dict[Path, Any]
 
@@ -118,9 +119,9 @@ def _one_by_one(leaf: JsonLeaf, found: Sequence[Any], failures: dict[int, Except
     for number, value in enumerate(found):
         try:
             values.append(leaf.value(value))
-        except PenstockError as error:
+        except Exception as error:  # of any kind: what one line holds is no reason to lose the others
             values.append(None)
-            failures.setdefault(number, error)
+            failures.setdefault(number, unreadable(f"Key {named(leaf.path)}", error))
     return values
 
 

@@ -116,7 +116,7 @@ class JsonLeaf:
                 return self._scalars(found)
             if self.rank == 1 and set(map(type, found)) == {list}:
                 return self._lists(found)
-        except (OverflowError, UnicodeEncodeError):
+        except Exception:  # one of them is the reason, and finds out on its own
             pass
         return None
 

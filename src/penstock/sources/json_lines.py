@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.origin import Origin
-from penstock.errors import Context, DataLossError, PenstockError, annotate
+from penstock.errors import Context, DataLossError, annotate
 from penstock.io.lines import LineReader
-from penstock.io.tfrecord.chunk import RecordChunk
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.json_kinds import Defaults, JsonKinds
-from penstock.sources.rows import ReadRows
+from penstock.sources.rows import ReadRows, RowQueue, unreadable
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _decode = json.JSONDecoder().raw_decode
@@ -52,29 +53,30 @@ class _JsonFile(FileReader):
         self._lines = lines
         self._kinds = kinds
         self._state = state
-        self._rows: ReadRows | None = None
+        self._rows = RowQueue(name)
 
     def read(self, max_elements: int) -> Block | None:
-        while self._rows is None or not self._rows.size:
+        while not self._rows:
             chunk = self._lines.read(max_elements)
             if chunk is None:
                 return None
-            self._rows = self._parsed(chunk)
+            offsets = np.append(chunk.offsets, self._lines.tell())
+            self._rows.put(offsets, partial(self._parsed, chunk.records(), offsets.tolist()))
         return self._rows.take(max_elements)
 
-    def _parsed(self, chunk: RecordChunk) -> ReadRows:
-        offsets = chunk.offsets.tolist()
+    def _parsed(self, lines: list[bytes], offsets: list[int], start: int, stop: int) -> ReadRows:
+        """The objects of some lines, of which line i begins at byte `offsets[i]`."""
         rows: list[list[Any]] = []
         begins: list[int] = []  # of those rows
         failures: list[tuple[int, Exception]] = []
-        for line, offset in zip(chunk.records(), offsets, strict=True):
+        for line, offset in zip(lines[start:stop], offsets[start:stop], strict=True):
             try:
                 found = self._object(line, offset)
                 if found is not None:
                     rows.append(self._known(found).values(found))
                     begins.append(offset)
-            except PenstockError as raised:
-                failures.append((offset, raised))
+            except Exception as raised:
+                failures.append((offset, unreadable("The line", raised)))
         block = None
         if rows:
             kinds = self._known({})
@@ -89,7 +91,7 @@ class _JsonFile(FileReader):
         failures.sort(key=lambda failure: failure[0])
         every = sorted({*begins, *(offset for offset, _ in failures)})
         numbered = {offset: number for number, offset in enumerate(every)}
-        ends = np.array([*every, self._lines.tell()], np.int64)
+        ends = np.array([*every, offsets[stop]], np.int64)
         return ReadRows(block, [(numbered[offset], error) for offset, error in failures], ends)
 
     def _known(self, found: dict[str, Any]) -> JsonKinds:
@@ -117,6 +119,9 @@ class _JsonFile(FileReader):
         except RecursionError as error:
             message = "The line nests objects or lists too deeply."
             raise DataLossError(message) from error
+        except ValueError as error:  # what Python refuses to convert: that takes the longer, the more digits there are
+            message = f"The line holds a number of more than {sys.get_int_max_str_digits()} digits."
+            raise DataLossError(message, hint="Write it as a text, or as a floating-point number.") from error
         if end != len(text):
             message = f"More stands behind the JSON of the line, at its character {end}: {_around(text, end)}."
             raise DataLossError(message, hint="A file of JSON Lines has one object on every line.")
@@ -126,16 +131,14 @@ class _JsonFile(FileReader):
         return found
 
     def place(self) -> Place:
-        left = self._rows is not None and self._rows.size
-        offset = self._rows.place() if self._rows is not None and left else self._lines.tell()
-        return [offset, self._state]
+        return [self._rows.place() if self._rows else self._lines.tell(), self._state]
 
     def following(self) -> Place:
         return [0, self._state]
 
     @property
     def over(self) -> bool:
-        return self._lines.over and not (self._rows is not None and self._rows.size)
+        return self._lines.over and not self._rows
 
     def close(self) -> None:
         self._lines.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
@@ -14,7 +15,7 @@ from penstock.block.leaf import as_leaf
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
-from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.errors import Context, DataLossError, InvalidArgumentError, PenstockError, annotate
 from penstock.io import storage
 from penstock.io.npy import HEADER_LIMIT, read_npy_header
 from penstock.sources.row_files import RowFile, RowFilesSource
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import zipfile
 
 _LOCAL_HEADER = 30  # bytes of a zip member's own header, before its name
+_MOST_TIMES = 1032  # what deflate makes of a byte at most
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class NumpySource(RowFilesSource):
 
     def open_rows(self, name: str) -> RowFile:
         mapped = self.mmap and not storage.is_url(name)
-        with storage.open_read(name) as file:
+        with _reading(name), storage.open_read(name) as file:
             head = file.read(HEADER_LIMIT)
             if head[:2] == b"PK":
                 return ArrayRows(name, _members(file, name, storage.map_file(name) if mapped else None))
@@ -70,7 +72,8 @@ class ArrayRows(RowFile):
 
     def _block(self, parts: list[np.ndarray], size: int) -> Block:
         origin = Origin.of_file(self._name, np.full(size, -1))
-        return Block(self._structure, [_column(part) for part in parts], size, origin)
+        with _reading(self._name):
+            return Block(self._structure, [_column(part) for part in parts], size, origin)
 
     def close(self) -> None:
         """Blocks may point into the arrays: they go when nobody holds them."""
@@ -99,14 +102,23 @@ def _members(file: BinaryIO, name: str, mapped: np.ndarray | None) -> dict[str, 
     """The arrays of a `.npz` file; those that are not compressed point into the mapped file."""
     import zipfile
 
+    with zipfile.ZipFile(file) as archive:
+        return {
+            info.filename.removesuffix(".npy"): _array(*_content(archive, info, name, mapped))
+            for info in archive.infolist()
+        }
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Errors from here say which file they are about; those of zipfile, zlib and numpy, that it cannot be read."""
     try:
-        with zipfile.ZipFile(file) as archive:
-            return {
-                info.filename.removesuffix(".npy"): _array(*_content(archive, info, name, mapped))
-                for info in archive.infolist()
-            }
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        message = f"The .npz file cannot be read: {error}"
+        yield
+    except (PenstockError, MemoryError) as error:
+        annotate(error, Context(file=name))
+        raise
+    except Exception as error:
+        message = f"The file cannot be read: {error}"
         raise DataLossError(message, hint="Write or copy the file again.", file=name) from error
 
 
@@ -116,6 +128,11 @@ def _content(
     import zipfile
 
     at = info.header_offset
+    times = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: _MOST_TIMES}.get(info.compress_type)
+    if times is not None and info.file_size > times * info.compress_size:
+        member = info.filename
+        message = f"member {member} states {info.file_size} bytes, which {info.compress_size} packed ones cannot hold"
+        raise zipfile.BadZipFile(message)
     if mapped is None or info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         return np.frombuffer(archive.read(info), np.uint8), name, at
     local = mapped[at : at + _LOCAL_HEADER].tobytes()

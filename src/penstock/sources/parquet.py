@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.forked import new_lock
 from penstock.io import storage
-from penstock.sources.arrow_pieces import RECENT, ArrowPiece, Columns, LostPiece, Piece, damaged, gather_pieces, naming
+from penstock.sources.arrow_pieces import RECENT, ArrowPiece, Columns, LostPiece, Piece, damaged, gather_pieces, reading
 from penstock.sources.row_files import RowFile, RowFilesSource, gather
 
 _PIECE = 1 << 23  # bytes of decoded rows at a time
@@ -28,6 +28,16 @@ class ParquetSource(RowFilesSource):
 
     def open_rows(self, name: str) -> RowFile:
         return ParquetRows(name, self.columns)
+
+
+def _sizes(meta: Any) -> list[int]:
+    """The number of rows of each group; raises ValueError where a footer contradicts itself."""
+    groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+    sizes = [int(group.num_rows) for group in groups]
+    if min(sizes, default=0) < 0 or sum(sizes) != meta.num_rows:
+        message = f"its footer states {meta.num_rows} rows in all, and {sizes!s:.60} in its row groups"
+        raise ValueError(message)
+    return sizes
 
 
 class ParquetRows(RowFile):
@@ -48,14 +58,13 @@ class ParquetRows(RowFile):
         self._piece: Piece | None = None
         content = storage.open_read(name) if storage.is_url(name) else pa.BufferReader(storage.map_file(name))
         try:
-            self._file = pyarrow.parquet.ParquetFile(content, page_checksum_verification=True)
-        except (pa.ArrowException, OSError) as error:
+            with reading(name):
+                self._file = pyarrow.parquet.ParquetFile(content, page_checksum_verification=True)
+                self.spec = columns.spec(self._file.schema_arrow)
+                sizes = _sizes(self._file.metadata)
+        except BaseException:
             content.close()
-            raise damaged(name, error) from error
-        with naming(name):
-            self.spec = columns.spec(self._file.schema_arrow)
-        meta = self._file.metadata
-        sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+            raise
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         self.size = int(self._starts[-1])
 
@@ -75,17 +84,21 @@ class ParquetRows(RowFile):
         return next(piece for piece in self._stream if row < piece.stop)
 
     def _pieces(self, group: int) -> Iterator[Piece]:
-        import pyarrow as pa
-
         first, stop = int(self._starts[group]), int(self._starts[group + 1])
         size = max(self._file.metadata.row_group(group).total_byte_size // (stop - first), 1)
         names = None if self._columns.names is None else list(self._columns.names)
         try:
             count = min(max(_PIECE // size, 1), _MOST_ROWS)
             for batch in self._file.iter_batches(count, row_groups=[group], columns=names):
+                if batch.num_rows > stop - first:
+                    message = f"row group {group} holds more rows than its footer states"
+                    raise ValueError(message)
                 yield ArrowPiece(batch, first, self._columns, self._name)
                 first += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
+            if first < stop:
+                message = f"row group {group} ends {stop - first} rows before its footer says"
+                raise ValueError(message)
+        except Exception as error:
             yield LostPiece(first, stop, damaged(self._name, error))
 
     def rows_at(self, rows: np.ndarray) -> Block:

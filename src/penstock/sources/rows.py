@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.errors import Context, DataLossError, PenstockError, annotate
 
 
 class ReadRows:
@@ -43,3 +45,61 @@ class ReadRows:
     def place(self) -> int:
         """The byte at which the next row begins."""
         return int(self._offsets[self._row])
+
+
+class RowQueue:
+    """Rows that were read and not given yet, in stretches; of a file, where errors can name a byte of one."""
+
+    def __init__(self, file: str | None = None) -> None:
+        self._file = file
+        self._waiting: deque[ReadRows] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def take(self, most: int) -> Block:
+        """As that of the first stretch. There must be a row."""
+        first = self._waiting[0]
+        try:
+            return first.take(most)
+        finally:
+            if not first.size:
+                self._waiting.popleft()
+
+    def place(self) -> int:
+        """The byte at which the next row begins."""
+        return self._waiting[0].place()
+
+    def put(self, offsets: np.ndarray, parse: Callable[[int, int], ReadRows]) -> None:
+        """Add what `parse(start, stop)` makes of neighbouring rows, of which row i begins at byte `offsets[i]`.
+
+        Where it raises, it is asked for fewer of them, down to the one that it raises for: that one has failed, and no
+        other, whatever nobody foresaw.
+        """
+        self._put(0, len(offsets) - 1, offsets, parse)
+
+    def _put(self, start: int, stop: int, offsets: np.ndarray, parse: Callable[[int, int], ReadRows]) -> None:
+        try:
+            found = parse(start, stop)
+        except Exception as raised:
+            if stop > start + 1:
+                middle = (start + stop) // 2
+                self._put(start, middle, offsets, parse)
+                self._put(middle, stop, offsets, parse)
+                return
+            error = unreadable("The row", raised)
+            if self._file is not None:
+                annotate(error, Context(file=self._file, offset=int(offsets[start])))
+            found = ReadRows(None, [(0, error)], offsets[start : stop + 1])
+        if found.size:
+            self._waiting.append(found)
+
+
+def unreadable(what: str, raised: Exception) -> Exception:
+    """The error for a row whose reading raised something; too little memory is no damage."""
+    if isinstance(raised, (PenstockError, MemoryError)):
+        return raised
+    message = f"{what} cannot be read: {type(raised).__name__}: {raised!s:.200}"
+    error = DataLossError(message)
+    error.__cause__ = raised
+    return error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from penstock.block.spec import DType, TensorSpec, dtype_name
 from penstock.block.structure import Structure
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.io import storage
-from penstock.sources.rows import ReadRows
+from penstock.sources.rows import ReadRows, RowQueue, unreadable
 from penstock.sources.source import Position, Reader, Source
 
 if TYPE_CHECKING:
@@ -56,17 +57,18 @@ class _SqlReader(Reader):
     def __init__(self, source: SqlSource, read: int) -> None:
         self._source = source
         self._read = read  # rows fetched
-        self._rows: ReadRows | None = None
+        self._rows = RowQueue()
         self._connection: sqlite3.Connection | None = None
         self._cursor: sqlite3.Cursor | None = None
         self._ended = read == _END
 
     def read(self, max_elements: int) -> Block | None:
-        if self._rows is None or not self._rows.size:
+        if not self._rows:
             found = self._fetch(min(max_elements, _MOST_ROWS))
             if not found:
                 return None
-            self._rows = self._converted(found)
+            first = self._read - len(found)
+            self._rows.put(np.arange(first, self._read + 1), partial(self._converted, found))
         return self._rows.take(max_elements)
 
     def _fetch(self, count: int) -> list[tuple[Any, ...]]:
@@ -114,11 +116,12 @@ class _SqlReader(Reader):
         message = f"SQLite cannot read {self._source.database!r}: {error}."
         return DataLossError(message, file=self._source.database)
 
-    def _converted(self, found: list[tuple[Any, ...]]) -> ReadRows:
+    def _converted(self, fetched: list[tuple[Any, ...]], start: int, stop: int) -> ReadRows:
+        """The elements that some of the rows fetched last are."""
+        found, first = fetched[start:stop], self._read - len(fetched) + start
         source = self._source
         failures: dict[int, Exception] = {}
         columns: list[Column | list[Any]] = []
-        first = self._read - len(found)
         for number, (values, dtype) in enumerate(zip(zip(*found, strict=True), source.types, strict=True)):
             column = _column(values, dtype)
             columns.append(_one_by_one(values, dtype, number, first, failures) if column is None else column)
@@ -127,17 +130,17 @@ class _SqlReader(Reader):
         if len(good):
             made = [_kept(column, dtype, good, failures) for column, dtype in zip(columns, source.types, strict=True)]
             block = Block(source.structure, made, len(good))
-        return ReadRows(block, sorted(failures.items()), np.arange(first, self._read + 1))
+        return ReadRows(block, sorted(failures.items()), np.arange(first, first + len(found) + 1))
 
     def position(self) -> Position:
-        if self._rows is not None and self._rows.size:
+        if self._rows:
             return self._rows.place()
         return _END if self._ended else self._read
 
     def close(self) -> None:
         if self._connection is not None:
             self._read = self.position()
-            self._rows = self._cursor = None
+            self._rows, self._cursor = RowQueue(), None
             self._connection.close()
             self._connection = None
 
@@ -167,11 +170,18 @@ def _one_by_one(
     for row, value in enumerate(values):
         try:
             found.append(convert(value, dtype))
-        except PenstockError as error:
-            message = f"Row {first + row} of the result, column {number}: {error.message}"
-            failures.setdefault(row, type(error)(message, hint=error.hint))
+        except Exception as raised:  # of any kind: what one row holds is no reason to lose the others
+            failures.setdefault(row, _in_row(first + row, number, unreadable("The value", raised)))
             found.append(0)
     return found
+
+
+def _in_row(row: int, column: int, error: Exception) -> Exception:
+    """The error for a value, with the place of the value; too little memory has none."""
+    if not isinstance(error, PenstockError):
+        return error
+    message = f"Row {row} of the result, column {column}: {error.message}"
+    return type(error)(message, hint=error.hint)
 
 
 def _kept(column: Column | list[Any], dtype: DType, good: np.ndarray, failures: dict[int, Exception]) -> Column:
@@ -196,7 +206,7 @@ def _number(value: Any, dtype: DType) -> Any:
     with np.errstate(over="ignore"):
         if dtype.kind in "fb":
             return dtype.type(value)
-    if value != int(value):
+    if not np.isfinite(value) or value != int(value):
         raise _unfit(value, dtype, "CAST(column AS INTEGER)")
     limits = np.iinfo(dtype.name)
     if not limits.min <= value <= limits.max:

@@ -11,12 +11,18 @@ class Reserved:
     _least = 0
 
     def move(self, nbytes: int) -> bool:
-        """So many are held from now on; whether that has to be reserved anew. Any thread, without a lock."""
-        self.nbytes = nbytes
+        """So many are held from now on; whether that has to be reserved anew. Any thread, without a lock.
+
+        Nobody holds less than nothing: a count below 0, as of a damaged file, is one of nothing.
+        """
+        self.nbytes = nbytes = max(nbytes, 0)
         return not self._least <= nbytes <= self.reserved
 
     def reserve(self, grain: int) -> int:
-        """Reserve anew; may grow by an eighth and `grain` bytes before `move` says so."""
+        """Reserve anew; may grow by an eighth and `grain` bytes before `move` says so.
+
+        It comes to an end, since what is reserved is never less than the count it was made of.
+        """
         while True:
             nbytes = self.nbytes
             self.reserved = nbytes + (nbytes >> 3) + grain if nbytes else 0
