@@ -44,6 +44,10 @@ def storms() -> list[Storm]:
         Storm("resumes", "tests.storm.resumes:resumes", 2),
         Storm("moves", "tests.storm.resumes:moves"),
         Storm("orders", "tests.storm.orders:orders"),
+        Storm("damage", "tests.storm.damage:damage"),
+        Storm("states", "tests.storm.states:states", 0.5),
+        Storm("kills", "tests.storm.kills:kills"),
+        Storm("leaks", "tests.storm.leaks:leaks", 0.5),
     ]
 
 

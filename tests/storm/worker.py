@@ -25,7 +25,7 @@ from typing import Any
 from tests.generated import FOLDER
 
 ROOT = Path(__file__).parents[2]
-_GROUP, _SESSION = 2, 3  # fields of /proc/PID/stat behind the name
+GROUP, SESSION = 2, 3  # fields of /proc/PID/stat behind the name
 _DUMPED = 2.0  # seconds for the stacks of a process that hangs
 
 
@@ -55,6 +55,7 @@ class Worker:
         self.folder = folder
         self._leads = FOLDER not in os.environ  # else a worker asks another, which is killed with it
         self._process: subprocess.Popen[bytes] | None = None
+        self._forks = False  # the last call, which ends with the line of its end
 
     def ask(self, call: str, *args: Any, seconds: float, fork: bool = False) -> Any:
         """What the function returns. Raises Wrong for what it raised, for a death, and for silence."""
@@ -67,6 +68,7 @@ class Worker:
             self._start()
         assert self._process is not None
         assert self._process.stdin is not None
+        self._forks = fork
         request = {"call": call, "args": args, "fork": fork}
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
@@ -74,6 +76,10 @@ class Worker:
 
     def answer(self, seconds: float) -> Any:
         found = self._line(seconds)
+        if self._forks and "ended" not in found:
+            self._line(seconds)  # of its end
+        if "ended" in found:
+            raise Wrong(f"the fork ended with {found['ended']}")
         if "wrong" in found:
             raise Wrong(found["wrong"])
         if "skipped" in found:
@@ -88,7 +94,7 @@ class Worker:
         """It and all that it has started."""
         if self._process is None:
             return
-        for pid in {self._process.pid, *members(self._process.pid, _SESSION if self._leads else _GROUP)}:
+        for pid in {self._process.pid, *members(self._process.pid, SESSION if self._leads else GROUP)}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
@@ -169,9 +175,7 @@ def _forked(request: dict[str, Any], out: Any) -> bool:
         _say(out, _called(request))
         return True
     _say(out, {"pid": pid})
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if status:
-        _say(out, {"wrong": f"the fork ended with {status}"})
+    _say(out, {"ended": os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])})
     return False
 
 

@@ -31,7 +31,13 @@ def column_names(source: CsvSource, encoding: str) -> list[str]:
     """The first row of the files, which has to be the same in all of them."""
     found: list[str] | None = None
     for name in source.files:
-        names = [field.decode(encoding) for field in _first_row(source, name)]
+        row = _first_row(source, name)
+        try:
+            names = [field.decode(encoding) for field in row]
+        except UnicodeDecodeError as error:
+            message = f"The header row is no {encoding}: {error.reason} in {error.object!r:.60}."
+            hint = "encoding= says how the names are written; column_names= gives others."
+            raise InvalidArgumentError(message, hint=hint, file=name) from error
         if found is not None and names != found:
             message = f"The header rows of all files have to agree: {source.files[0]!r} has {found}, this one {names}."
             hint = "With column_names= all files are read under the same names."

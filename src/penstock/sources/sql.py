@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,7 @@ class _SqlReader(Reader):
         self._connection: sqlite3.Connection | None = None
         self._cursor: sqlite3.Cursor | None = None
         self._ended = read == _END
+        self._error: Exception | None = None  # comes behind the rows that were fetched before it
 
     def read(self, max_elements: int) -> Block | None:
         if not self._rows:
@@ -75,18 +77,21 @@ class _SqlReader(Reader):
         """The next rows of the result. An error of the database is the last thing that comes."""
         if self._ended:
             return []
+        found: list[tuple[Any, ...]] = []
         try:
+            if self._error is not None:
+                raise self._error
             if self._cursor is None:
                 self._cursor = self._run()
                 for _ in range(self._read):
                     self._cursor.fetchone()
-            found = self._cursor.fetchmany(count)
-        except PenstockError:
-            self._ended = True
-            raise
+            found.extend(islice(self._cursor, count))  # keeps what came before an error; fetchmany would lose it
         except Exception as error:
-            self._ended = True
-            raise self._failure(error) from error
+            if not found:
+                self._ended = True
+                raise (error if isinstance(error, PenstockError) else self._failure(error)) from error.__cause__
+            self._error = self._failure(error)
+            self._error.__cause__ = error
         self._read += len(found)
         return found
 

@@ -1,0 +1,177 @@
+"""A damaged file gives elements and documented errors, each in its place; it takes no time and memory without bound."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import shutil
+import tempfile
+import time
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.storm.formats import Format, formats, sound_files
+from tests.storm.mutants import some_mutated
+from tests.storm.worker import Wrong
+
+import penstock as ps
+from penstock.errors import InvalidArgumentError, PenstockError
+from penstock.testing import token
+
+ADDRESSES = 6 << 30  # bytes that a process may map: libraries take one of them
+_GROWTH = 512 << 20  # bytes that one pass over some kilobytes may add to the most that was ever resident
+_SECONDS = 20.0  # for all passes over one mutant
+_MOST = 20_000  # places of a pass over a file of some kilobytes
+_TIMES = 20  # mutants of a case
+
+
+def damage(seed: int) -> None:
+    """Some mutants of one format."""
+    rng = Random(seed)
+    name = rng.choice(sorted(formats()))
+    for _ in range(_TIMES):
+        mutant(name, rng.getrandbits(32))
+
+
+def many(name: str, first: int, count: int) -> int:
+    """So many mutants of a format; how many of them gave no error at all."""
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    return sum(mutant(name, number) for number in range(first, first + count))
+
+
+def mutant(name: str, number: int) -> bool:
+    """One mutant; whether it was read without an error. Raises Wrong."""
+    chosen, (files, sound) = formats()[name], _sound(name)
+    rng = Random(f"{name} {number}")
+    folder = Path(tempfile.mkdtemp())
+    try:
+        changed = some_mutated(files, rng)
+        for path, content in changed.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        started, before = time.monotonic(), _peak()
+        found = _passes(chosen, folder, rng)
+        wrong = _judged(chosen, sound, found, changed)
+        if time.monotonic() - started > _SECONDS:
+            wrong = f"it took {time.monotonic() - started:.0f} seconds"
+        if _peak() - before > _GROWTH:
+            wrong = f"it took {(_peak() - before) >> 20} MiB of memory"
+        if wrong:
+            raise Wrong(wrong)
+        return not any(isinstance(place, PenstockError) for place in found)
+    except Wrong as raised:
+        script = f'from tests.storm.damage import mutant; mutant("{name}", {number})'
+        raise Wrong(f"{raised}\n  a mutant of {name}: {script}") from raised
+    finally:
+        shutil.rmtree(folder)
+
+
+@cache
+def _sound(name: str) -> tuple[dict[str, bytes], list[str]]:
+    """The files of a format, and the tokens of their elements."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        files = sound_files(formats()[name], folder / "sound")
+        found = _places(formats()[name].read(folder / "sound"), "thread")
+    finally:
+        shutil.rmtree(folder)
+    if failed := [place for place in found if isinstance(place, Exception)]:
+        raise Wrong(f"a sound file of {name} fails: {failed[0]}")
+    return files, found
+
+
+def _passes(chosen: Format, folder: Path, rng: Random) -> list[Any]:
+    """The places of a pass; others over the same file have to give the same."""
+    try:
+        dataset = chosen.read(folder)
+    except PenstockError as error:
+        if error.context.file is None and not isinstance(error, InvalidArgumentError):
+            _named(error, folder)  # what is wrong with an argument, such as the name of a column, is in no file
+        return [error]
+    except Exception as error:
+        raise Wrong(f"{type(error).__name__} where the data set is made: {error}") from error
+    with contextlib.suppress(PenstockError):
+        assert dataset.element_spec is not None
+    found = _places(dataset, rng.choice(("inline", "thread")))
+    if chosen.named:
+        for error in found:
+            if isinstance(error, PenstockError):
+                _named(error, folder)
+    if chosen.heals or (len(found) == 1 and isinstance(found[0], PenstockError)):
+        return found  # the next pass finds what this one mended, or may have nothing to be saved at
+    stop = rng.randint(0, len(found))
+    for wanted, one in zip(_told(found), _told(_resumed(dataset, stop, rng)), strict=False):
+        if wanted != one:
+            raise Wrong(f"saved at place {stop} and continued it gives {one[:200]}, and in one pass {wanted[:200]}")
+    with contextlib.suppress(PenstockError, TypeError):  # what has no number has none
+        for _ in range(3):
+            dataset[rng.randrange(max(len(dataset), 1))]
+    return found
+
+
+def _places(dataset: ps.Dataset, executor: str) -> list[Any]:
+    """Tokens, and errors in the places of the others."""
+    try:
+        elements = dataset.iterator(epoch=0, executor=executor)
+    except PenstockError as error:
+        return [error]
+    with elements:
+        return list(_walked(elements))
+
+
+def _resumed(dataset: ps.Dataset, stop: int, rng: Random) -> list[Any]:
+    with dataset.iterator(epoch=0, executor=rng.choice(("inline", "thread"))) as elements:
+        found = list(islice(_walked(elements), stop))
+        state = json.loads(json.dumps(elements.state_dict()))
+    with dataset.iterator(epoch=0, executor="inline") as elements:
+        elements.load_state_dict(state)
+        return [*found, *_walked(elements)]
+
+
+def _walked(elements: Any) -> Any:
+    for _ in range(_MOST):
+        try:
+            element = next(elements)
+        except StopIteration:
+            return
+        except PenstockError as error:
+            yield error
+        except Exception as error:
+            raise Wrong(f"{type(error).__name__} instead of a documented error: {error}") from error
+        else:
+            yield token(element)
+    raise Wrong(f"more than {_MOST} places")
+
+
+def _told(places: list[Any]) -> list[str]:
+    return [place if isinstance(place, str) else f"{type(place).__name__}: {place.message}" for place in places]
+
+
+def _judged(chosen: Format, sound: list[str], found: list[Any], files: dict[str, bytes]) -> str | None:
+    """What is wrong with the places of a pass."""
+    errors = [place for place in found if isinstance(place, PenstockError)]
+    elements = [place for place in found if isinstance(place, str)]
+    if not chosen.foreign and (foreign := set(elements) - set(sound)):
+        return f"an element that was never written: {foreign.pop()[:200]}"
+    if chosen.whole and not errors and elements != sound:
+        return f"{len(elements)} of {len(sound)} elements, and no error"
+    if chosen.heals and errors:
+        return f"what could be made again was not: {errors[0]}"
+    if chosen.places is not None and len(files) == 1:
+        wanted = chosen.places(*files.values())
+        if len(found) != wanted:
+            return f"{len(found)} places, and the file has {wanted}"
+    return None
+
+
+def _named(error: PenstockError, folder: Path) -> None:
+    if error.context.file is None and str(folder) not in str(error):
+        raise Wrong(f"an error without the file: {type(error).__name__}: {error}")
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
