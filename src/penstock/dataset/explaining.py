@@ -51,12 +51,13 @@ class Explaining:
         plan (8 elements)
           skip(0) ...
 
-        With `analyze` it also runs: first in one thread, a quarter as long, then as `iter(ds)` does, for some `seconds`,
-        in a loop that takes `consumer_seconds` for each element. A data set that ends before is run again, its caches
-        empty again; what one call takes (of a generator, of a function) is not cut short. Added is, for each step, who runs it,
-        elements a second, CPU and wall time of an element, how much of the time its threads wait for elements and for
-        room, and the bytes they hold; then the bottleneck, and what would help, by how much. The figures stay with this
-        object for `what_if`. These passes are no epochs: they fill no cache of the data set, and count for no other.
+        With `analyze` it also runs: first in one thread, a quarter as long, then as `iter(ds)` does, for some
+        `seconds`, in a loop that takes `consumer_seconds` for each element. A data set that ends before is run again,
+        its caches empty again; a call that is under way (of a function, of a generator) is not cut short. Added is,
+        for each step, who runs it, elements a second, CPU and wall time of an element, how much of the time its
+        threads wait for elements and for room, and the bytes they hold; then the bottleneck, and what would help, by
+        how much. The figures stay with this object for `what_if`. These passes are no epochs: they fill no cache of
+        the data set, and count for no other.
 
         >>> print(ds.explain(analyze=True, seconds=0.1))  # doctest: +ELLIPSIS
         plan (8 elements)
@@ -69,10 +70,10 @@ class Explaining:
         - `dataset` (its name), `cardinality`, `plan` (`step`, `kind`, `where`, `inputs`), `rewritten` (`rule`,
           `before`, `after`, `because`), `runs_as`, `advice` (`code`, `concern`, `step`, `where`, `message`, `mended`,
           `why`), and `autocache`, lines of text, if `Options.autocache` is set;
-        - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `passes`, `cpus`,
-          `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`, `parallelism`,
-          `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …), `lanes`
-          (threads that do the same: `name`, `consumer`, `workers`, `executor`, `starved`, `full`, `busy`,
+        - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `passes`,
+          `cpus`, `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`,
+          `parallelism`, `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …),
+          `lanes` (threads that do the same: `name`, `consumer`, `workers`, `executor`, `starved`, `full`, `busy`,
           `held_bytes`, …), `bounds`, `bottleneck` (`kind`, `step`, `sentence`), `second_epoch` (`step`: the cache that
           was filled meanwhile, `ratio`, `bottleneck`; or None) and `advice` (`sentence`, `ratio`, and `what_if`: its
           arguments).
