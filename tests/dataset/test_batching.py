@@ -284,7 +284,7 @@ def test_batches_that_are_large_enough_are_cut_without_a_copy(sizes, extent):
     whole = np.arange(24 * extent).reshape(3, 8, extent)
     source = ps.Dataset.from_tensor_slices(whole)
     for batches in (source, source.map(lambda batch: batch).prefetch(2)):
-        found = list(batches.rebatch(sizes))
+        found = list(batches.rebatch(sizes).with_options(ps.Options(zero_copy=True)))
         assert np.concatenate(found).tolist() == whole.reshape(24, extent).tolist()
         assert all(np.shares_memory(batch, whole) for batch in found)
 

@@ -67,7 +67,7 @@ def test_two_calls_of_cache_do_not_share(counted):
 
 
 def test_what_is_kept_cannot_be_written():
-    ds = ps.Dataset.range(4).map(lambda x: np.full(3, x)).cache()
+    ds = ps.Dataset.range(4).map(lambda x: np.full(3, x)).cache().with_options(ps.Options(zero_copy=True))
     for _ in range(2):
         for element in ds:
             with pytest.raises(ValueError, match="read-only"):
@@ -185,7 +185,7 @@ def test_batches_of_a_full_cache_are_views_of_it(build, size):
     ds = build().cache()
     wanted = [np.asarray(element) for element in ds]
     (array,) = kept(ds)
-    batches = list(ds.batch(size))
+    batches = list(ds.batch(size).with_options(ps.Options(zero_copy=True)))
     assert all(np.shares_memory(batch, array) for batch in batches)
     assert not any(batch.flags.writeable for batch in batches)
     np.testing.assert_array_equal(np.concatenate(batches), np.stack(wanted))
@@ -195,7 +195,7 @@ def test_a_shuffle_of_large_elements_copies_none(monkeypatch):
     ds = pictures().cache()
     list(ds)
     arrays = kept(ds)
-    for element in ds.shuffle(16).iterator(executor="inline"):
+    for element in ds.shuffle(16).with_options(ps.Options(zero_copy=True)).iterator(executor="inline"):
         assert any(np.shares_memory(element, array) for array in arrays)
     batches = list(ds.shuffle(16, seed=1).batch(8))
     assert sorted(int(row[0, 0, 0]) for batch in batches for row in batch) == list(range(40))

@@ -103,7 +103,7 @@ def test_who_writes_into_one_part_of_a_result_changes_no_other(twice: Any, sizes
             ds = ds.prefetch(2)
         if between == "batch":
             ds = ds.batch(1)
-        return elements(switched(ds.map(written), by_block))
+        return [[part.tolist() for part in written(*element)] for element in switched(ds, by_block)]
 
     assert pass_of(by_block=True) == pass_of(by_block=False)
 
@@ -116,8 +116,10 @@ def test_rows_of_a_batch_are_mapped_to_parts_that_share_nothing() -> None:
     first, second = ps.map_fn(twice, np.zeros((3, 2)))
     first += 1
     assert second.tolist() == np.zeros((3, 2)).tolist()
-    ds = ps.Dataset.from_tensor_slices(np.zeros((4, 3, 2))).map(lambda batch: ps.map_fn(twice, batch)).map(written)
-    assert [second.max() for _, second in ds] == [0, 0, 0, 0]
+    ds = ps.Dataset.from_tensor_slices(np.zeros((4, 3, 2))).map(lambda batch: ps.map_fn(twice, batch))
+    for first, second in ds:
+        first += 1
+        assert second.max() == 0
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of, concat
+from penstock.block.fixed import fix, fixed_values
 from penstock.block.leaf import settle
 from penstock.block.origin import Origin, concat_origins
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import LEAF, Structure, flatten
+from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
 
 _LITTLE = 1 << 16  # bytes
@@ -57,10 +59,13 @@ class Block:
         return self._nbytes
 
     def elements(self) -> list[Any]:
-        """The elements as a user sees them."""
+        """The elements as a user's function sees them: none of their arrays can be written to.
+
+        Whoever takes them for good gets them by `handover.handed_over`.
+        """
         if not self.columns:
             return [self.structure.build(()) for _ in range(self.size)]
-        return self.structure.rows([column.values() for column in self.columns])
+        return self.structure.rows([fixed_values(column) for column in self.columns])
 
     def specs(self) -> list[LeafSpec]:
         return [column.spec() for column in self.columns]
@@ -79,10 +84,12 @@ class Block:
     def freeze(self) -> Block:
         """Make the arrays read-only, for Blocks that are kept and served again."""
         for column in self.columns:
-            arrays = column.items if isinstance(column, ListColumn) else [getattr(column, "array", None)]
-            for array in arrays:
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
+            values = column.items if isinstance(column, ListColumn) else [getattr(column, "array", None)]
+            for value in values:
+                if isinstance(value, np.ndarray):
+                    value.flags.writeable = False
+                elif isinstance(value, (SparseTensor, RaggedTensor)):
+                    value.with_arrays(fix)
         return self
 
     def with_columns(self, structure: Structure, columns: Sequence[Column]) -> Block:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.fixed import fix
 from penstock.block.leaf import as_leaf, settle
 from penstock.block.leaf_json import from_json, to_json
 from penstock.block.spec import dtype_name
 from penstock.block.structure import Structure, flatten, is_nest
+from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
 
 _NUMBERS = "biufc"
@@ -56,6 +58,8 @@ class Carried:
         for leaf in leaves:
             if isinstance(leaf, np.ndarray):
                 leaf.flags.writeable = False
+            elif isinstance(leaf, (RaggedTensor, SparseTensor)):
+                leaf.with_arrays(fix)
         self._leaves = leaves
         self._json: list[Any] | None = None
 
@@ -115,7 +119,13 @@ class Carried:
 
     def copied(self) -> Any:
         """The value as the caller's own."""
-        return self._structure.build([leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in self._leaves])
+        return self._structure.build([_copied(leaf) for leaf in self._leaves])
+
+
+def _copied(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return leaf.copy()
+    return leaf.with_arrays(np.copy) if isinstance(leaf, (RaggedTensor, SparseTensor)) else leaf
 
 
 def _kind(leaf: Any) -> Any:

@@ -147,7 +147,6 @@ class BytesColumn(Column):
             return flat
         found = np.empty(len(flat), object)
         found[:] = flat
-        found.flags.writeable = False  # as everything that is not the caller's own
         return list(found.reshape(self.starts.shape))
 
     def _flat_values(self) -> list[bytes]:

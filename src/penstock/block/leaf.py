@@ -77,10 +77,20 @@ def settle(leaves: list[Any]) -> list[Any]:
     """
     for i in range(len(leaves)):
         value = leaves[i]
-        if type(value) is np.ndarray and (value.base is not None or sys.getrefcount(value) > _FRESH):
-            value = value.copy()
-        leaves[i] = as_leaf(value)
+        if type(value) is np.ndarray:
+            if value.base is not None or sys.getrefcount(value) > _FRESH:
+                value = value.copy()
+            leaves[i] = as_leaf(value)
+        else:
+            leaves[i] = _apart(as_leaf(value))
     return leaves
+
+
+def _apart(leaf: Any) -> Any:
+    """A converted leaf, not over memory of what it was made of: a memory map, another library's tensor."""
+    if type(leaf) is np.ndarray:
+        return leaf if leaf.base is None else leaf.copy()
+    return leaf.with_arrays(np.copy) if isinstance(leaf, (SparseTensor, RaggedTensor)) else leaf
 
 
 def _references_of_a_fresh_array() -> int:

@@ -5,7 +5,7 @@ Both are immutable by contract and hold numpy arrays only. Byte strings stand in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -67,6 +67,14 @@ class SparseTensor:
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "dense_shape", dense_shape)
+
+    def with_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> SparseTensor:
+        """The same tensor over what `change` gives for each of its arrays: of the same shape and dtype."""
+        found = object.__new__(type(self))  # without checking again what was checked
+        object.__setattr__(found, "indices", change(self.indices))
+        object.__setattr__(found, "values", change(self.values))
+        object.__setattr__(found, "dense_shape", change(self.dense_shape))
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -162,6 +170,15 @@ class RaggedTensor:
             raise InvalidArgumentError(message)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "row_splits", splits)
+
+    def with_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> RaggedTensor:
+        """The same tensor over what `change` gives for each of its arrays: of the same shape and dtype."""
+        values = self.values
+        found = object.__new__(type(self))  # without checking again what was checked
+        changed = values.with_arrays(change) if isinstance(values, RaggedTensor) else change(values)
+        object.__setattr__(found, "values", changed)
+        object.__setattr__(found, "row_splits", change(self.row_splits))
+        return found
 
     @classmethod
     def from_row_lengths(cls, values: Any, row_lengths: Any) -> RaggedTensor:

@@ -78,7 +78,8 @@ class Create:
     def from_tensor_slices(tensors: Any) -> Dataset:
         """One element for every slice along the first axis of the leaves, which all have the same extent there.
 
-        Arrays are not copied: they must stay as they are while the data set is in use. Elements are read-only views.
+        Arrays are not copied: they must stay as they are while the data set is in use. A loop gets copies of
+        the slices, and functions views of them that they can only read.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.from_tensor_slices({"x": np.arange(4).reshape(2, 2), "y": [0, 1]})

@@ -117,11 +117,17 @@ class Dataset(
     def as_numpy_iterator(self) -> Iterator:
         """A pass over the elements as numpy values that cannot be written to, as tf.data's gives them.
 
+        They are nobody else's: what is written into an array of yours later does not show in them.
+
         >>> import penstock as ps
         >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
         False
         """
         return self._pass(None, Settings(read_only=True, dataset=_inner))
+
+    def _views(self) -> Iterator:
+        """A pass whose elements a user's function gets, as those inside of a plan do: arrays that it may only read."""
+        return self._pass(None, Settings(read_only=True, views=True, dataset=_inner))
 
     @property
     def element_spec(self) -> Any:

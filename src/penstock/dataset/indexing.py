@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.block.handover import handed_over
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.physical.access import Access, access, obstacle, require_access
@@ -78,7 +79,7 @@ class Indexing:
         if made.error is not None:
             raise made.error
         assert made.block is not None
-        return made.block.elements()[0]
+        return handed_over(made.block, zero_copy=self._options.zero_copy)[0]
 
     def __getitem__(self, key: Any) -> Any:
         """`ds[i]` is `at(i)`; `ds[start:stop:step]` is a data set, made of skip, take and shard.

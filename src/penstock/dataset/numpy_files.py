@@ -18,7 +18,8 @@ def NumpyDataset(filenames: Any, mmap: bool = True) -> Dataset:
 
     Local files are mapped into memory and read where they are looked at; compressed members, files at a URL, and all
     files with `mmap=False`, are loaded when the pass comes to them. Slices can be asked for by number, and `len()`
-    reads the headers only. Elements are read-only views.
+    reads the headers only. Functions get views of the files
+    that they can only read, a loop copies.
 
     >>> import pathlib, tempfile, numpy as np, penstock as ps
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.npz"

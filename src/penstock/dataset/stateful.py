@@ -32,7 +32,7 @@ class Stateful:
 
         def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
-        def iterator(self) -> Iterator: ...
+        def _views(self) -> Iterator: ...
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
@@ -109,7 +109,7 @@ class Stateful:
         except PenstockError as error:
             annotate(error, Context(label, where))
             raise
-        with self.iterator() as elements:
+        with self._views() as elements:
             for element in elements:
                 try:
                     carried.replace([reduce_func(carried.nest(), element)])

@@ -310,7 +310,7 @@ class Transform:
         In memory that is the first complete pass; one that stops early keeps nothing. In files, below the folder
         `filename`, it serves other processes too, and a part of a pass is used: the next one goes on behind it. Files
         belong to what they were made of, as those of `snapshot`, whose rules hold for them. A file that is damaged is
-        made once more, with a warning. Cached arrays are read-only.
+        made once more, with a warning. A loop gets copies of what is kept, and functions views that they can only read.
 
         >>> import tempfile, penstock as ps
         >>> calls = []

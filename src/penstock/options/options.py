@@ -58,6 +58,13 @@ class Options(Group):
         "explain() says what it has come to. By default no cache is put anywhere.",
         one_of=("memory", "disk", "auto"),
     )
+    zero_copy = Setting(
+        bool,
+        False,
+        "Whether the loop may get views of the memory that elements come from: the arrays you gave, a mapped file, a "
+        "cache. They cannot be written to, and show what you write into your arrays later. By default every array "
+        "that a loop receives is its own, which costs a copy where it was not made for it.",
+    )
     autotune = Subgroup(AutotuneOptions)
     threading = Subgroup(ThreadingOptions)
     experimental_optimization = Subgroup(OptimizationOptions)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from penstock.block.block import Block
+from penstock.block.handover import handed_over
 from penstock.errors import AnotherPlanError, FailedPreconditionError
 from penstock.image.threads import calm_opencv
 from penstock.options import Options
@@ -142,13 +143,15 @@ def _pulled(root: Stage, want: int) -> Block | Exception | None:
 class Settings:
     """How a pass runs, beside its plan and options.
 
-    `dataset` makes a data set of a plan, for elements that are data sets. `read_only` arrays cannot be written to.
+    `dataset` makes a data set of a plan, for elements that are data sets. `read_only` arrays cannot be written to, and
+    with `views` some share memory with the source or a cache, as with `Options.zero_copy`.
     `meter` is shown every stage before it runs. `placing` puts a cache into the plan where it finds that it pays.
     """
 
     executor: str = "auto"
     instrument: Instrument = field(default_factory=Silent)
     read_only: bool = False
+    views: bool = False
     dataset: Callable[[Node], Any] = lambda plan: plan
     meter: Callable[[Node, Stage], None] | None = None
     placing: Placing | None = None
@@ -282,7 +285,8 @@ class Iterator:
                 self._watching.ended()
             self.close()
             return None
-        return iter((block.freeze() if self._settings.read_only else block).elements())
+        views, read_only = self._options.zero_copy or self._settings.views, self._settings.read_only
+        return iter(handed_over(block, read_only=read_only, zero_copy=views))
 
     def _end(self, raised: BaseException) -> NoReturn:
         """What was raised is no failure of an element, behind which the pass could go on."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
+from penstock.block.fixed import fixed_array, fixed_column
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure
@@ -88,13 +89,6 @@ class ArraysSource(IndexedSource):
         return Block(self.structure, [column.take(indices) for column in self.columns], len(indices))
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that a user's function cannot write through: the array is read again in the next epoch."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
     """Elements are slices along the first axis of each leaf."""
     columns: list[Column] = []
@@ -109,7 +103,7 @@ def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
             flat = value.reshape(-1).tolist()
             columns.append(BytesColumn.from_values(flat, value.shape[1:], len(value)))
         else:
-            columns.append(DenseColumn(_read_only(value)))
+            columns.append(DenseColumn(fixed_array(value)))  # nobody can write through it: it is read in every epoch
         sizes.append(len(value))
     if len(set(sizes)) > 1:
         named = ", ".join(f"{p or 'value'} has {n}" for p, n in zip(structure.paths(), sizes, strict=True))
@@ -123,13 +117,7 @@ def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
 
 def single_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
     """One element that is the given nest."""
-    columns = []
-    for leaf in leaves:
-        value = as_leaf(leaf)
-        column = column_of([value])
-        if isinstance(column, DenseColumn):
-            column = DenseColumn(_read_only(column.array))
-        columns.append(column)
+    columns = [fixed_column(column_of([as_leaf(leaf)])) for leaf in leaves]
     return ArraysSource(structure, tuple(columns), 1, "from_tensors")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import Column, DenseColumn, ListColumn
+from penstock.block.fixed import fixed_column
 from penstock.sources.indexed import IndexedSource
 
 
@@ -40,20 +40,4 @@ class BlockSource(IndexedSource):
 
 def read_only(block: Block) -> Block:
     """The same elements in arrays that nobody can write through, without a copy."""
-    return block.with_columns(block.structure, [_read_only_column(column) for column in block.columns])
-
-
-def _read_only_column(column: Column) -> Column:
-    if isinstance(column, DenseColumn):
-        return DenseColumn(_read_only_view(column.array))
-    if isinstance(column, ListColumn):
-        return ListColumn([_read_only_view(item) if isinstance(item, np.ndarray) else item for item in column.items])
-    return column
-
-
-def _read_only_view(array: np.ndarray) -> np.ndarray:
-    if not array.flags.writeable:
-        return array
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return block.with_columns(block.structure, [fixed_column(column) for column in block.columns])
