@@ -20,9 +20,13 @@ class MemoryStore:
         self._blocks: tuple[Block, ...] | None = None
         self._nbytes = 0
         self._account: Any = None
-        self._told = silent
+        self._silent = self._told = silent
         self.most = most
         self.overflowed = False  # a pass had more
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy keeps nothing yet: what is kept is no part of what a data set is, and may be large."""
+        return _empty, (self._silent, self.most)
 
     @property
     def nbytes(self) -> int:
@@ -57,3 +61,7 @@ class MemoryStore:
         with self._lock:
             self._blocks = self._account = None
             self._nbytes = 0
+
+
+def _empty(silent: bool, most: int | None) -> MemoryStore:  # noqa: FBT001 - as pickle calls it
+    return MemoryStore(silent=silent, most=most)

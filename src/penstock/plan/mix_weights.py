@@ -51,6 +51,14 @@ class MixWeights:
         self._passes: weakref.WeakSet[WeightsPass] = weakref.WeakSet()
         self._was_set = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy follows what was set so far, and knows none of the passes that run here."""
+        with self._lock:
+            return {"_count": self._count, "_history": _copy(self._history), "_was_set": self._was_set}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=new_lock(), _passes=weakref.WeakSet())
+
     def __len__(self) -> int:
         """The number of weights."""
         return self._count

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from penstock.block.block import Block
 from penstock.block.handover import handed_over
-from penstock.errors import AnotherPlanError, FailedPreconditionError
+from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError
 from penstock.image.threads import calm_opencv
 from penstock.options import Options
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
@@ -400,6 +400,11 @@ class Iterator:
             self._closed_at = self._place()
             self._elements, self._run = _NOTHING, None
             self._finalizer()
+
+    def __reduce__(self) -> NoReturn:
+        message = "An iterator cannot be pickled: it has workers, and may be at work."
+        hint = "Pickle the data set and iterator.state_dict(), and give the state to load_state_dict there."
+        raise InvalidTypeError(message, hint=hint)
 
     def __enter__(self) -> Iterator:
         return self

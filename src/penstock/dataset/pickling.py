@@ -1,0 +1,71 @@
+"""A data set as a pickle: its plan and options. What runs, what was looked up and what a cache keeps stay behind."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import Context, InvalidArgumentError, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+    from penstock.plan.node import Node
+
+_BUFFERS = 5  # the protocol from which large arrays may travel beside the pickle
+
+
+def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
+    """What `Dataset.__reduce_ex__` returns. Functions that cannot be imported elsewhere go by value."""
+    import cloudpickle
+
+    import penstock.block.transport  # noqa: F401 - how Blocks are pickled
+
+    buffers: list[pickle.PickleBuffer] = []
+    kept = _inputs_first(dataset._plan), dataset._options, dataset._next_epoch
+    try:
+        if protocol < _BUFFERS:
+            content = cloudpickle.dumps(kept, protocol=protocol)
+        else:
+            content = cloudpickle.dumps(kept, protocol=protocol, buffer_callback=buffers.append)
+    except PenstockError:  # of a data set inside of a function
+        raise
+    except Exception as error:
+        raise _refused(dataset._plan, error) from error
+    return _restored, (content, *buffers)
+
+
+def _restored(content: bytes, *buffers: Any) -> Dataset:
+    from penstock.dataset.dataset import Dataset
+
+    nodes, options, epoch = pickle.loads(content, buffers=buffers)
+    found = Dataset._of(nodes[-1], options)
+    found._next_epoch = epoch
+    return found
+
+
+def _inputs_first(plan: Node) -> list[Node]:
+    """Every node behind its inputs: pickled in this order a plan is as deep as its widest step, however long it is."""
+    found: dict[int, Node] = {}
+    waiting = [(plan, False)]
+    while waiting:
+        node, below = waiting.pop()
+        if below:
+            found.setdefault(id(node), node)
+        elif id(node) not in found:
+            waiting.append((node, True))
+            waiting += [(part, False) for part in node.inputs]
+    return list(found.values())
+
+
+def _refused(plan: Node, error: Exception) -> InvalidArgumentError:
+    from penstock.plan.node import parameters
+    from penstock.runtime.processes.captured import captured
+
+    hint = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
+    for node in _inputs_first(plan):
+        for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
+            held = captured(value) if callable(value) else None
+            if held is not None:
+                message = f"This data set cannot be pickled: in {node.label} {held}."
+                return InvalidArgumentError(message, hint=hint, context=Context(node.label, node.where))
+    return InvalidArgumentError(f"This data set cannot be pickled: {error}.", hint=hint)
