@@ -8,6 +8,8 @@ traceback and carries the same facts as a note (`annotate`).
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, NoReturn
@@ -149,13 +151,49 @@ def annotate(error: BaseException, context: Context) -> None:
         error.context = error.context.filled_from(context)
         return
     lines = context.lines()
-    if not lines:
+    if not lines or context_of(error) is not None:  # an outer stage has nothing to add to the innermost one
         return
-    previous = getattr(error, "_penstock_context", None)
-    if previous is not None:  # an outer stage has nothing to add to the innermost one
-        return
-    error._penstock_context = context  # type: ignore[attr-defined]
-    error.add_note("penstock: " + "; ".join(lines))
+    with suppress(Exception):  # a frozen dataclass lets nobody add anything
+        error._penstock_context = context  # type: ignore[attr-defined]
+        error.add_note("penstock: " + "; ".join(lines))
+
+
+def context_of(error: BaseException) -> Context | None:
+    """What `annotate` said of an exception that is not one of ours."""
+    try:
+        found = getattr(error, "_penstock_context", None)
+    except Exception:  # a class of the user's may do anything
+        return None
+    return found if isinstance(found, Context) else None
+
+
+def said(error: BaseException) -> str:
+    """What an exception says, where it can say it.
+
+    >>> said(ValueError("no"))
+    'no'
+    """
+    try:
+        return error.message if isinstance(error, PenstockError) else str(error)
+    except Exception as raised:
+        return f"<its text cannot be had: __str__ raised {type(raised).__name__}>"
+
+
+@contextmanager
+def writing_to(path: Any) -> Iterator[None]:
+    """Put the file's name into what the system raises without it, such as on a full disk.
+
+    >>> with writing_to("a.tfrecord"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'a.tfrecord'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def as_failure(raised: Exception, context: Context) -> Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import Context, InvalidArgumentError, PenstockError
+from penstock.errors import Context, InvalidArgumentError, PenstockError, said
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -68,4 +68,4 @@ def _refused(plan: Node, error: Exception) -> InvalidArgumentError:
             if held is not None:
                 message = f"This data set cannot be pickled: in {node.label} {held}."
                 return InvalidArgumentError(message, hint=hint, context=Context(node.label, node.where))
-    return InvalidArgumentError(f"This data set cannot be pickled: {error}.", hint=hint)
+    return InvalidArgumentError(f"This data set cannot be pickled: {said(error)}.", hint=hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from penstock.errors import Context, PenstockError
+from penstock.errors import Context, PenstockError, context_of, said, writing_to
 
 
 def write_line(path: str, error: Exception) -> None:
@@ -15,7 +15,7 @@ def write_line(path: str, error: Exception) -> None:
     """
     line = json.dumps(described(error), ensure_ascii=False) + "\n"
     try:
-        with Path(path).open("ab", buffering=0) as file:
+        with writing_to(path), Path(path).open("ab", buffering=0) as file:
             file.write(line.encode("utf-8", "backslashreplace"))
     except FileNotFoundError:
         Path(path).parent.mkdir(parents=True)
@@ -24,12 +24,12 @@ def write_line(path: str, error: Exception) -> None:
 
 def described(error: Exception) -> dict[str, str | int | None]:
     """Which element failed, and how: stage, line of the user's code, element, file, offset, error."""
-    context = error.context if isinstance(error, PenstockError) else getattr(error, "_penstock_context", Context())
+    context = error.context if isinstance(error, PenstockError) else context_of(error) or Context()
     return {
         "stage": context.stage,
         "line": context.where,
         "element": context.element,
         "file": context.file,
         "offset": context.offset,
-        "error": f"{type(error).__name__}: {error.message if isinstance(error, PenstockError) else error}",
+        "error": f"{type(error).__name__}: {said(error)}",
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import DataLossError, InvalidTypeError, NotFoundError
+from penstock.io.saved.durable import write_whole
 
 _LARGE = 4096  # characters from which a text, or a table as text, is set aside
 _TEXT, _TABLE = "text_in_side_file", "table_in_side_file"
@@ -25,12 +26,7 @@ def set_aside(stages: Any, path: str | os.PathLike[str]) -> tuple[Any, dict[str,
     slim = _slim(stages, parts)
     content = "".join(parts).encode("ascii")
     name = Path(path)
-    partial = name.with_name(name.name + ".partial")
-    with partial.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(name)
+    write_whole(name, content)
     return slim, {"path": str(name.absolute()), "digest": _digest(content)}
 
 

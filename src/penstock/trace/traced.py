@@ -12,7 +12,7 @@ import numpy as np
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import Structure, flatten
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
 from penstock.trace.captured import Captured
 from penstock.trace.drawing import OF_STAND_INS, drawing
@@ -51,7 +51,7 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
     except NotTraceable as error:
         return Traced(None, str(error))
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
-        return Traced(None, f"on a stand-in it raised {type(error).__name__}: {error}".splitlines()[0])
+        return Traced(None, f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0])
 
 
 def _why_not_made(structure: Structure) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.cache.alike import Alike, Kept, joined, whole
 from penstock.cache.entry.entry import Entry
-from penstock.cache.entry.lock import Lock
+from penstock.cache.entry.lock import OWN, Lock
 from penstock.io.saved.chunk_writer import ChunkWriter
 from penstock.io.saved.durable import write_whole
 from penstock.io.saved.journal import NAME as JOURNAL
@@ -49,7 +49,7 @@ class Committer:
             write_manifest(self.folder, manifest, replace=True)
         self._manifest = entry.manifest or manifest
         self._commits = entry.commits()
-        self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OWN, 0o666)
         self._end = entry.journal_end if self._commits else 0
         os.ftruncate(self._journal, self._end)  # a torn line
         self._remove_strays()

@@ -15,6 +15,8 @@ from penstock.forked import in_child
 
 NAME = "writer.lock"
 _USERS = "users.lock"
+# A symbolic link in the place of a file of ours would have us write into whatever file it names.
+OWN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
@@ -52,7 +54,7 @@ def take(folder: str) -> Lock | None:
     """
     name = Path(folder, NAME)
     while True:
-        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | OWN, 0o666)
         try:
             if not _locked(handle, "LOCK_EX"):
                 os.close(handle)
@@ -92,7 +94,7 @@ def use(folder: str) -> Lock:
     while True:
         name.parent.mkdir(parents=True, exist_ok=True)
         try:
-            handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(name, os.O_RDWR | os.O_CREAT | OWN, 0o666)
         except FileNotFoundError:  # removed between the two
             continue
         try:
@@ -122,7 +124,7 @@ def hold(folder: str) -> Lock | None:
 def unused(folder: str) -> Lock | None:
     """A lock that nobody gets who wants to `use` the entry in a folder; None where somebody does, or did not say so."""
     try:
-        handle = os.open(Path(folder, _USERS), os.O_RDWR | os.O_CLOEXEC)
+        handle = os.open(Path(folder, _USERS), os.O_RDWR | OWN)
     except OSError:
         return None
     try:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.arena import ARENA
+from penstock.errors import writing_to
 from penstock.io.saved.chunk import PAGE, checksums
 
 ROOM = 8 * PAGE  # bytes that are written at once
@@ -36,6 +37,7 @@ class DirectFile:
     """
 
     def __init__(self, path: Path, room: np.ndarray) -> None:
+        self._path = path
         self._file = _created(path)
         self._room = room
         self._filled = 0
@@ -73,8 +75,9 @@ class DirectFile:
         padded = -(-self._filled // _ALIGNED) * _ALIGNED
         self._room[self._filled : padded] = 0
         self._flush(padded)
-        os.ftruncate(self._file, self.size)
-        os.fsync(self._file)
+        with writing_to(self._path):
+            os.ftruncate(self._file, self.size)
+            os.fsync(self._file)
 
     def _flush(self, stop: int) -> None:
         left = self._room[:stop].data
@@ -83,7 +86,8 @@ class DirectFile:
                 done = os.write(self._file, left)
             except OSError as error:
                 if error.errno not in _REFUSED or not _made_indirect(self._file):
-                    raise
+                    with writing_to(self._path):
+                        raise
                 continue
             left = left[done:]
         self._filled = 0
@@ -97,6 +101,7 @@ class DirectFile:
 
 def _created(path: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    flags |= getattr(os, "O_NOFOLLOW", 0)  # through a symbolic link we would write into whatever file it names
     try:
         return os.open(path, flags | _DIRECT, 0o666)
     except OSError as error:

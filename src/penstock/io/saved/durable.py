@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
+from penstock.errors import writing_to
+
 
 def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> bool:
     """Write a file under a temporary name, bring it to the disk, and give it its name.
@@ -15,7 +17,7 @@ def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True
     With `replace=False` a file that is there already stays, and the result is False.
     """
     with _part(path) as part:
-        with part.open("wb") as file:
+        with writing_to(path), part.open("xb") as file:  # new: never through a symbolic link
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -6,7 +6,7 @@ import zlib
 from types import TracebackType
 from typing import Any
 
-from penstock.errors import FailedPreconditionError, InvalidTypeError
+from penstock.errors import FailedPreconditionError, InvalidTypeError, writing_to
 from penstock.io import storage
 from penstock.io.tfrecord.framing import frame
 from penstock.io.tfrecord.options import WINDOW_BITS, TFRecordOptions, as_compression
@@ -59,27 +59,30 @@ class TFRecordWriter:
 
     def flush(self) -> None:
         """Hand everything written so far to the operating system."""
-        self._drain()
-        if self._deflate is not None:
-            self._file.write(self._deflate.flush(zlib.Z_SYNC_FLUSH))
-        self._file.flush()
+        with writing_to(self._path):
+            self._drain()
+            if self._deflate is not None:
+                self._file.write(self._deflate.flush(zlib.Z_SYNC_FLUSH))
+            self._file.flush()
 
     def close(self) -> None:
         """Complete the file; further calls do nothing."""
         if self._file.closed:
             return
-        try:
-            self._drain()
-            if self._deflate is not None:
-                self._file.write(self._deflate.flush(zlib.Z_FINISH))
-        finally:
-            self._file.close()
+        with writing_to(self._path):
+            try:
+                self._drain()
+                if self._deflate is not None:
+                    self._file.write(self._deflate.flush(zlib.Z_FINISH))
+            finally:
+                self._file.close()
 
     def _drain(self) -> None:
         joined = b"".join(self._parts)
         self._parts.clear()
         self._gathered = 0
-        self._file.write(joined if self._deflate is None else self._deflate.compress(joined))
+        with writing_to(self._path):
+            self._file.write(joined if self._deflate is None else self._deflate.compress(joined))
 
     def __enter__(self) -> TFRecordWriter:
         return self

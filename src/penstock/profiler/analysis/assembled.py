@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from penstock.errors import said
 from penstock.options import Options
 from penstock.plan import ops
 from penstock.plan.node import Node
@@ -58,7 +59,7 @@ def assembled(plan: Node, options: Options, alone: Alone, together: Together, co
 
 
 def _one_line(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0]
+    text = said(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
-from penstock.errors import Context, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.errors import (
+    Context,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    PenstockError,
+    said,
+)
 from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Transform
@@ -62,7 +69,7 @@ def mistaken(error: str, text: str, label: str, where: str | None) -> Fatal:
 
 
 def unsendable(error: Exception) -> PenstockError:
-    message = f"The element cannot be sent to a worker process: {error}"
+    message = f"The element cannot be sent to a worker process: {said(error)}"
     hint = "Processes take arrays, numbers, byte strings and what can be pickled: run this step in threads."
     return InvalidArgumentError(message, hint=hint)
 

@@ -41,6 +41,14 @@ class Unreadable(Exception):
     """The worker could not unpickle the Block."""
 
 
+class Ended(Exception):
+    """A function raised what is no `Exception`, which ends the run on every executor."""
+
+    def __init__(self, raised: BaseException) -> None:
+        super().__init__()
+        self.raised = raised
+
+
 class Worker:
     """One process, with the transforms and the regions it has been given. Used by one thread at a time.
 
@@ -89,6 +97,9 @@ class Worker:
         if kind == "mistaken":
             self._take_back(offered)
             raise mistaken(rest[0], rest[1], task.label, task.where)
+        if kind == "ended":
+            self._take_back(offered)
+            raise Ended(unpack(message.content, message.buffers()))
         task.expects = message.nbytes
         return Answer(self._made(message, offered), *rest)
 

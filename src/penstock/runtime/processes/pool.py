@@ -26,7 +26,7 @@ from penstock.physical.fatal import Fatal
 from penstock.physical.stretch import Stretch, join
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
 from penstock.runtime.processes.failures import in_place, poison, too_late, unsendable
-from penstock.runtime.processes.handle import Unreadable, Worker
+from penstock.runtime.processes.handle import Ended, Unreadable, Worker
 from penstock.runtime.processes.link import Late, Packed
 from penstock.runtime.processes.start import births
 from penstock.runtime.processes.started import PATIENCE, started
@@ -91,6 +91,9 @@ class ProcessPool:
                 if by_value:
                     return self._in_halves(task, block, numbers, unsendable(error))
                 packed, by_value = None, True
+            except Ended as ended:
+                self._give_back(worker)
+                raise ended.raised from None
             except (PenstockError, Fatal):  # the worker cannot prepare what it was sent, or made a mistake with it
                 self._give_back(worker)
                 raise

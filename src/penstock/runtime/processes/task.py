@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.block.transport import pack
-from penstock.errors import Context, InvalidArgumentError, PenstockError
+from penstock.errors import Context, InvalidArgumentError, PenstockError, said
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Transform
 from penstock.runtime.processes.captured import captured
@@ -74,6 +74,6 @@ def _unsendable(task: ProcessTask, error: Exception) -> InvalidArgumentError:
             message = f"{transform.label} cannot be sent to a worker process: {found}."
             hint = "Make it inside the function, at the first call, or run this step in threads."
             return InvalidArgumentError(message, hint=hint, context=Context(transform.label, transform.where))
-    message = f"{task.label} cannot be sent to a worker process: {error}"
+    message = f"{task.label} cannot be sent to a worker process: {said(error)}"
     hint = "Its function holds something that cannot be pickled, such as an open file or a lock: make it inside."
     return InvalidArgumentError(message, hint=hint, context=Context(task.label, task.where))

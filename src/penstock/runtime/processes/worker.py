@@ -6,7 +6,8 @@ the packed Block, where the region, if it is no -1, is for the results; ("into",
 
 Answers: ("ready",) once; ("prepared", error) to "transforms"; to "run" perhaps ("larger", bytes), and then
 ("done", seconds of the function, CPU seconds, regions nobody here reads any more) with the packed parts of a
-Stretch, or ("unreadable", error, regions), or ("mistaken", error, traceback, regions) where a transform itself failed.
+Stretch, or ("unreadable", error, regions), or ("mistaken", error, traceback, regions) where a transform itself failed,
+or ("ended", regions) with a packed exception that ends the run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import time
 import traceback
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -27,7 +29,7 @@ from penstock.block.block import Block
 from penstock.block.lease import leased
 from penstock.block.region import mapped
 from penstock.block.transport import pack, portable, unpack
-from penstock.errors import Context, FailedPreconditionError
+from penstock.errors import Context, FailedPreconditionError, context_of, said
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
@@ -156,7 +158,12 @@ class _Server:
         except Exception as raised:  # those of elements are in their places
             text = "".join(traceback.format_exception(raised)).rstrip()
             del block
-            self._link.send(("mistaken", f"{type(raised).__name__}: {raised}", text, self._gone()))
+            self._link.send(("mistaken", f"{type(raised).__name__}: {said(raised)}", text, self._gone()))
+            return
+        except BaseException as raised:  # no failure of an element: a function asks for the end of the program
+            del block
+            packed = _ended(raised)
+            self._link.send(("ended", self._gone()), packed)
             return
         seconds = time.perf_counter() - started
         del block
@@ -217,7 +224,7 @@ def _alone(part: Stretch) -> Stretch:
     try:
         pack(_parts(part))
     except Exception as error:
-        message = f"The function's result cannot be sent from its process: {type(error).__name__}: {error}"
+        message = f"The function's result cannot be sent from its process: {type(error).__name__}: {said(error)}"
         hint = "Return arrays, numbers and byte strings, or run this function in threads."
         return failure(FailedPreconditionError(message, hint=hint))
     return part
@@ -235,13 +242,26 @@ def _error(error: Exception) -> Exception:
     try:
         unpack(*pack(error))
     except Exception:
-        message = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {said(error)}"
         found = FailedPreconditionError(message, hint="The exception itself could not be sent from its process.")
-        context = getattr(error, "_penstock_context", Context())
-        found.context = context
+        found.context = context_of(error) or Context()
         error = found
-    error.add_note(f"in a worker process:\n{text}")
+    with suppress(Exception):  # a frozen dataclass lets nobody add anything
+        error.add_note(f"in a worker process:\n{text}")
     return error
+
+
+def _ended(raised: BaseException) -> Packed:
+    """What a function raised that is no `Exception`, such as SystemExit, for the parent to raise."""
+    _cut(raised)
+    try:
+        packed = pack(raised)
+        unpack(*packed)
+    except Exception:
+        message = f"The function raised {type(raised).__name__}: {said(raised)}"
+        found = FailedPreconditionError(message, hint="The exception itself could not be sent from its process.")
+        packed = pack(found)
+    return Packed.of(*packed)
 
 
 def _cut(error: BaseException | None) -> None:
@@ -249,5 +269,5 @@ def _cut(error: BaseException | None) -> None:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        error.__traceback__ = None
+        error.with_traceback(None)  # which no class of the user's can be in the way of
         error = error.__cause__ or error.__context__
