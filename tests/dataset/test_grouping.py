@@ -401,7 +401,7 @@ def test_reductions_of_nothing_of_one_element_and_of_many():
 
 
 def test_a_state_of_arrays_may_grow():
-    joined = Reducer(lambda key: [key], lambda state, x: np.append(state, x), lambda state: state)
+    joined = Reducer(lambda key: np.array([key]), lambda state, x: np.append(state, x), lambda state: state)
     ds = ps.Dataset.range(5).apply(group_by_reducer(lambda x: x % 2, joined))
     assert [plain(element) for element in ds] == [[0, 0, 2, 4], [1, 1, 3]]
 

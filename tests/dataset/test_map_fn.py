@@ -218,7 +218,7 @@ def test_an_error_of_the_function_names_the_row():
             InvalidArgumentError,
             r"same number of rows: \[0\] has 3, \[1\] has 2",
         ),
-        (lambda: ps.map_fn(lambda x: None, np.arange(2)), InvalidTypeError, "map_fn, row 0: A value of type NoneType"),
+        (lambda: ps.map_fn(lambda x: None, np.arange(2)), InvalidTypeError, "map_fn, row 0: None is no value"),
         (
             lambda: ps.map_fn(lambda x: (x, x) if x else x, np.arange(2)),
             InvalidTypeError,

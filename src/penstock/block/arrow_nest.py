@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields, is_dataclass
+from types import NoneType
 from typing import Any
 
 from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec, dtype_name
-from penstock.block.structure import LEAF, Structure
+from penstock.block.structure import LEAF, NONE, Structure, field_names
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import DataLossError, InvalidTypeError
 
@@ -28,6 +28,8 @@ def structure_to_json(structure: Structure) -> Any:
                 raise InvalidTypeError(message, hint="Rename it with map().")
         return {"dict": [list(pair) for pair in zip(structure.names, children, strict=True)]}
     kind = structure.kind
+    if kind is NoneType:
+        return {"none": True}
     return {"type": f"{kind.__module__}:{kind.__qualname__}", "fields": list(structure.names), "parts": children}
 
 
@@ -39,6 +41,8 @@ def structure_from_json(stored: Any) -> Structure:
         return _node(tuple, (), stored["tuple"])
     if "dict" in stored:
         return _node(dict, tuple(name for name, _ in stored["dict"]), [child for _, child in stored["dict"]])
+    if "none" in stored:
+        return NONE
     names = tuple(stored["fields"])
     return _node(_found_type(stored["type"], names), names, stored["parts"])
 
@@ -55,9 +59,7 @@ def _found_type(name: str, names: tuple[str, ...]) -> type:
     for part in path.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type):
-        known = getattr(found, "_fields", None)
-        if is_dataclass(found):
-            known = tuple(field.name for field in fields(found) if field.init)
+        known = field_names(found) or getattr(found, "_fields", None)
         if known is not None and tuple(known) == names:
             return found
     message = f"The elements were stored as {name} with the fields {', '.join(names)}, and there is no such class here."

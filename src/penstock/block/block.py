@@ -12,7 +12,7 @@ from penstock.block.fixed import fix, fixed_values
 from penstock.block.leaf import settle
 from penstock.block.origin import Origin, concat_origins
 from penstock.block.spec import LeafSpec
-from penstock.block.structure import LEAF, Structure, flatten
+from penstock.block.structure import LEAF, Structure, flatten, refuse_none
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
 
@@ -170,6 +170,7 @@ class Builder:
         structure = self._structure
         if structure is None:
             leaves, structure = flatten(element)
+            refuse_none(structure)
         else:
             leaves = structure.flatten(element)
         del element  # so that `settle` sees who else holds the arrays

@@ -12,7 +12,7 @@ from penstock.block.fixed import fix
 from penstock.block.leaf import as_leaf, settle
 from penstock.block.leaf_json import from_json, to_json
 from penstock.block.spec import dtype_name
-from penstock.block.structure import Structure, flatten, is_nest
+from penstock.block.structure import Structure, flatten, is_nest, refuse_none
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
 
@@ -31,6 +31,7 @@ class InitialState:
         """The state that a user gives: literals become numpy values, arrays are copied."""
         leaves, structure = flatten(nest)
         try:
+            refuse_none(structure)
             return cls(structure, json.dumps([to_json(as_leaf(leaf)) for leaf in leaves]))
         except InvalidTypeError as error:
             message = f"No state can begin with this: {error.message}"
@@ -76,6 +77,8 @@ class Carried:
         if type(held[-1]) is self._scalar:
             self._leaves[0], self._json = held.pop(), None
             return
+        if isinstance(held[-1], list) and self._structure.kind is tuple:
+            held[-1] = tuple(held[-1])
         leaves = self._settled(held)
         for i, leaf in enumerate(leaves):
             if _kind(leaf) != self._kinds[i]:

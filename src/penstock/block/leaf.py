@@ -6,6 +6,7 @@ Python literals become bool, int64, float32 and bytes (text as UTF-8); numpy val
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,14 @@ def as_leaf(value: Any) -> Any:
 
     >>> as_leaf(3), as_leaf(0.5), as_leaf("text")
     (np.int64(3), np.float32(0.5), b'text')
+    >>> as_leaf(range(3)), as_leaf([b"a", "b"])
+    (array([0, 1, 2]), array([b'a', b'b'], dtype=object))
     """
     kind = type(value)
     if kind is np.ndarray:
         return _array(value)
     if isinstance(value, np.generic):
-        return _array(np.asarray(value)) if value.dtype.kind in "SUO" else value
+        return _text(value) if isinstance(value, (bytes, str)) else value
     if kind is bytes:
         return value
     if kind is int:
@@ -43,23 +46,27 @@ def as_leaf(value: Any) -> Any:
     if kind is str:
         return value.encode()
     if kind is list:
-        return _list(value)
+        return list_leaf(value)
     return _other(value)
 
 
 def _other(value: Any) -> Any:
     if isinstance(value, (SparseTensor, RaggedTensor)) or hasattr(type(value), NESTED):
         return value
-    if isinstance(value, (bytearray, memoryview)):
+    if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, complex):
         return np.complex64(value)
+    if isinstance(value, range):
+        return _range(value)
     if isinstance(value, (int, float, str, list)):  # subclasses, such as an enum's members
         base: Any = next(t for t in (bool, int, float, str, list) if isinstance(value, t))
         return as_leaf(base(value))
     if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
         return _array(np.asarray(value))
     message = f"A value of type {type(value).__name__} cannot be part of an element."
+    if value is None:
+        message = "None is no value: a component is None in all elements or in none."
     if isinstance(value, (tuple, dict)):
         hint = "Elements before it had a single value in this place: every element has the same nest."
     elif value is None:
@@ -67,6 +74,20 @@ def _other(value: Any) -> Any:
     else:
         hint = "Return numbers, bytes, text, numpy arrays, or tuples and dicts of them; np.asarray(value) may help."
     raise InvalidTypeError(message, hint=hint)
+
+
+def _text(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, bytes) else str(value).encode()
+
+
+def _range(value: range) -> np.ndarray:
+    if value and not _INT64.min <= min(value[0], value[-1]) <= max(value[0], value[-1]) <= _INT64.max:
+        message = f"{value} holds an integer that does not fit int64."
+        raise InvalidArgumentError(message)
+    try:
+        return np.arange(value.start, value.stop, value.step, dtype=np.int64)
+    except OverflowError:  # where it ends, or its step, does not fit, though all it holds does
+        return np.fromiter(value, np.int64, len(value))
 
 
 def settle(leaves: list[Any]) -> list[Any]:
@@ -106,7 +127,7 @@ _FRESH = _references_of_a_fresh_array()
 
 
 def _array(array: np.ndarray) -> Any:
-    if array.dtype.kind in "SUO":
+    if array.dtype.kind in "SUOT":
         array = _byte_strings(array)
     elif not array.dtype.isnative:  # numpy's scalars are always native, and so are the batches made of them
         array = array.astype(array.dtype.newbyteorder("="))
@@ -118,35 +139,128 @@ def _byte_strings(array: np.ndarray) -> np.ndarray:
     found = np.empty(array.shape, object)
     flat = found.reshape(-1)
     for i, item in enumerate(array.reshape(-1).tolist()):
-        if isinstance(item, bytes):
+        if type(item) is bytes:
             flat[i] = item
-        elif isinstance(item, str):
-            flat[i] = item.encode()
+        elif isinstance(item, (bytes, str)):
+            flat[i] = _text(item)
         else:
             message = f"An object array may hold only byte strings and text, got {type(item).__name__}."
             raise InvalidTypeError(message, hint="Use a numeric dtype, or a tuple of arrays.")
     return found
 
 
-def _list(values: list[Any]) -> Any:
-    literals = _only_literals(values)
+_NUMBERS = frozenset((bool, int, float, complex))
+_TEXTS = frozenset((bytes, str))
+_LISTS = frozenset((list, tuple, range))
+
+
+def list_leaf(values: Sequence[Any]) -> Any:
+    r"""One array of a list, or of a tuple where one array is wanted; lists and tuples inside it are its axes.
+
+    Literals in a list become one dtype, the widest of bool, int64, float32 and complex64; numpy values among them have
+    a say by their own. Text stays byte strings, whatever they end with.
+
+    >>> list_leaf([1, 2.5]), list_leaf((bytes([97, 0]), "text"))
+    (array([1. , 2.5], dtype=float32), array([b'a\x00', b'text'], dtype=object))
+
+    Raises InvalidTypeError for text beside numbers and for what is no part of an array, InvalidArgumentError for parts
+    of differing shape and for an integer beyond int64.
+    """
+    types = set(map(type, values))
+    if types <= _TEXTS and values:
+        texts = np.empty(len(values), object)
+        texts[:] = [value.encode() if type(value) is str else value for value in values]
+        return texts
+    if _only_numbers(values, types):
+        return _numbers(values)
+    if len(types) == 1 and isinstance(values[0], (np.number, np.bool_)):
+        return np.asarray(values)
+    parts = [list_leaf(value) if isinstance(value, (list, tuple)) else _part(value) for value in values]
+    kinds = {"O" if type(part) is bytes else part.dtype.kind for part in parts}
+    if "O" not in kinds:
+        return _stacked(values, parts)
+    if len(kinds) > 1:
+        raise _mixed(values)
+    if len({np.shape(part) for part in parts}) > 1:
+        raise _ragged(values)
+    found = np.empty((len(parts), *np.shape(parts[0])), object)
+    for row, part in enumerate(parts):
+        found[row] = part
+    return found
+
+
+def _stacked(values: Sequence[Any], parts: list[Any]) -> np.ndarray:
     try:
-        array = np.asarray(values if literals else [as_leaf(item) for item in values])
+        array = np.asarray(parts)
     except ValueError as error:
-        message = f"A list becomes one array, and its {len(values)} items differ in shape."
-        raise InvalidArgumentError(message, hint="Return a tuple to keep them apart, or pad them.") from error
+        raise _ragged(values) from error
+    except TypeError:  # numbers and dates have no dtype in common
+        array = np.empty(0, object)
+    if array.dtype == object:
+        dtypes = sorted({str(part.dtype) for part in parts})
+        message = f"A list becomes one array, and no dtype holds {' and '.join(dtypes)}."
+        raise InvalidTypeError(message, hint=_APART)
+    return array
+
+
+def _only_numbers(values: Sequence[Any], types: set[type]) -> bool:
+    """Whether a list, and the lists in it, hold Python's own numbers alone."""
+    if types <= _NUMBERS:
+        return True
+    if not types <= _NUMBERS | _LISTS:
+        return False
+    return all(_only_numbers(value, set(map(type, value))) for value in values if type(value) in (list, tuple))
+
+
+def _numbers(values: Sequence[Any]) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise _ragged(values) from error
     except OverflowError as error:
-        message = "A list holds an integer that does not fit int64."
-        raise InvalidArgumentError(message) from error
-    if array.dtype == object and literals:
-        message = "A list holds an integer that does not fit int64, or mixes text with numbers."
-        raise InvalidArgumentError(message)
-    if literals and array.dtype == np.float64:
-        array = array.astype(np.float32)
-    return _array(array)
+        raise _too_large() from error
+    if array.dtype in (np.object_, np.uint64):
+        raise _too_large()
+    return array.astype(_NARROW.get(array.dtype, array.dtype), copy=False)
 
 
-def _only_literals(values: list[Any]) -> bool:
-    return all(
-        _only_literals(item) if type(item) is list else type(item) in (bool, int, float, complex) for item in values
+_NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.complex64)}
+
+
+def _part(value: Any) -> Any:
+    """An item of a list as what it adds to the array."""
+    if type(value) is np.ndarray:
+        return _array(value)
+    if hasattr(type(value), NESTED):
+        message = "A list becomes one array, and data sets are no part of an array."
+        hint = "from_tensor_slices([a, b]) makes one element of each; as components, (a, b), they stay apart."
+        raise InvalidTypeError(message, hint=hint)
+    if value is None or isinstance(value, (Mapping, SparseTensor, RaggedTensor)):
+        name = "None" if value is None else f"a {type(value).__name__}"
+        message = f"A list becomes one array, and {name} is no part of an array."
+        raise InvalidTypeError(message, hint=_APART)
+    return as_leaf(value)
+
+
+_APART = (
+    "A tuple keeps its parts apart; from_list(list) makes one element of each item, and from_tensor_slices takes a "
+    "tuple or dict of lists, one for each component."
+)
+
+
+def _mixed(values: Sequence[Any]) -> InvalidTypeError:
+    shown = repr(values)
+    message = (
+        f"A list becomes one array, and {shown if len(shown) <= 60 else shown[:57] + '...'} mixes text with numbers."
     )
+    return InvalidTypeError(message, hint=_APART)
+
+
+def _ragged(values: Sequence[Any]) -> InvalidArgumentError:
+    message = f"A list becomes one array, and its {len(values)} items differ in shape."
+    return InvalidArgumentError(message, hint="Return a tuple to keep them apart, or pad them.")
+
+
+def _too_large() -> InvalidArgumentError:
+    message = "A list holds an integer that does not fit int64."
+    return InvalidArgumentError(message, hint="Make the array yourself: np.array(list, np.uint64), or of floats.")

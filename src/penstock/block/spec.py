@@ -28,7 +28,7 @@ def as_dtype(dtype: Any) -> DType:
     except TypeError as error:
         message = f"dtype must be a numpy dtype or bytes, got {dtype!r}."
         raise InvalidTypeError(message) from error
-    return bytes if found.kind in "SUO" else found.newbyteorder("=")
+    return bytes if found.kind in "SUOT" else found.newbyteorder("=")
 
 
 def dtype_name(dtype: DType) -> str:

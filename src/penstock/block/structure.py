@@ -1,13 +1,15 @@
-"""Nested elements taken apart and put together again: tuples, dicts, named tuples and dataclasses of leaves.
+"""Nested elements taken apart and put together again: tuples, dicts, named tuples, dataclasses and attrs classes.
 
-Lists are tensors, never structure, as in tf.data. A dataclass that carries `LEAF_MARK` is a leaf: specs, sparse and
-ragged tensors.
+Lists are tensors, never structure, as in tf.data; only the list that a function returns is a tuple (`components`).
+`None` is structure without a leaf: it is in every element, and no column holds it. A dataclass that carries `LEAF_MARK`
+is a leaf: specs, sparse and ragged tensors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from types import NoneType
 from typing import Any
 
 from penstock.errors import InvalidTypeError
@@ -15,11 +17,16 @@ from penstock.errors import InvalidTypeError
 LEAF_MARK = "__penstock_leaf__"
 
 
+SAME_NEST = "Every element of a data set has the same nest of tuples and dicts."
+
+
 @dataclass(frozen=True, slots=True)
 class Structure:
     """The shape of a nest without its leaves; two elements of one stream always have equal structures."""
 
-    kind: type | None  # None: a leaf; tuple; dict; else a named tuple or dataclass type
+    kind: (
+        type | None
+    )  # None: a leaf; tuple; dict; NoneType: None; else the type of a named tuple, dataclass or attrs class
     names: tuple[Any, ...] = ()  # dict keys or field names, in the element's own order
     children: tuple[Structure, ...] = ()
     size: int = 1  # number of leaves
@@ -28,6 +35,11 @@ class Structure:
     @property
     def is_leaf(self) -> bool:
         return self.kind is None
+
+    @property
+    def holds_none(self) -> bool:
+        """Whether some component is None."""
+        return self.kind is NoneType or any(child.holds_none for child in self.children)
 
     @property
     def unpacks(self) -> bool:
@@ -54,7 +66,9 @@ class Structure:
         assert self.kind is not None
         if issubclass(self.kind, tuple):
             return self.kind(*parts)
-        return self.kind(**dict(zip(self.names, parts, strict=True)))
+        if self.kind is NoneType:
+            return None
+        return self.kind(**dict(zip(_arguments(self.kind, self.names), parts, strict=True)))
 
     def rows(self, columns: Sequence[list[Any]]) -> list[Any]:
         """Per-element nests from per-leaf lists of values; the hot path of handing elements to Python."""
@@ -68,7 +82,19 @@ class Structure:
         if self.kind is dict and self.flat:
             names = self.names
             return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return [self.build(row) for row in zip(*columns, strict=True)]
+        return self._rows(columns, len(columns[0]))
+
+    def _rows(self, columns: Sequence[list[Any]], count: int) -> list[Any]:
+        if self.kind is None:
+            return columns[0]
+        if not self.children:
+            return [self._assemble(()) for _ in range(count)]
+        parts, at = [], 0
+        for child in self.children:
+            parts.append(child._rows(columns[at : at + child.size], count))
+            at += child.size
+        rows = zip(*parts, strict=True)
+        return list(rows) if self.kind is tuple else [self._assemble(row) for row in rows]
 
     def flatten(self, element: Any) -> list[Any]:
         """Leaves of an element that must have this structure; raises InvalidTypeError where it has another."""
@@ -81,11 +107,35 @@ class Structure:
                 return [element[name] for name in self.names]
             except KeyError:
                 pass  # reported below, with both structures spelled out
-        _, found = flatten(element)
+        leaves, found = flatten(element)
+        if found == self:
+            return leaves
         if found.same_as(self):
             return self._in_order(element)
         message = f"The structure of the element changed: expected {self.describe()}, got {found.describe()}."
-        raise InvalidTypeError(message, hint="Every element of a data set has the same nest of tuples and dicts.")
+        raise InvalidTypeError(message, hint=SAME_NEST)
+
+    def flatten_up_to(self, element: Any) -> list[Any]:
+        """`flatten`, with whatever stands where this has a leaf as that leaf: a tuple, too."""
+        leaves: list[Any] = []
+        if not self._collect(element, leaves):
+            self.flatten(element)  # which says what differs
+            msg = "a structure that differs and does not"
+            raise AssertionError(msg)
+        return leaves
+
+    def _collect(self, element: Any, leaves: list[Any]) -> bool:
+        if self.kind is None:
+            leaves.append(element)
+            return True
+        if self.kind is dict:
+            if not isinstance(element, Mapping) or element.keys() != set(self.names):
+                return False
+        elif type(element) is not self.kind or (isinstance(element, tuple) and len(element) != len(self.children)):
+            return False
+        return all(
+            child._collect(part, leaves) for part, child in zip(_parts(element, self), self.children, strict=True)
+        )
 
     def _in_order(self, element: Any) -> list[Any]:
         if self.kind is None:
@@ -114,6 +164,8 @@ class Structure:
     def _describe(self, texts: Iterator[str]) -> str:
         if self.kind is None:
             return next(texts)
+        if self.kind is NoneType:
+            return "None"
         parts = [child._describe(texts) for child in self.children]
         if self.kind is tuple:
             return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
@@ -140,15 +192,60 @@ class Structure:
 
 
 LEAF = Structure(None)
+NONE = Structure(NoneType, size=0)
 
 
-def _is_dataclass_value(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type) and not hasattr(type(value), LEAF_MARK)
+def components(result: Any) -> Any:
+    """What a user's function returned: a list is a tuple of components, as in tf.data; a list inside it is an array.
+
+    >>> components([0, b"hello", [1, 2]])
+    (0, b'hello', [1, 2])
+    """
+    if not isinstance(result, list):
+        return result
+    if not result:
+        message = "The function returned an empty list. A list is a tuple of components, and a tuple has some."
+        raise InvalidTypeError(message, hint=LISTS)
+    return tuple(result)
+
+
+def refuse_none(structure: Structure) -> None:
+    """Raise InvalidTypeError for a whole element that is None: a function that does not return gives it."""
+    if structure.kind is NoneType:
+        message = "None is no value; only a component may be None."
+        raise InvalidTypeError(message, hint="Does the function return its result on every path?")
+
+
+LISTS = "Return np.array(list, dtype) for one array, which may be empty or differ in length between elements."
+
+
+def field_names(kind: type) -> tuple[str, ...] | None:
+    """The fields that a dataclass or an attrs class is made from; None for any other class, and for leaves."""
+    if hasattr(kind, LEAF_MARK):
+        return None
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind) if field.init)
+    attributes = getattr(kind, "__attrs_attrs__", None)  # so that attrs need not be there
+    return None if attributes is None else tuple(attribute.name for attribute in attributes if attribute.init)
+
+
+def _arguments(kind: type, names: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the fields are called when an object is made: attrs leaves out the underscore of a private one."""
+    attributes = getattr(kind, "__attrs_attrs__", None)
+    if attributes is None:
+        return names
+    aliases = {attribute.name: getattr(attribute, "alias", attribute.name.lstrip("_")) for attribute in attributes}
+    return tuple(aliases[name] for name in names)
+
+
+def _is_object_with_fields(value: Any) -> bool:
+    kind = type(value)
+    return (hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__attrs_attrs__")) and not hasattr(kind, LEAF_MARK)
 
 
 def is_nest(value: Any) -> bool:
-    """Whether a value is taken apart (tuple, dict, named tuple, dataclass) instead of being a leaf."""
-    return isinstance(value, (tuple, Mapping)) or _is_dataclass_value(value)
+    """Whether a value is taken apart (tuple, dict, an object with fields) instead of being a leaf."""
+    return isinstance(value, (tuple, Mapping)) or _is_object_with_fields(value)
 
 
 def _parts(element: Any, structure: Structure) -> list[Any]:
@@ -191,15 +288,17 @@ def flatten(element: Any) -> tuple[list[Any], Structure]:
     (10, {'a': 20, 'b': (30, 40)})
     """
     kind: type
+    if element is None:
+        return [], NONE
     if isinstance(element, tuple):
         names = tuple(getattr(element, "_fields", ()))
         kind = type(element) if names else tuple
         parts = list(element)
     elif isinstance(element, Mapping):
         kind, names, parts = dict, tuple(element), list(element.values())
-    elif _is_dataclass_value(element):
+    elif _is_object_with_fields(element):
         kind = type(element)
-        names = tuple(field.name for field in fields(element) if field.init)
+        names = field_names(kind) or ()
         parts = [getattr(element, name) for name in names]
     else:
         return [element], LEAF

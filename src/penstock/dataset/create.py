@@ -181,7 +181,7 @@ def _zipped(parts: Sequence[Any], structure: Structure) -> Dataset:
     from penstock.dataset.dataset import Dataset
 
     options = Options()
-    for part in parts:
+    for part in [*parts, None] if structure.holds_none else parts:
         if not isinstance(part, Dataset):
             message = f"zip takes a nest of data sets, got {type(part).__name__}."
             raise InvalidTypeError(message, hint="Use tuples and dicts for the nest; lists are tensors.")

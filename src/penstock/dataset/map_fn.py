@@ -12,7 +12,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.leaf import as_leaf
 from penstock.block.ragged_spec import RaggedTensorSpec
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
-from penstock.block.structure import Structure, flatten
+from penstock.block.structure import Structure, components, flatten
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset.map_fn_lift import lifted
 from penstock.dataset.map_fn_signature import Signature, as_signature, empty_of
@@ -127,7 +127,7 @@ def _row_by_row(fn: Callable[[Any], Any], block: Block, signature: Signature | N
             error.add_note(f"map_fn: row {row}")
             raise
         try:
-            builder.add(result if signature is None else signature.converted(result))
+            builder.add(components(result) if signature is None else signature.converted(result))
             del result
         except PenstockError as error:
             error.message = f"map_fn, row {row}: {error.message}"

@@ -43,6 +43,8 @@ class Signature:
 
     def converted(self, result: Any) -> Any:
         """A result with Python's numbers in the dtypes wanted; InvalidTypeError where it is not as said."""
+        if isinstance(result, list) and self.structure.kind is tuple:
+            result = tuple(result)
         leaves = self.structure.flatten(result)
         paths = self.structure.paths()
         return self.structure.build(

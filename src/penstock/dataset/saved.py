@@ -90,4 +90,6 @@ def _plain(nest: Any) -> Any:
         return tuple(_plain(part) for part in nest["tuple"])
     if "dict" in nest:
         return {name: _plain(part) for name, part in nest["dict"]}
+    if "none" in nest:
+        return None
     return {name: _plain(part) for name, part in zip(nest["fields"], nest["parts"], strict=True)}

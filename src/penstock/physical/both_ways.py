@@ -13,6 +13,7 @@ import numpy as np
 from penstock.block.apart import apart
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.block.structure import components
 from penstock.forked import new_lock
 from penstock.trace.drawing import Draws, drawing
 from penstock.trace.graph import Allocate, Const, Graph
@@ -79,7 +80,7 @@ class Trial:
                 for row, element in zip(rows.tolist(), elements, strict=True):
                     done += 1
                     now.begin(row)
-                    builder.add(function(*element) if unpacks else function(element))
+                    builder.add(components(function(*element) if unpacks else function(element)))
                     if done >= 2 and time.perf_counter() - began >= SECONDS:
                         break
             return builder.build(), done

@@ -11,8 +11,8 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
-from penstock.block.structure import Structure
-from penstock.errors import Context, as_failure
+from penstock.block.structure import LISTS, SAME_NEST, Structure, components
+from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.predicate import truth, verdicts
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
@@ -157,6 +157,7 @@ class MapTransform(FunctionTransform):
         super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
         self._same_kind = SameKind("The function's result")
         self._structure: Structure | None = None  # of the results so far
+        self._lists = False  # whether it has returned one
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if self.vectoriser is not None:
@@ -175,6 +176,8 @@ class MapTransform(FunctionTransform):
                     builder.add(self._one(element, block, row, numbers))
                 except Exception as raised:
                     failures.append((row, as_failure(raised, self.context(block, row, numbers))))
+                    if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
+                        raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
         rows: np.ndarray | None = None
         origin = block.origin
         if failures:
@@ -200,7 +203,11 @@ class MapTransform(FunctionTransform):
             found = self.vectoriser.run(block.slice(row, row + 1), None, self.draws(numbers.part(row, row + 1)))
             if found is not None:
                 return found.elements()[0]
-        return self.function(*element) if block.structure.unpacks else self.function(element)
+        result = self.function(*element) if block.structure.unpacks else self.function(element)
+        if isinstance(result, list):
+            self._lists = True
+            return components(result)
+        return result
 
 
 class FilterTransform(FunctionTransform):

@@ -45,7 +45,7 @@ class Pack(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "length is how many tokens a row holds: one integer, or a nest like the elements with one for each."
-        leaves, structure = flatten(self.length)
+        leaves, structure = ([None], LEAF) if self.length is None else flatten(self.length)
         checked = [check_int("length", leaf, least=1, hint=hint) for leaf in leaves]
         object.__setattr__(self, "length", structure.build(checked))
         check_choice("strategy", self.strategy, STRATEGIES)

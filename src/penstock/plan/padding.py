@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,11 +60,13 @@ def _spread(structure: Structure, nest: Any, argument: str, *, broadcast: bool =
 
 
 def _parts(structure: Structure, nest: Any) -> list[Any] | None:
+    if structure.kind is NoneType:
+        return [] if nest is None else None
     if isinstance(nest, tuple) and isinstance(structure.kind, type) and issubclass(structure.kind, tuple):
         return list(nest) if len(nest) == len(structure.children) else None
     if isinstance(nest, Mapping) and structure.kind is dict:
         return [nest[name] for name in structure.names] if set(nest) == set(structure.names) else None
-    if is_dataclass(nest) and type(nest) is structure.kind:
+    if is_nest(nest) and type(nest) is structure.kind:
         return [getattr(nest, name) for name in structure.names]
     return None
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of
 from penstock.block.fixed import fixed_array, fixed_column
-from penstock.block.leaf import as_leaf
+from penstock.block.leaf import NESTED, as_leaf
 from penstock.block.spec import TensorSpec
-from penstock.block.structure import LEAF, Structure
+from penstock.block.structure import LEAF, Structure, refuse_none
 from penstock.errors import InvalidArgumentError
 from penstock.sources.indexed import IndexedSource
 
@@ -90,12 +90,21 @@ class ArraysSource(IndexedSource):
 
 
 def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
-    """Elements are slices along the first axis of each leaf."""
+    """Elements are slices along the first axis of each leaf; of a list of data sets each is one."""
     columns: list[Column] = []
     sizes: list[int] = []
     for path, leaf in zip(structure.paths(), leaves, strict=True):
+        if isinstance(leaf, (list, tuple)) and leaf and all(hasattr(type(item), NESTED) for item in leaf):
+            columns.append(ListColumn(list(leaf)))
+            sizes.append(len(leaf))
+            continue
         value = as_leaf(leaf)
         where = f" {path}" if path else ""
+        if hasattr(type(value), NESTED):
+            message = f"from_tensor_slices cuts along the first axis; component{where} is a data set."
+            raise InvalidArgumentError(
+                message, hint="For one element, use from_tensors; a list of data sets gives each."
+            )
         if not isinstance(value, np.ndarray):
             message = f"from_tensor_slices cuts along the first axis; component{where} is a scalar: {value!r:.60}."
             raise InvalidArgumentError(message, hint="For one element as it is, use from_tensors.")
@@ -117,6 +126,7 @@ def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
 
 def single_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
     """One element that is the given nest."""
+    refuse_none(structure)
     columns = [fixed_column(column_of([as_leaf(leaf)])) for leaf in leaves]
     return ArraysSource(structure, tuple(columns), 1, "from_tensors")
 

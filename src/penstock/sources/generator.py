@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.leaf import as_leaf
+from penstock.block.leaf import as_leaf, list_leaf
 from penstock.block.same_kind import SameKind
 from penstock.block.spec import dtype_name, spec_of
 from penstock.block.structure import Structure, flatten
@@ -136,7 +136,7 @@ class _GeneratorReader(Reader):
     def _checked(self, element: Any) -> Any:
         structure: Structure | None = self._structure
         assert structure is not None
-        leaves = structure.flatten(element)
+        leaves = structure.flatten_up_to(element)
         for path, spec, i in zip(structure.paths(), self._specs, range(len(leaves)), strict=True):
             value = _in_dtype(leaves[i], spec)
             if not spec.admits(value):
@@ -158,15 +158,39 @@ class _GeneratorReader(Reader):
             close()
 
 
+_LITERALS = (bool, int, float, complex, list, tuple, range)
+_FITTING = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # dtypes that become one of this kind
+
+
 def _in_dtype(leaf: Any, spec: Any) -> Any:
     """Python literals take the dtype the signature asks for, as in tf.data; numpy values keep theirs."""
-    literal = isinstance(leaf, (bool, int, float, list)) and not isinstance(leaf, np.generic)
-    if literal and getattr(spec, "dtype", bytes) is not bytes:
-        try:
-            return as_leaf(np.asarray(leaf, spec.dtype))
-        except (ValueError, TypeError, OverflowError) as error:
-            message = f"{leaf!r:.60} cannot become {dtype_name(spec.dtype)}."
-            raise InvalidTypeError(message) from error
+    if isinstance(leaf, _LITERALS) and not isinstance(leaf, np.generic):
+        dtype: Any = getattr(spec, "dtype", bytes)
+        kind = "" if dtype is bytes else dtype.kind
+        if kind in _FITTING:
+            return _numbers(leaf, dtype)
+        if isinstance(leaf, tuple):
+            return list_leaf(leaf)
+        if kind:
+            return as_leaf(np.asarray(leaf, dtype))
     if isinstance(leaf, np.ndarray):
         return as_leaf(leaf.copy())
     return as_leaf(leaf)
+
+
+def _numbers(leaf: Any, dtype: np.dtype) -> Any:
+    """Python's numbers, and lists and tuples of them, in a dtype that holds them as they are, up to rounding."""
+    try:
+        found, array = np.asarray(leaf), np.asarray(leaf, dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(leaf, (list, tuple)):
+            list_leaf(leaf)  # which says it better of a list that is no array at all
+        raise _no_number(leaf, dtype) from error
+    fits = found.dtype.kind in _FITTING[dtype.kind] or (found.dtype.kind == "f" and not found.size)
+    if not fits or (dtype.kind in "iu" and not np.array_equal(found, array)):
+        raise _no_number(leaf, dtype)
+    return array if array.ndim else array[()]
+
+
+def _no_number(leaf: Any, dtype: np.dtype) -> InvalidTypeError:
+    return InvalidTypeError(f"{leaf!r:.60} cannot become {dtype_name(dtype)}.")

@@ -46,7 +46,7 @@ class JsonKinds:
             inner = nest
             for name in leaf.path[:-1]:
                 inner = inner.setdefault(name, {})
-            inner[leaf.path[-1]] = None
+            inner[leaf.path[-1]] = 0
         return flatten(nest)[1]
 
     @cached_property

@@ -172,7 +172,7 @@ class _SamplesReader(FileReader):
         for suffix in suffixes:
             places = np.array([sample.files[suffix] for sample in samples], np.int64)
             columns.append(BytesColumn((window.buffer,), places[:, 0] + window.at, places[:, 1].copy()))
-        structure = flatten(dict.fromkeys((KEY, *suffixes)))[1]
+        structure = flatten(dict.fromkeys((KEY, *suffixes), 0))[1]
         offsets = np.array([sample.begin for sample in samples], np.int64) + window.tell()
         return Block(structure, columns, len(samples), Origin.of_file(window.name, offsets))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from penstock.block.structure import is_nest
+from penstock.block.structure import field_names, is_nest
 from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
@@ -73,7 +72,7 @@ def _nests(found: Any, wanted: Any, path: str) -> str | None:
     if mine.keys() != theirs.keys():
         return f"{path} has parts {list(theirs)} in one and {list(mine)} in the other"
     for name, part in mine.items():
-        step = f"[{name!r}]" if not is_dataclass(found) else f".{name}"
+        step = f"[{name!r}]" if isinstance(found, (tuple, Mapping)) else f".{name}"
         below = difference(part, theirs[name], path + step)
         if below is not None:
             return below
@@ -83,9 +82,9 @@ def _nests(found: Any, wanted: Any, path: str) -> str | None:
 def _parts(nest: Any) -> dict[Any, Any]:
     if isinstance(nest, tuple):
         return dict(enumerate(nest))
-    if is_dataclass(nest):
-        return {field.name: getattr(nest, field.name) for field in fields(nest) if field.init}
-    return dict(nest)
+    if isinstance(nest, Mapping):
+        return dict(nest)
+    return {name: getattr(nest, name) for name in field_names(type(nest)) or ()}
 
 
 def _arrays(found: Any, wanted: Any, path: str) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, spec_of
-from penstock.block.structure import Structure, flatten
+from penstock.block.structure import Structure, components, flatten, refuse_none
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
 from penstock.trace.captured import Captured
@@ -46,7 +46,8 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
         element = structure.build(stand_ins)
         with drawing(OF_STAND_INS):
             result = function(*element) if structure.unpacks else function(element)
-        leaves, shape = flatten(result)
+        leaves, shape = flatten(components(result))
+        refuse_none(shape)
         return Traced(builder.finish([_output(leaf) for leaf in leaves], shape), "", seen)
     except NotTraceable as error:
         return Traced(None, str(error))
@@ -56,9 +57,14 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
 
 def _why_not_made(structure: Structure) -> str | None:
     """Why no element is made of stand-ins: one of its classes would notice."""
-    if hasattr(structure.kind, "__post_init__"):
-        assert structure.kind is not None
-        return f"the elements' class {structure.kind.__name__} has a __post_init__"
+    for name in ("__post_init__", "__attrs_post_init__"):
+        if hasattr(structure.kind, name):
+            assert structure.kind is not None
+            return f"the elements' class {structure.kind.__name__} has a {name}"
+    for attribute in getattr(structure.kind, "__attrs_attrs__", ()):
+        if attribute.converter is not None or attribute.validator is not None:
+            assert structure.kind is not None
+            return f"the elements' class {structure.kind.__name__} checks or converts {attribute.name}"
     return next((why for why in map(_why_not_made, structure.children) if why), None)
 
 

@@ -63,6 +63,8 @@ def _leaves_in(nest: Any) -> int:
     if "dict" in nest:
         names, parts = [name for name, _ in nest["dict"]], [part for _, part in nest["dict"]]
         _require(all(type(name) in (str, int, bool) for name in names), "spec", names)
+    elif "none" in nest:
+        return 0
     else:
         names, parts = nest["fields"], nest["parts"]
         _require(type(nest["type"]) is str and all(type(name) is str for name in names), "spec", nest)

@@ -46,6 +46,8 @@ def _text(structure: Structure, leaves: Iterator[str]) -> str:
     """The nest as text; dict keys are sorted, since their order makes no difference."""
     if structure.is_leaf:
         return next(leaves)
+    if not structure.children:
+        return structure.describe()
     parts = [_text(child, leaves) for child in structure.children]
     if structure.kind is tuple:
         return f"({', '.join(parts)})"

@@ -11,7 +11,7 @@ from penstock.block.block import Block, Builder
 from penstock.block.carried import Carried
 from penstock.block.leaf import settle
 from penstock.block.same_kind import SameKind
-from penstock.block.structure import flatten
+from penstock.block.structure import components, flatten, refuse_none
 from penstock.errors import Context, as_failure
 from penstock.physical.fatal import failed
 from penstock.physical.key_function import KeyFunction
@@ -105,7 +105,7 @@ class GroupByReducer(Stage):
         for row, key in enumerate(keys):
             value = self._groups[key].nest()
             try:
-                builder.add(function(*value) if type(value) is tuple else function(value))
+                builder.add(components(function(*value) if type(value) is tuple else function(value)))
             except Exception as raised:
                 failures.append((row, as_failure(raised, Context(self.label, self.where))))
             else:
@@ -133,5 +133,6 @@ class GroupByReducer(Stage):
 
 def _begun(held: list[Any]) -> Carried:
     """The state that begins with `held.pop()`, which nobody but the list holds."""
-    leaves, structure = flatten(held.pop())
+    leaves, structure = flatten(components(held.pop()))
+    refuse_none(structure)
     return Carried(structure, settle(leaves))
