@@ -58,12 +58,6 @@ def defaulted(x, generator=GENERATOR):
     return x * generator.random()
 
 
-def random_flip(x):
-    return x
-
-
-random_flip.__module__ = "penstock.image.flips"
-
 RANDOM = {
     "object": Augment(),
     "method": Augment().method,
@@ -79,7 +73,7 @@ RANDOM = {
     "comprehension": lambda x: [x + random.random() for _ in range(3)],
     "itself": np.random.poisson,
     "identifier": lambda x: uuid.uuid4().hex,
-    "image": lambda x: random_flip(x),
+    "image": lambda x: ps.image.random_flip_left_right(x),
 }
 
 

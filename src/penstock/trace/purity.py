@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.ownership import is_penstocks
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.captured import CONTENT, MISSING, SIZE, Captured, content
 
@@ -187,7 +188,7 @@ class _Inspection:
 
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
         """What a following attribute is looked up in, or whether the value itself may be used."""
-        if isinstance(value, ModuleType) or (isinstance(value, type) and value.__module__.startswith("penstock.")):
+        if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)):
             return value, None
         return MISSING, self._value(value, spelled)
 
@@ -249,4 +250,4 @@ def _is_plain_type(kind: type) -> bool:
 def _is_frozen(kind: type) -> bool:
     """Frozen dataclasses of our own: feature specs and the like."""
     params = getattr(kind, "__dataclass_params__", None)
-    return params is not None and params.frozen and kind.__module__.startswith("penstock.")
+    return params is not None and params.frozen and is_penstocks(kind)

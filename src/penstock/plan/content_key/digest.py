@@ -13,9 +13,9 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.leaf import NESTED
+from penstock.ownership import is_users
 from penstock.plan.content_key.bytecode import pieces_of_code
 from penstock.plan.content_key.file_versions import FileVersions, mapped_file, named_files
-from penstock.plan.content_key.ours import is_users
 from penstock.plan.content_key.telling import telling
 from penstock.plan.content_key.uses import uses
 from penstock.plan.node import Node

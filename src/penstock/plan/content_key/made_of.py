@@ -10,9 +10,9 @@ from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any
 
+from penstock.ownership import is_users
 from penstock.plan.content_key.digest import Digester, digest_of
 from penstock.plan.content_key.file_versions import MOST_LISTED, FileVersion, named_files
-from penstock.plan.content_key.ours import is_users
 from penstock.plan.content_key.part import BELOW, PYTHON, Part
 from penstock.plan.content_key.telling import telling
 from penstock.plan.content_key.text import files_text, function_text, named_value, value_text

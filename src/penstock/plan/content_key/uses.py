@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from penstock.plan.content_key.ours import is_users, is_users_file
+from penstock.ownership import is_users, is_users_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _source_file(name: str) -> Path | None:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):  # there is none, or it was made by hand
         return None
-    if spec is None or not spec.origin or not is_users_file(spec.origin):
+    if spec is None or not spec.origin or not spec.origin.endswith(".py") or not is_users_file(spec.origin):
         return None
     file: Path | None = Path(spec.origin)
     for part in inner:

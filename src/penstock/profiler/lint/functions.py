@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from penstock.ownership import is_users
+
 _UNKNOWN = object()
 _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NOT_TAKEN")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
@@ -33,7 +35,7 @@ class Use:
 
 
 def uses(function: Callable[..., Any]) -> list[Use]:
-    """What a function looks up outside; in place of a helper of its own package stands what that looks up."""
+    """What a function looks up outside; in place of a helper of the user's stands what that looks up."""
     return _Reading(function).found
 
 
@@ -43,7 +45,7 @@ def keeps_state(function: Callable[..., Any]) -> bool:
 
 
 def loops(function: Callable[..., Any]) -> bool:
-    """Whether it, or a helper of its own package, holds a loop or comprehension."""
+    """Whether it, or a helper of the user's, holds a loop or comprehension."""
     return _Reading(function).loops
 
 
@@ -53,7 +55,6 @@ class _Reading:
         self.keeps_state = False
         self.loops = False
         self._seen: set[int] = set()
-        self._package = _package(_plain(function)[0])
         self._function(function)
 
     def _function(self, function: Any) -> None:
@@ -63,7 +64,7 @@ class _Reading:
             self.found.extend(Use("an argument", value) for value in function.args)
             function = function.func
         plain, instance = _plain(function)
-        if not isinstance(plain, FunctionType) or _package(plain) == "penstock":
+        if not isinstance(plain, FunctionType) or not is_users(plain):
             self.found.append(Use(str(attribute(plain, "__name__") or type(plain).__name__), function))
             return
         if id(plain) in self._seen or len(self._seen) >= _MOST_FUNCTIONS:
@@ -103,7 +104,8 @@ class _Reading:
 
     def _ended(self, spelled: str, value: Any, *, bare: bool) -> None:
         """A name with its attributes stands for this value; helpers of the user's are looked into."""
-        if isinstance(value, (FunctionType, MethodType)) and _package(value) in (self._package, "__main__"):
+        plain = _plain(value)[0] if isinstance(value, (FunctionType, MethodType)) else None
+        if isinstance(plain, FunctionType) and is_users(plain):
             self._function(value)
         else:
             self.found.append(Use(spelled, value, bare))
@@ -195,10 +197,6 @@ def attribute(value: Any, name: str) -> Any:
         return getattr(value, name, None)
     except Exception:  # whatever it raises, it does not say what it is
         return None
-
-
-def _package(function: Any) -> str:
-    return str(attribute(function, "__module__") or "").partition(".")[0]
 
 
 def _global(names: dict[str, Any], name: str) -> Any:

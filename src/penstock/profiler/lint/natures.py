@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.ownership import is_penstocks, is_users_path
 from penstock.profiler.lint.functions import Use, attribute, keeps_state, loops, uses
 
 _DECODERS = ("decode_image", "decode_jpeg", "decode_png")
@@ -58,7 +59,7 @@ def _is_random(use: Use) -> bool:
     if isinstance(value, BuiltinFunctionType) and value in (time.time, time.time_ns, datetime.now, datetime.today):
         return True
     module = _module(value)
-    if module.startswith("penstock."):
+    if is_penstocks(value):
         return name == "element_key" or (module.startswith("penstock.image") and name.startswith("random_"))
     return module == "secrets"
 
@@ -100,7 +101,8 @@ def _work(use: Use) -> str | None:
     module = name if isinstance(value, ModuleType) else _module(value)
     if module.startswith("penstock.image") and name in _PICTURES:
         return "works on pictures"
-    return _LIBRARIES.get(module.partition(".")[0])
+    found = _LIBRARIES.get(module.partition(".")[0])
+    return None if found is None or is_users_path(module) else found
 
 
 def decodes(function: Callable[..., Any]) -> str | None:

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from penstock.ownership import is_users
 from penstock.trace.effects.imported import is_imported
 from penstock.trace.effects.interpreter import Frame
 from penstock.trace.effects.items import Items
 from penstock.trace.effects.libraries import (
     SEEDED,
     aliases,
-    is_users_class,
-    is_users_function,
     known,
     mutated,
     path_of,
@@ -105,7 +104,7 @@ class Calling(Items):
             raise Visible(message)
         if isinstance(atom, Absent):
             return self.library(frame, atom.path, arguments)
-        if isinstance(atom, Made) and is_users_class(atom.kind):
+        if isinstance(atom, Made) and is_users(atom.kind):
             return called_method(self, frame, Bound(atom, "__call__"), arguments)
         if isinstance(atom, Made) and atom.kind is functools.partial:
             given = union(OWN, data(atom.inner), data(outside(arguments.all())))
@@ -122,7 +121,7 @@ class Calling(Items):
         kind = type(function)
         if "__penstock_primitive__" in fields(function):
             return OWN
-        if kind is FunctionType and is_users_function(function):
+        if kind is FunctionType and is_users(function):
             return self.called(frame, function, atom.spelled, arguments)
         if kind is MethodType:
             owner = self.reached(function.__self__, atom.spelled)
@@ -145,7 +144,7 @@ class Calling(Items):
                 change(given, lambda spelled: f"writes into {spelled}")
         if kind in (FunctionType, BuiltinFunctionType, np.ufunc) or known(kind.__module__) or atom.path:
             return self.library(frame, atom.path or path_of(function), arguments)
-        if is_users_class(kind):
+        if is_users(kind):
             return called_method(self, frame, Bound(atom, "__call__"), arguments)
         if is_plain(function):
             return union(OWN, *(self.each(frame, one, values=True) for one in arguments.positional))
@@ -158,7 +157,7 @@ class Calling(Items):
         self, frame: Frame, function: Any, spelled: str, arguments: Arguments, *, imported: bool = False
     ) -> Value:
         """A function of the user's: what is visible about it is visible about whoever calls it."""
-        if type(function) is not FunctionType or not is_users_function(function):
+        if type(function) is not FunctionType or not is_users(function):
             return self.call(frame, (Known(function, spelled),), arguments)
         try:
             return self.entered(function, arguments, imported=imported or frame.imported)
@@ -217,7 +216,7 @@ class Calling(Items):
 
     def _made(self, frame: Frame, kind: type, atom: Known, arguments: Arguments) -> Value:
         """A new object."""
-        if not is_users_class(kind):
+        if not is_users(kind):
             return self.library(frame, path_of(kind), arguments, kind)
         if type(kind).__module__ not in ("builtins", "abc", "enum"):
             message = f"makes a `{atom.spelled}`, whose class is made by a class of its own"

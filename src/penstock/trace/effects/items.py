@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from penstock.trace.effects.libraries import is_users_class
+from penstock.ownership import is_users
 from penstock.trace.effects.objects import (
     ABSENT,
     CONTAINERS,
@@ -121,7 +121,7 @@ class Items(Reading):
         """A with block."""
         for atom in value:
             kind = atom.kind if isinstance(atom, Made) else type(atom.object) if isinstance(atom, Known) else None
-            if kind is not None and is_users_class(kind):
+            if kind is not None and is_users(kind):
                 for name, count in (("__enter__", 0), ("__exit__", 3)):
                     self._special(frame, atom, name, *[OWN] * count)  # type: ignore[arg-type]
             elif is_outside(atom):

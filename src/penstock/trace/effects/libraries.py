@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from sysconfig import get_path
-from types import FunctionType
 from typing import Any
 
+from penstock.ownership import is_installed_path
 from penstock.trace.effects.words import words
 
 _HARMLESS = """
@@ -94,6 +91,8 @@ SEEDED = words(  # random numbers that follow from an argument
 
 def why_visible(path: str) -> str | None:
     """What a library's function, by its dotted path, does that could be noticed; None where none of it could be."""
+    if not is_installed_path(path):  # the tables name libraries, and a module of the user's may bear the name of one
+        return _unknown(path)
     place = path
     while place:
         if place in _RULES:
@@ -102,23 +101,19 @@ def why_visible(path: str) -> str | None:
                 return why
             return f"{why} (`{path}`)"
         place = place.rpartition(".")[0]
+    return _unknown(path)
+
+
+def _unknown(path: str) -> str:
     return f"uses `{path}`, of which is not known what it does"
 
 
 def known(path: str) -> bool:
     """Whether anything is known of a module."""
-    return path.partition(".")[0] in _ROOTS
+    return path.partition(".")[0] in _ROOTS and is_installed_path(path)
 
 
 _ROOTS = {path.partition(".")[0] for path in _RULES}
-
-
-def is_library(path: str) -> bool:
-    """Whether a module is one of a library."""
-    root = path.partition(".")[0]
-    if root in sys.stdlib_module_names or root in _ROOTS:
-        return root != "__main__"
-    return not is_users(root, getattr(sys.modules.get(root), "__file__", None))
 
 
 def mutated(path: str) -> int | None:
@@ -137,30 +132,3 @@ def path_of(value: Any, module: str | None = None) -> str:
     place = module or getattr(value, "__module__", None) or ""
     root, dot, rest = place.partition(".")
     return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}" if place else str(name)
-
-
-def is_users(module: str | None, file: str | None) -> bool:
-    """Whether code is the user's own, and so looked into, instead of a library's."""
-    root = (module or "").partition(".")[0]
-    if root == "penstock":  # an example in a docstring is not its code
-        return file is not None and not file.startswith(_OURS)
-    if root in sys.stdlib_module_names or root in _ROOTS:
-        return root == "__main__"
-    return file is None or (not file.startswith(_LIBRARIES) and "site-packages" not in file)
-
-
-_OURS = str(Path(__file__).parents[2])
-_LIBRARIES = tuple(path for name in ("stdlib", "purelib", "platlib") if (path := get_path(name)))
-
-
-def is_users_function(function: FunctionType) -> bool:
-    """Whether a function is the user's own."""
-    return is_users(function.__module__, function.__code__.co_filename)
-
-
-def is_users_class(kind: type) -> bool:
-    """Whether a class is the user's own: written in Python, and in no library."""
-    if not kind.__flags__ & (1 << 9):  # of the interpreter's or a library's C code
-        return False
-    module = sys.modules.get(kind.__module__)
-    return is_users(kind.__module__, getattr(module, "__file__", None))

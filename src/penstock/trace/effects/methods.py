@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.ownership import is_users
 from penstock.trace.effects.imported import is_imported
-from penstock.trace.effects.libraries import is_users_class, known, path_of, why_visible
+from penstock.trace.effects.libraries import known, path_of, why_visible
 from penstock.trace.effects.objects import ABSENT, CONTAINERS, MAPPINGS, content, in_class
 from penstock.trace.effects.values import (
     OWN,
@@ -84,7 +85,7 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
     kind = owner.kind if isinstance(owner, Made) else type(owner.object) if isinstance(owner, Known) else None
     if isinstance(owner, Known) and is_a(owner.object, type):
         return _of_class(world, frame, owner, name, arguments)
-    if kind is not None and is_users_class(kind):
+    if kind is not None and is_users(kind):
         return _of_users(world, frame, owner, kind, name, arguments)
     if name in _WRITES_FILES or (name == "save" and not _saves_in_memory(arguments)):
         message = f"writes files (.{name})"
@@ -173,10 +174,10 @@ def _of_users(world: Calling, frame: Frame, owner: Atom, kind: type, name: str, 
 def _of_class(world: Calling, frame: Frame, owner: Known, name: str, arguments: Arguments) -> Value:
     kind: type = owner.object
     found = in_class(kind, name)
-    if is_a(found, classmethod) and is_a(found.__func__, FunctionType) and is_users_class(kind):
+    if is_a(found, classmethod) and is_a(found.__func__, FunctionType) and is_users(kind):
         bound = Arguments([(owner,), *arguments.positional], arguments.named, arguments.rest)
         return world.called(frame, found.__func__, f"{owner.spelled}.{name}", bound, imported=is_imported(kind))
-    if is_users_class(kind) and found is ABSENT:
+    if is_users(kind) and found is ABSENT:
         message = f"calls `{owner.spelled}.{name}`, which is not there"
         raise Visible(message)
     if is_a(found, MethodDescriptorType, WrapperDescriptorType) and arguments.positional:  # list.append(seen, x)

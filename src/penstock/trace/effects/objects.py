@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.trace.effects.libraries import is_users_class, why_visible
+from penstock.ownership import is_users
+from penstock.trace.effects.libraries import why_visible
 from penstock.trace.effects.values import OWN, Known, Part, Value, is_a, is_plain, union
 from penstock.trace.effects.words import words
 
@@ -122,7 +123,7 @@ def _items(items: Iterable[Any], count: int, spelled: str) -> Value:
 
 def users_method(kind: type, name: str) -> FunctionType | None:
     """A method that the user has written, for an operator or a protocol."""
-    if not is_users_class(kind):
+    if not is_users(kind):
         return None
     found = in_class(kind, name)
     return found if is_a(found, FunctionType) else None
@@ -145,7 +146,7 @@ def is_function(value: Any) -> bool:
     kind = type(value)
     if kind in (FunctionType, MethodType, BuiltinFunctionType, MethodDescriptorType, functools.partial, np.ufunc):
         return True
-    return is_cached_function(value) or (is_users_class(kind) and in_class(kind, "__call__") is not ABSENT)
+    return is_cached_function(value) or (is_users(kind) and in_class(kind, "__call__") is not ABSENT)
 
 
 def data(value: Value) -> Value:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from penstock.ownership import is_users, is_users_path
 from penstock.trace.effects.imported import assigning
-from penstock.trace.effects.libraries import is_library, is_users_class, why_visible
+from penstock.trace.effects.libraries import why_visible
 from penstock.trace.effects.objects import (
     ABSENT,
     callable_kind,
@@ -105,7 +106,7 @@ class Reading(ABC):
         elif kind is MethodType:
             self.reached(value.__self__, spelled)
         elif path is not None and kind is not ModuleType and not is_plain(value) and not callable_kind(value):
-            why = why_visible(path) if is_library(path) else None
+            why = why_visible(path) if not is_users_path(path) else None
             if why is not None:
                 raise Visible(why)
         why = why_alone(value, spelled)
@@ -133,7 +134,7 @@ class Reading(ABC):
             if issubclass(kind, type):
                 return self._of_class(atom, atom.object, name)
             return self._of_object(frame, atom, atom.object, name)
-        if isinstance(atom, Made) and is_users_class(atom.kind):
+        if isinstance(atom, Made) and is_users(atom.kind):
             found = in_class(atom.kind, name)
             if is_a(found, property):
                 return self._property(frame, atom, found, name)
@@ -148,14 +149,14 @@ class Reading(ABC):
         found = in_module(module, name)
         if found is ABSENT:
             return (Absent(path),)
-        if not is_library(path) and module.__name__ != "__main__" and not is_a(found, FunctionType, type, ModuleType):
+        if is_users_path(path) and module.__name__ != "__main__" and not is_a(found, FunctionType, type, ModuleType):
             self.imported_anew(vars(module), name, found)
         return self.reached(found, f"{atom.spelled}.{name}", path)
 
     def _of_class(self, atom: Known, kind: type, name: str) -> Value:
         found = in_class(kind, name)
         spelled = f"{atom.spelled}.{name}"
-        if found is ABSENT or is_a(found, classmethod) or not is_users_class(kind):
+        if found is ABSENT or is_a(found, classmethod) or not is_users(kind):
             return (Bound(atom, name),)
         if is_a(found, staticmethod):
             return (Known(found.__func__, spelled),)
@@ -172,7 +173,7 @@ class Reading(ABC):
         if found is not ABSENT and users_method(type(found), "__get__") is not None:
             message = f"looks up `{spelled}` by code of its class"
             raise Visible(message)
-        if is_a(found, property) and is_users_class(kind):
+        if is_a(found, property) and is_users(kind):
             return self._property(frame, atom, found, name)
         if is_a(found, functools.cached_property) and name not in fields(value):
             return union(OWN, self.called(frame, found.func, spelled, Arguments([(atom,)])), (Part(spelled),))
@@ -181,7 +182,7 @@ class Reading(ABC):
             if name in fields(value):
                 self.read_from(value, name, held)
             return self.reached(held, spelled)
-        if is_users_class(kind):
+        if is_users(kind):
             for special in ("__getattribute__", "__getattr__"):
                 if users_method(kind, special) is not None:
                     message = f"looks up attributes of `{atom.spelled}` by code of its class"

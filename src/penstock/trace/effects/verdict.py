@@ -7,9 +7,9 @@ import inspect
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from penstock.ownership import is_users
 from penstock.trace.effects.calling import Calling
 from penstock.trace.effects.interpreter import Frame
-from penstock.trace.effects.libraries import is_users_function
 from penstock.trace.effects.values import OWN, Arguments, Visible
 from penstock.trace.effects.watched import Watched
 
@@ -37,7 +37,7 @@ class _Here(Calling):
 def _verdict(function: Any, world: Calling) -> str | None:
     elements = Arguments(rest=OWN)
     try:
-        if type(function) is FunctionType and is_users_function(function):
+        if type(function) is FunctionType and is_users(function):
             if function.__code__.co_flags & inspect.CO_GENERATOR:
                 return "it is a generator"
             world.entered(function, elements)
