@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, NoReturn
 
+from penstock.hints import NO_ELEMENT, hint_for
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -145,6 +147,10 @@ class RandomnessWarning(UserWarning):
     """A cache or snapshot keeps what was drawn, or the order of a shuffle: every epoch gets that of the first."""
 
 
+class TextWarning(UserWarning):
+    """A function compares text, which is bytes, with str: they are never equal, and Python says nothing."""
+
+
 def annotate(error: BaseException, context: Context) -> None:
     """Add what `context` knows to an error in flight: into a `PenstockError`, as a note on any other exception."""
     if isinstance(error, PenstockError):
@@ -196,13 +202,15 @@ def writing_to(path: Any) -> Iterator[None]:
         raise
 
 
-def as_failure(raised: Exception, context: Context) -> Exception:
+def as_failure(raised: Exception, context: Context, element: Any = NO_ELEMENT) -> Exception:
     """An exception from a user's function as the consumer gets it: with its context, and never a StopIteration.
 
-    Python's iterators mean their end by StopIteration; from a user's function it is a mistake, and not the end.
+    Python's iterators mean their end by StopIteration; from a user's function it is a mistake, and not the end. What is
+    known to be behind the exception is said in a note, with the help of the element that the function was given.
     """
     if not isinstance(raised, StopIteration):
         annotate(raised, context)
+        _add_hint(raised, element)
         return marked(raised)
     message = "The function raised StopIteration, which would look like the end of the data."
     hint = "Give next() a default, or end a data set with take_while()."
@@ -234,6 +242,18 @@ def is_failure(error: Exception) -> bool:
     if isinstance(error, PenstockError):
         return True
     return "_penstock_failure" in vars(error) and not isinstance(error, StopIteration)
+
+
+def _add_hint(raised: Exception, element: Any) -> None:
+    if isinstance(raised, PenstockError) or hasattr(raised, "_penstock_hint"):
+        return
+    try:
+        hint = hint_for(raised, element)
+    except Exception:  # an exception whose text cannot be had
+        return
+    if hint is not None:
+        raised._penstock_hint = True  # type: ignore[attr-defined]
+        raised.add_note(f"penstock: {hint}")
 
 
 def user_location() -> str | None:

@@ -19,6 +19,9 @@ from penstock.testing import assert_same_elements
 FEATURES = {"image": ps.io.FixedLenFeature((), bytes), "label": ps.io.FixedLenFeature((), np.int64)}
 
 
+MEAN = np.array([0.4, 0.5, 0.6])
+
+
 def augment(x):
     return x + np.random.uniform()
 
@@ -40,6 +43,14 @@ def load(path):
 
 def branching(x):
     return x if x % 2 else -x
+
+
+def named_a(row):
+    return row["name"].strip() == "a"
+
+
+def scaled(image, label):
+    return image / 255.0, label
 
 
 def labelled(image, label):
@@ -116,6 +127,11 @@ ADVISED = {
     "no_prefetch.switched_off": lambda folder: (
         records(folder).batch(8).with_options(ps.Options(experimental_optimization={"inject_prefetch": False}))
     ),
+    "text_as_str": lambda folder: ps.Dataset.from_tensor_slices({"name": ["a", "b"]}).filter(named_a),
+    "text_as_str.in": lambda folder: names(folder).filter(lambda name: name in ("a", "b")),
+    "text_as_str.spelled": lambda folder: names(folder).map(lambda name: f"{name}.png"),
+    "widened_floats": lambda folder: ps.Dataset.zip((pictures(9), numbers(9))).map(scaled),
+    "widened_floats.array": lambda folder: pictures(9).map(lambda x: x - MEAN),
     "sequential_map": lambda folder: names(folder).map(load).batch(8),
     "sequential_map.compressed": lambda folder: records(folder).map(lambda x: zlib.compress(x)),
     "sequential_interleave": lambda folder: records(folder, None).batch(8),

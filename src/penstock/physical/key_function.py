@@ -58,7 +58,7 @@ class KeyFunction:
             except Exception as raised:
                 row = len(keys)
                 file, offset = (None, None) if block.origin is None else block.origin.at(row)
-                errors[row] = as_failure(raised, Context(self._label, self._where, first + row, file, offset))
+                errors[row] = as_failure(raised, Context(self._label, self._where, first + row, file, offset), element)
                 keys.append(0)
         return np.array(keys, np.int64), errors
 

@@ -18,6 +18,7 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import Draws, drawing
 from penstock.trace.graph import Allocate
+from penstock.trace.kinds.warn_of_text import warn_of_text
 
 
 class Outcome(NamedTuple):
@@ -77,6 +78,12 @@ class FunctionTransform(Transform):
         self.vectoriser = Vectoriser(function, approximate=approximate) if vectorise else None
         self._key = key
         self._approximate = approximate
+        self._looked = False  # whether the function was looked at with its first Block
+
+    def look(self, block: Block) -> None:
+        """What can be said of the function once it is known what it is given."""
+        self._looked = True
+        warn_of_text(self.function, block)
 
     @property
     def computes(self) -> bool:
@@ -160,6 +167,8 @@ class MapTransform(FunctionTransform):
         self._lists = False  # whether it has returned one
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+        if not self._looked:
+            self.look(block)
         if self.vectoriser is not None:
             found = self.vectoriser.run(block, allocate, self.draws(numbers))
             if found is not None:
@@ -175,7 +184,7 @@ class MapTransform(FunctionTransform):
                 try:
                     builder.add(self._one(element, block, row, numbers))
                 except Exception as raised:
-                    failures.append((row, as_failure(raised, self.context(block, row, numbers))))
+                    failures.append((row, as_failure(raised, self.context(block, row, numbers), element)))
                     if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
                         raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
         rows: np.ndarray | None = None
@@ -214,6 +223,8 @@ class FilterTransform(FunctionTransform):
     """The elements for which `predicate(element)` is true."""
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+        if not self._looked:
+            self.look(block)
         failures: Sequence[tuple[int, Exception]] = ()
         mask = None if self.vectoriser is None else verdicts(self.vectoriser, block, self.draws(numbers))
         if mask is None:
@@ -234,5 +245,5 @@ class FilterTransform(FunctionTransform):
                 try:
                     mask[row] = truth(predicate(*element) if unpacks else predicate(element))
                 except Exception as raised:
-                    failures.append((row, as_failure(raised, self.context(block, row, numbers))))
+                    failures.append((row, as_failure(raised, self.context(block, row, numbers), element)))
         return mask, failures

@@ -55,7 +55,7 @@ class TakeWhile(StretchStage):
             except Exception as raised:
                 file, offset = (None, None) if block.origin is None else block.origin.at(count)
                 context = Context(self.label, self.where, first + count, file, offset)
-                failures.append((count, as_failure(raised, context)))
+                failures.append((count, as_failure(raised, context, element)))
             count += 1
         return self._front(block, count, tuple(failures))
 

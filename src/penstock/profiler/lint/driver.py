@@ -25,12 +25,15 @@ from penstock.profiler.lint.checks.shuffle_batches import shuffle_batches
 from penstock.profiler.lint.checks.shuffle_decoded import shuffle_decoded
 from penstock.profiler.lint.checks.shuffle_epochs import shuffle_epochs
 from penstock.profiler.lint.checks.shuffle_small import shuffle_small
+from penstock.profiler.lint.checks.text_as_str import text_as_str
 from penstock.profiler.lint.checks.vectorise_batch import vectorise_batch
+from penstock.profiler.lint.checks.widened_floats import widened_floats
 from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.report import Report
 
 CHECKS: tuple[Check, ...] = (
     # what arrives may not be what is meant
+    text_as_str,
     cache_random,
     cache_shuffled,
     shuffle_epochs,
@@ -43,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     cache_repeated,
     cache_grown,
     shuffle_decoded,
+    widened_floats,
     # time
     cache_cut,
     sequential_map,

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 Stack = tuple[Value, ...]
 _MOST_ROUNDS = 6  # until what local variables may be has settled
-_NOTHING = words(
+NOTHING = words(
     """NOP RESUME CACHE EXTENDED_ARG PRECALL MAKE_CELL COPY_FREE_VARS NOT_TAKEN JUMP_FORWARD JUMP_BACKWARD
     JUMP_BACKWARD_NO_INTERRUPT SETUP_ANNOTATIONS DELETE_FAST DELETE_DEREF LIST_TO_TUPLE RAISE_VARARGS RERAISE"""
 )
-_ENDS = words("RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE")
-_EFFECTS: dict[str, tuple[int, int]] = {  # instructions on own values: how many they take and give
+ENDS = words("RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE")
+EFFECTS: dict[str, tuple[int, int]] = {  # instructions on own values: how many they take and give
     name: effect
     for effect, names in {
         (0, 1): """GET_LEN MATCH_MAPPING MATCH_SEQUENCE LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT LOAD_SMALL_INT
@@ -108,7 +108,7 @@ class Frame:
             self._do(step, stack)
         if step.target is not None:
             self._go(step.target, self._at_target(step, before))
-        if name in _ENDS or (name.startswith("JUMP_") and "_IF_" not in name and step.target is not None):
+        if name in ENDS or (name.startswith("JUMP_") and "_IF_" not in name and step.target is not None):
             return
         self._go(step.after, tuple(stack))
 
@@ -125,8 +125,8 @@ class Frame:
         handler = OPERATIONS.get(name)
         if handler is not None:
             handler(self, step, stack)
-        elif name in _EFFECTS:
-            takes, gives = _EFFECTS[name]
+        elif name in EFFECTS:
+            takes, gives = EFFECTS[name]
             pop(stack, takes)
             stack.extend([OWN] * gives)
         elif name.startswith("POP_JUMP_"):
@@ -139,7 +139,7 @@ class Frame:
                     self.load(variable, stack)
                 else:
                     self.store(variable, stack.pop())
-        elif name not in _NOTHING:
+        elif name not in NOTHING:
             raise Visible(_WHY.get(name, f"does what is not looked into ({name})"))
 
     def load(self, variable: str, stack: list[Value]) -> None:

@@ -1,0 +1,80 @@
+"""Hints for exceptions out of users' functions: what is behind Python's own words, where that is known.
+
+A hint is added as a note; type, text and traceback of the exception stay as they are.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any
+
+TEXT = 'Text is bytes here, as in tf.data: write b"…" in place of "…", or decode it first with .decode().'
+_BYTES = re.compile(r"\bbytes\b")
+_STR = re.compile(r"\bstr\b|\bstrings?\b")
+_COUNTED = re.compile(
+    r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument"
+)
+_READ_ONLY = re.compile(r"(destination|array|buffer) is read-only")
+_NOT_FOUND = re.compile(r"^b['\"].*is not in (list|deque)$")
+_MOST_KEYS = 20
+NO_ELEMENT = object()
+
+
+def hint_for(raised: BaseException, element: Any = NO_ELEMENT) -> str | None:
+    """What to say about an exception that a function raised, with the element it was given where that is known.
+
+    >>> hint_for(TypeError("can't concat str to bytes")) == TEXT
+    True
+    >>> hint_for(KeyError("labl"), {"image": 1, "label": 2})
+    "The element has the keys 'image', 'label'. Did you mean 'label'?"
+    """
+    if isinstance(raised, KeyError):
+        return _of_key(raised.args[0], element) if len(raised.args) == 1 else None
+    said = str(raised)
+    if isinstance(raised, TypeError):
+        if _COUNTED.search(said) and _at_the_call(raised):
+            return _of_arguments(element)
+        return TEXT if _BYTES.search(said) and _STR.search(said) else None
+    if isinstance(raised, AttributeError):
+        missing = getattr(raised, "name", None)
+        return TEXT if type(getattr(raised, "obj", None)) is bytes and hasattr(str, str(missing)) else None
+    if isinstance(raised, ValueError):
+        if _READ_ONLY.search(said):
+            return "Elements may be read by others too: copy what you change, as in x = x.copy()."
+        return TEXT if _NOT_FOUND.search(said) else None
+    return None
+
+
+def _of_key(key: Any, element: Any) -> str | None:
+    if isinstance(key, bytes):
+        return f"The key is {key!r}. {TEXT}"
+    for part in element if type(element) is tuple else (element,):
+        if isinstance(part, dict) and isinstance(key, str) and key not in part:
+            keys = [str(one) for one in part][:_MOST_KEYS]
+            listed = ", ".join(map(repr, keys)) + (", …" if len(part) > len(keys) else "")
+            near = difflib.get_close_matches(key, keys, 1)
+            return f"The element has the keys {listed}." + (f" Did you mean {near[0]!r}?" if near else "")
+    return None
+
+
+def _at_the_call(raised: BaseException) -> bool:
+    """Whether the function itself was called with the wrong number of arguments, and not one that it calls."""
+    trace = raised.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] == "penstock"
+
+
+def _of_arguments(element: Any) -> str | None:
+    if element is NO_ELEMENT:
+        return None
+    if type(element) is tuple:
+        count = len(element)
+        names = ", ".join("xyzuvw"[:count]) if count <= 6 else "*parts"
+        return (
+            f"The element is a tuple of {count}, and a tuple is unpacked into the arguments: write lambda {names}: …, "
+            "or lambda *element: … for all of them as one."
+        )
+    kind = type(element).__name__
+    return f"The element is one value ({kind}), and the function is given it as its only argument: write lambda x: …"

@@ -1,0 +1,131 @@
+"""What is known of a value's kind while code is read; None where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from penstock.block.spec import LeafSpec, TensorSpec
+
+Kind = Any  # one of the classes below, or None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A value from outside of the function: a constant, global, default or captured variable."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of the element: `bytes`, or (`many`) a list or array of them."""
+
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Byte:
+    """One item of a text: a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A `str` that holds a text as `b'…'`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number or (`array`) an array of numbers; `widened` says what has made float64 of it unasked."""
+
+    dtype: np.dtype
+    array: bool
+    widened: Widened | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """An operation that gave float64: of an array of `dtype`, with an operand as it is spelled."""
+
+    where: str
+    dtype: str
+    operator: str
+    operand: str
+    number: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Several values under keys, or in order."""
+
+    keys: tuple[Any, ...]
+    kinds: tuple[Kind, ...]
+    in_order: bool
+
+    def at(self, key: Any) -> Kind:
+        if self.in_order:
+            if type(key) is not int or not -len(self.kinds) <= key < len(self.kinds):
+                return None
+            return self.kinds[key]
+        return self.kinds[self.keys.index(key)] if key in self.keys else None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of a sequence, in `[]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """An attribute of a value."""
+
+    owner: Kind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A function or comprehension that the code makes."""
+
+    code: CodeType
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The empty place that calls have on the stack."""
+
+
+def kind_of_spec(spec: Any) -> Kind:
+    """The kind of an element, or of a part of one."""
+    if isinstance(spec, LeafSpec):
+        if not isinstance(spec, TensorSpec):
+            return None
+        if spec.dtype is bytes:
+            return Text(many=True) if len(spec.shape) == 1 else Text() if not spec.shape else None
+        return Number(np.dtype(spec.dtype), array=bool(spec.shape))
+    if isinstance(spec, tuple):
+        return Nest(getattr(spec, "_fields", ()), tuple(map(kind_of_spec, spec)), in_order=True)
+    if isinstance(spec, dict):
+        return Nest(tuple(spec), tuple(map(kind_of_spec, spec.values())), in_order=False)
+    return None
+
+
+def joined(a: Kind, b: Kind) -> Kind:
+    """What holds of a value that is one or the other."""
+    return a if a == b else None
+
+
+def is_mutable(kind: Kind) -> bool:
+    """Whether what a value holds may be changed in place for another kind."""
+    if isinstance(kind, Nest):
+        return not kind.in_order or any(map(is_mutable, kind.kinds))
+    return kind == Text(many=True) or (isinstance(kind, Method) and is_mutable(kind.owner))
