@@ -144,7 +144,11 @@ class InternalError(PenstockError, RuntimeError):
 
 
 class RandomnessWarning(UserWarning):
-    """A cache or snapshot keeps what was drawn, or the order of a shuffle: every epoch gets that of the first."""
+    """What is random does not do what it seems to.
+
+    A cache or snapshot keeps what was drawn, or the order of a shuffle: every epoch gets that of the first. A function
+    draws from what is no part of the pipeline. `take` and `skip` split what is in another order in every epoch.
+    """
 
 
 class TextWarning(UserWarning):

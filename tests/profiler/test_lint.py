@@ -1,6 +1,7 @@
 """What lint() advises, word for word, and what it keeps quiet about."""
 
 import random
+import warnings
 import zlib
 from pathlib import Path
 
@@ -24,6 +25,19 @@ MEAN = np.array([0.4, 0.5, 0.6])
 
 def augment(x):
     return x + np.random.uniform()
+
+
+def keyed(x):
+    return x + np.random.default_rng(ps.element_key()).uniform()
+
+
+def split(ds):
+    """What is kept for validation, where the rest is trained on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.errors.RandomnessWarning)
+        kept, rest = ds.take(100), ds.skip(100)
+    assert rest.lint()
+    return kept
 
 
 def prepare(record):
@@ -132,6 +146,16 @@ ADVISED = {
     "text_as_str.spelled": lambda folder: names(folder).map(lambda name: f"{name}.png"),
     "widened_floats": lambda folder: ps.Dataset.zip((pictures(9), numbers(9))).map(scaled),
     "widened_floats.array": lambda folder: pictures(9).map(lambda x: x - MEAN),
+    "random_unkeyed": lambda folder: numbers().map(augment).batch(10),
+    "random_unkeyed.branch": lambda folder: numbers().map(lambda x: x if x else x + random.random()),
+    "random_unkeyed.filter": lambda folder: numbers().filter(lambda x: random.random() < 0.5),
+    "shuffle_split": lambda folder: numbers().shuffle(1000).skip(100),
+    "shuffle_split.take": lambda folder: split(numbers().filter(branching).shuffle(1000)),
+    "uneven_shards": lambda folder: numbers(103).shard(4, 1).batch(13, drop_remainder=True),
+    "uneven_shards.elements": lambda folder: numbers(103).shard(4, 1),
+    "uneven_shards.files": lambda folder: (
+        names(folder).shard(8, 7).interleave(ps.TFRecordDataset, 1, num_parallel_calls=2)
+    ),
     "sequential_map": lambda folder: names(folder).map(load).batch(8),
     "sequential_map.compressed": lambda folder: records(folder).map(lambda x: zlib.compress(x)),
     "sequential_interleave": lambda folder: records(folder, None).batch(8),
@@ -139,7 +163,7 @@ ADVISED = {
     "idle_cycle": lambda folder: names(folder).interleave(ps.TFRecordDataset, 10, num_parallel_calls=2),
     "late_shard.files": lambda folder: records(folder).shuffle(100).shard(4, 1),
     "late_shard.map": lambda folder: numbers().map(branching).batch(4).shard(2, 0),
-    "late_skip": lambda folder: names(folder).map(load, 2).skip(2),
+    "late_skip": lambda folder: ps.Dataset.list_files(folder / "part-*", shuffle=False).map(load, 2).skip(2),
     "late_filter": lambda folder: ps.Dataset.from_tensor_slices(([b"jpeg"], [1])).map(decoded, 2).filter(labelled),
     "idle_prefetch.twice": lambda folder: numbers().prefetch(2).prefetch(ps.AUTOTUNE),
     "idle_prefetch.between": lambda folder: records(folder).map(len, 2).prefetch(8).batch(4),
@@ -182,7 +206,13 @@ def seeded(x):
 
 # What stands near an advised pipeline and is meant.
 QUIET = {
-    "random behind the cache": lambda folder: numbers().cache().map(augment).batch(10),
+    "random behind the cache": lambda folder: numbers().cache().map(keyed).batch(10),
+    "split in front of the shuffle": lambda folder: numbers().skip(100).shuffle(1000),
+    "a part of each epoch": lambda folder: numbers().filter(branching).shuffle(1000).take(100),
+    "split in one order": lambda folder: numbers().shuffle(1000, reshuffle_each_iteration=False).skip(100).prefetch(1),
+    "even batches of uneven shards": lambda folder: numbers(103).shard(4, 1).batch(13),
+    "uneven shards for ever": lambda folder: numbers(103).shard(4, 1).repeat(),
+    "draws that do not matter": lambda folder: numbers().map(augment).with_options(ps.Options(deterministic=False)),
     "seeded by the element": lambda folder: numbers().map(seeded).cache(),
     "shuffled again behind the cache": lambda folder: numbers().shuffle(1000).cache().shuffle(1000),
     "one order on purpose": lambda folder: numbers().shuffle(1000, reshuffle_each_iteration=False).cache(),

@@ -60,11 +60,13 @@ class Dataset(
         found._next_epoch = 0
         found._found_spec = None
         found._placing = None
+        found._looked_at = False
         return found
 
     _next_epoch: int
     _found_spec: Any
     _placing: Placing | None
+    _looked_at: bool  # whether it was warned of what a pass would give
 
     @property
     def __penstock_dataset__(self) -> Node:
@@ -92,9 +94,13 @@ class Dataset(
         return self._pass(epoch, settings)
 
     def _pass(self, epoch: int | None, settings: Settings) -> Iterator:
-        from penstock.profiler.lint.warn_of_kept import warn_of_kept
+        if not self._looked_at:
+            from penstock.profiler.lint.warn_of_kept import warn_of_kept
+            from penstock.profiler.lint.warn_of_unkeyed import warn_of_unkeyed
 
-        warn_of_kept(self._plan)
+            self._looked_at = True
+            warn_of_kept(self._plan)
+            warn_of_unkeyed(self._plan, self._options)
         if epoch is None:
             epoch = self._next_epoch
             self._next_epoch += 1

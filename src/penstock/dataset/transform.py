@@ -42,6 +42,13 @@ class Transform:
             raise
         return self._with(node)
 
+    def _cut(self, kind: type[UnaryNode], count: int) -> Dataset:
+        from penstock.profiler.lint.splits import warn_of_split
+
+        made = self._then(kind, count=count)
+        warn_of_split(made._plan)
+        return made
+
     def map(
         self,
         map_func: Callable[..., Any],
@@ -244,7 +251,7 @@ class Transform:
         >>> [int(x) for x in ps.Dataset.range(10).take(2)]
         [0, 1]
         """
-        return self._then(ops.Take, count=count)
+        return self._cut(ops.Take, count)
 
     def skip(self, count: int) -> Dataset:
         """All but the first `count` elements; none with -1.
@@ -253,7 +260,7 @@ class Transform:
         >>> [int(x) for x in ps.Dataset.range(5).skip(3)]
         [3, 4]
         """
-        return self._then(ops.Skip, count=count)
+        return self._cut(ops.Skip, count)
 
     def shard(self, num_shards: int, index: int) -> Dataset:
         """Every `num_shards`-th element, beginning with number `index`: one consumer's part of several.

@@ -19,13 +19,16 @@ from penstock.profiler.lint.checks.late_shard import late_shard
 from penstock.profiler.lint.checks.late_skip import late_skip
 from penstock.profiler.lint.checks.no_prefetch import no_prefetch
 from penstock.profiler.lint.checks.one_file import one_file
+from penstock.profiler.lint.checks.random_unkeyed import random_unkeyed
 from penstock.profiler.lint.checks.sequential_interleave import sequential_interleave
 from penstock.profiler.lint.checks.sequential_map import sequential_map
 from penstock.profiler.lint.checks.shuffle_batches import shuffle_batches
 from penstock.profiler.lint.checks.shuffle_decoded import shuffle_decoded
 from penstock.profiler.lint.checks.shuffle_epochs import shuffle_epochs
 from penstock.profiler.lint.checks.shuffle_small import shuffle_small
+from penstock.profiler.lint.checks.shuffle_split import shuffle_split
 from penstock.profiler.lint.checks.text_as_str import text_as_str
+from penstock.profiler.lint.checks.uneven_shards import uneven_shards
 from penstock.profiler.lint.checks.vectorise_batch import vectorise_batch
 from penstock.profiler.lint.checks.widened_floats import widened_floats
 from penstock.profiler.lint.inspection import Inspection
@@ -36,11 +39,14 @@ CHECKS: tuple[Check, ...] = (
     text_as_str,
     cache_random,
     cache_shuffled,
+    random_unkeyed,
+    shuffle_split,
     shuffle_epochs,
     shuffle_batches,
     shuffle_small,
     global_shuffle,
     late_shard,
+    uneven_shards,
     # memory
     cache_endless,
     cache_repeated,

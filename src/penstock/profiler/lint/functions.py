@@ -18,6 +18,7 @@ _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NO
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _CALL = ("CALL", "CALL_FUNCTION", "CALL_METHOD")
 _LOOP = ("FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+_LEAVES = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "RAISE_VARARGS")
 _MOST_FUNCTIONS = 100  # helpers that are looked into
 
 
@@ -26,12 +27,14 @@ class Use:
     """A name or chain of attributes as it is spelled, and what it stands for.
 
     `value` is None for a name that is not defined yet, and for an attribute, spelled with a dot in front, of something
-    that only a call would show. `bare` says that it is called without arguments.
+    that only a call would show. `bare` says that it is called without arguments, `always` that each call of the
+    function comes there: no branch stands in front.
     """
 
     spelled: str
     value: Any
     bare: bool = False
+    always: bool = False
 
 
 def uses(function: Callable[..., Any]) -> list[Use]:
@@ -55,6 +58,7 @@ class _Reading:
         self.keeps_state = False
         self.loops = False
         self._seen: set[int] = set()
+        self._branched = False  # whether some calls do not come as far as this
         self._function(function)
 
     def _function(self, function: Any) -> None:
@@ -79,6 +83,7 @@ class _Reading:
     def _code(self, code: CodeType, scope: _Scope) -> None:
         chain: Any = _UNKNOWN  # what the next attribute is looked up in
         spelled = ""
+        branched = self._branched
         for step in _steps(code):
             name = step.opname
             if name in _SILENT:
@@ -98,9 +103,13 @@ class _Reading:
                 self.keeps_state = True
             elif name in _LOOP:
                 self.loops = True
+            if name in _LEAVES or "_IF_" in name:
+                self._branched = True
+        self._branched = True  # nobody knows whether those inside are called
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._code(constant, scope.inner())
+        self._branched = branched
 
     def _ended(self, spelled: str, value: Any, *, bare: bool) -> None:
         """A name with its attributes stands for this value; helpers of the user's are looked into."""
@@ -108,7 +117,7 @@ class _Reading:
         if isinstance(plain, FunctionType) and is_users(plain):
             self._function(value)
         else:
-            self.found.append(Use(spelled, value, bare))
+            self.found.append(Use(spelled, value, bare, always=not self._branched))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def _kept(node: Node, *, shuffled: bool) -> Iterator[Kept]:
         yield from _kept(part, shuffled=shuffled or isinstance(node, SHUFFLES))
 
 
-def _functions(node: Node) -> list[Callable[..., Any]]:
+def functions_of(node: Node) -> list[Callable[..., Any]]:
     """The user's functions that make the elements of a step."""
     if isinstance(node, Scan):
         return [node.source.function] if isinstance(node.source, GeneratorSource) else []
@@ -60,7 +60,7 @@ def _by(keeper: Node, node: Node, *, shuffled: bool) -> Iterator[Kept]:
     """What one of them keeps; a shuffle below another one has made no order that is seen."""
     if isinstance(node, KEEPERS):
         return
-    drawn = next(filter(None, map(randomness, _functions(node))), None)
+    drawn = next(filter(None, map(randomness, functions_of(node))), None)
     if drawn is not None:
         yield Kept(keeper, node, drawn)
     elif isinstance(node, SHUFFLES) and not shuffled:

@@ -64,6 +64,24 @@ def _is_random(use: Use) -> bool:
     return module == "secrets"
 
 
+def draws_by_itself(use: Use) -> bool:
+    """Whether a use draws from a generator that is seeded by nothing of the element: a clock is none."""
+    import random
+    import secrets
+    import time
+    from datetime import datetime
+
+    value = use.value
+    if not _is_random(use) or is_penstocks(value):
+        return False
+    if isinstance(value, BuiltinFunctionType) and value in (time.time, time.time_ns, datetime.now, datetime.today):
+        return False
+    generators = (random.Random, np.random.Generator, np.random.RandomState)
+    drawing = isinstance(value, generators) or isinstance(_owner(value), generators)
+    drawing = drawing or _module(value) == secrets.__name__
+    return drawing and _name(value) not in _SETTERS
+
+
 def _owner(value: Any) -> Any:
     """The object that a method is bound to, also one that is written in C."""
     return attribute(value, "__self__")

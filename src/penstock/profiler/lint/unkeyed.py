@@ -1,0 +1,75 @@
+"""What draws from a generator that is no part of the pipeline: other elements in each pass, and behind a resume."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.plan.node import Node
+from penstock.profiler.lint.functions import Use, uses
+from penstock.profiler.lint.kept import KEEPERS, functions_of
+from penstock.profiler.lint.natures import draws_by_itself
+
+_FOUND: weakref.WeakKeyDictionary[Any, Use | None] = weakref.WeakKeyDictionary()
+HINT = (
+    "Draw from a generator of the element, rng = np.random.default_rng(ps.element_key()), or with ps.image.random_*; "
+    "Options(deterministic=False) says that the order and the draws do not matter."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unkeyed:
+    """A step with a function that draws from `drawn`; `certain` where it does so at each call."""
+
+    node: Node
+    drawn: str
+    certain: bool
+
+    @property
+    def message(self) -> str:
+        return (
+            f"{self.node.label} draws from {self.drawn}, which is no part of the pipeline: its elements are others in "
+            "every run, with other numbers of workers, and after a resume."
+        )
+
+
+def unkeyed(plan: Node) -> Iterator[Unkeyed]:
+    """All such steps, except those whose draws a cache or snapshot keeps, which is told in other words."""
+    seen: set[int] = set()
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or isinstance(node, KEEPERS):
+            continue
+        seen.add(id(node))
+        for function in functions_of(node):
+            use = _drawn(function)
+            if use is not None:
+                yield Unkeyed(node, use.spelled, use.always)
+        waiting.extend(node.inputs)
+
+
+def _drawn(function: Callable[..., Any]) -> Use | None:
+    """What a function draws from, what it surely draws from first; read once for each function."""
+    try:
+        if function in _FOUND:
+            return _FOUND[function]
+    except TypeError:  # no key of a dict
+        return _read(function)
+    found = _read(function)
+    try:
+        _FOUND[function] = found
+    except TypeError:  # nothing that can be held weakly
+        return found
+    return found
+
+
+def _read(function: Callable[..., Any]) -> Use | None:
+    if isinstance(function, np.ufunc):
+        return None
+    found = [use for use in uses(function) if draws_by_itself(use)]
+    return next((use for use in found if use.always), found[0] if found else None)
