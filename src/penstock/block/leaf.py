@@ -62,7 +62,7 @@ def _other(value: Any) -> Any:
     if isinstance(value, (int, float, str, list)):  # subclasses, such as an enum's members
         base: Any = next(t for t in (bool, int, float, str, list) if isinstance(value, t))
         return as_leaf(base(value))
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
         return _array(np.asarray(value))
     message = f"A value of type {type(value).__name__} cannot be part of an element."
     if value is None:

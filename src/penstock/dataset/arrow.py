@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import read_files
-from penstock.dataset.parquet import as_columns
 from penstock.sources.arrow_ipc import ArrowSource
+from penstock.sources.arrow_pieces import as_columns
 
 
 def ArrowDataset(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.block.spec import spec_of
 from penstock.block.structure import map_leaves
 from penstock.dataset.batching import Batching
+from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create
 from penstock.dataset.explaining import Explaining
 from penstock.dataset.grouping import Grouping
@@ -32,7 +33,18 @@ if TYPE_CHECKING:
 
 
 class Dataset(
-    Create, Sequences, Transform, Batching, Grouping, Mixing, Stateful, Indexing, Packing, Storing, Explaining
+    Create,
+    Converting,
+    Sequences,
+    Transform,
+    Batching,
+    Grouping,
+    Mixing,
+    Stateful,
+    Indexing,
+    Packing,
+    Storing,
+    Explaining,
 ):
     """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
 

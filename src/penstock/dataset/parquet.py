@@ -7,8 +7,7 @@ from typing import Any
 
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import read_files
-from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.sources.arrow_pieces import Columns
+from penstock.sources.arrow_pieces import as_columns
 from penstock.sources.parquet import ParquetSource
 
 
@@ -42,22 +41,3 @@ def ParquetDataset(
     InvalidArgumentError for a null.
     """
     return read_files(filenames, ParquetSource((), columns=as_columns(columns, fill_null)), num_parallel_reads)
-
-
-def as_columns(columns: Any, fill_null: Any) -> Columns:
-    """What of a file is wanted, checked."""
-    if isinstance(columns, (str, bytes)):
-        message = f"columns is a sequence of names, got {columns!r:.60}."
-        raise InvalidTypeError(message, hint=f"Write columns=[{columns!r:.60}].")
-    names = None if columns is None else tuple(columns)
-    for name in names or ():
-        if not isinstance(name, str):
-            message = f"columns holds names, got {name!r:.60}."
-            raise InvalidTypeError(message)
-    if names is not None and (not names or len(set(names)) < len(names)):
-        message = f"columns names each column once, and at least one, got {list(names)!r:.60}."
-        raise InvalidArgumentError(message, hint="Leave it out to read all columns.")
-    if fill_null is not None and not isinstance(fill_null, Mapping):
-        message = f"fill_null is a dict from columns to values, got {fill_null!r:.60}."
-        raise InvalidTypeError(message, hint='For example fill_null={"label": -1}.')
-    return Columns(names, None if fill_null is None else dict(fill_null))

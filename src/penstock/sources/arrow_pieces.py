@@ -16,7 +16,14 @@ import numpy as np
 from penstock.block.arrow import from_arrow, spec_from_schema
 from penstock.block.block import Block, concat_blocks
 from penstock.block.origin import Origin
-from penstock.errors import Context, DataLossError, InvalidArgumentError, PenstockError, annotate
+from penstock.errors import (
+    Context,
+    DataLossError,
+    InvalidArgumentError,
+    InvalidTypeError,
+    PenstockError,
+    annotate,
+)
 from penstock.forked import in_child, new_rlock
 from penstock.sources.row_files import gather
 
@@ -48,6 +55,25 @@ class Columns:
 
     def of(self, batch: Any) -> Any:
         return batch if self.names is None else batch.select(list(self.names))
+
+
+def as_columns(columns: Any, fill_null: Any) -> Columns:
+    """What of a file is wanted, checked."""
+    if isinstance(columns, (str, bytes)):
+        message = f"columns is a sequence of names, got {columns!r:.60}."
+        raise InvalidTypeError(message, hint=f"Write columns=[{columns!r:.60}].")
+    names = None if columns is None else tuple(columns)
+    for name in names or ():
+        if not isinstance(name, str):
+            message = f"columns holds names, got {name!r:.60}."
+            raise InvalidTypeError(message)
+    if names is not None and (not names or len(set(names)) < len(names)):
+        message = f"columns names each column once, and at least one, got {list(names)!r:.60}."
+        raise InvalidArgumentError(message, hint="Leave it out to read all columns.")
+    if fill_null is not None and not isinstance(fill_null, Mapping):
+        message = f"fill_null is a dict from columns to values, got {fill_null!r:.60}."
+        raise InvalidTypeError(message, hint='For example fill_null={"label": -1}.')
+    return Columns(names, None if fill_null is None else dict(fill_null))
 
 
 class Piece(ABC):
