@@ -6,15 +6,16 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python3
 
 VENV  := .venv
 BENCH := .venv-bench
+FRAMEWORKS := .venv-frameworks
 # Without --no-compile pip spends seconds on bytecode of modules that are never imported; Python writes it as it goes.
 export PYTHONDONTWRITEBYTECODE :=
 PIP   := -m pip --disable-pip-version-check --quiet
 INSTALL := install --no-deps --no-compile
 EDITABLE := $(INSTALL) --no-build-isolation --editable .
-PEERS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["bench"], sep="\n")
+GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz storm crash bench parity format lock clean need-python
+.PHONY: help demo test frameworks check fuzz storm crash bench parity format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -25,6 +26,10 @@ demo: $(VENV)/runtime.stamp ## prepare data, train naively and through the pipel
 test: check ## lint, types, import contracts, then every test and every code block of the docs
 	@$(VENV)/bin/penstock compile >/dev/null  # once, and not in every process that tests
 	@$(VENV)/bin/python -m pytest --numprocesses 2 --dist worksteal
+
+frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with torch, JAX, Keras and TensorFlow installed
+	@$(FRAMEWORKS)/bin/python -m pytest --numprocesses 2 tests/adaptors src/penstock/adaptors src/penstock/dataset/frameworks.py
+	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
 
 check: $(VENV)/dev.stamp ## lint, types and import contracts only
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .
@@ -67,7 +72,7 @@ lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
 		-o requirements/bench.lock
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) $(BENCH) build dist out data timeline.png timeline.svg benchmarks/.data
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) build dist out data timeline.png timeline.svg benchmarks/.data
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -101,7 +106,17 @@ $(BENCH)/stamp: requirements/runtime.lock requirements/bench.lock pyproject.toml
 	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python $(PIP) $(INSTALL) --requirement requirements/runtime.lock
 	@$(BENCH)/bin/python $(PIP) $(EDITABLE)
-	@$(PYTHON) -c '$(PEERS)' | while read -r peer; do echo "installing $$peer"; \
+	@$(PYTHON) -c '$(call GROUP,bench)' | while read -r peer; do echo "installing $$peer"; \
 		$(BENCH)/bin/python $(PIP) install --no-compile --constraint requirements/bench.lock "$$peer" \
 		|| echo "skipped $$peer: it cannot be installed here; its column stays empty"; done
+	@touch $@
+
+$(FRAMEWORKS)/stamp: requirements/dev.lock pyproject.toml | need-python
+	@echo "creating $(FRAMEWORKS) with $$($(PYTHON) --version)"
+	@test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
+	@$(FRAMEWORKS)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
+	@$(FRAMEWORKS)/bin/python $(PIP) $(EDITABLE)
+	@$(PYTHON) -c '$(call GROUP,frameworks)' | while read -r peer; do echo "installing $$peer"; \
+		$(FRAMEWORKS)/bin/python $(PIP) install --no-compile "$$peer" \
+		|| echo "skipped $$peer: it cannot be installed here, and its tests are skipped"; done
 	@touch $@

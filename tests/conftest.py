@@ -1,5 +1,6 @@
 """What holds for every test: property tests repeat themselves exactly, documentation examples leave no files behind."""
 
+import importlib.util
 import os
 import tempfile
 
@@ -12,7 +13,20 @@ settings.register_profile(
 )
 settings.register_profile("search", settings.get_profile("default"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+os.environ.setdefault("KERAS_BACKEND", "jax")  # of those it may have, the quickest to load
 os.environ["PENSTOCK_REMEMBER"] = "0"  # what one test's pipeline was tuned to is nothing to another, or to its user
+
+FRAMEWORKS = {"to_torch(": "torch", "to_jax(": "jax", "to_keras(": "keras", "penstock.torch": "torch"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples that call a framework run where it is installed."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            code = "".join(example.source for example in item.dtest.examples)
+            for call, module in FRAMEWORKS.items():
+                if call in code and importlib.util.find_spec(module) is None:
+                    item.add_marker(pytest.mark.skip(reason=f"{module} is not installed"))
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,13 @@ The blocks of a page run in order in one namespace, in an empty directory. Aroun
 
 - ```` ```text ```` directly below: what the block prints (`...` stands for anything);
 - `<!-- not run: reason -->` directly above: the block is left out, for the reason given;
-- `<!-- data: shapes -->` anywhere above: the page finds a small `shapes` data set under `data/`.
+- `<!-- data: shapes -->` anywhere above: the page finds a small `shapes` data set under `data/`;
+- `<!-- needs: torch -->` anywhere above: the page runs where that module is installed.
 """
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import linecache
 import re
@@ -27,6 +29,7 @@ PAGES = sorted(
 )
 NOT_RUN = re.compile(r"<!--\s*not run:\s*(?P<reason>.*?)\s*-->")
 DATA = re.compile(r"<!--\s*data: shapes\s*-->")
+NEEDS = re.compile(r"<!--\s*needs:\s*(?P<module>\w+)\s*-->")
 SCRIPT = "train.py"  # what error texts call the page's code
 
 
@@ -84,6 +87,9 @@ def test_code_blocks(page, request, tmp_path, monkeypatch):
     text = page.read_text(encoding="utf-8")
     if not list(blocks(text)):
         return
+    for needed in NEEDS.finditer(text):
+        if importlib.util.find_spec(needed["module"]) is None:
+            pytest.skip(f"{needed['module']} is not installed")
     monkeypatch.chdir(tmp_path)
     if DATA.search(text):
         (tmp_path / "data").symlink_to(request.getfixturevalue("shapes"))

@@ -11,6 +11,7 @@ from penstock.dataset.batching import Batching
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create
 from penstock.dataset.explaining import Explaining
+from penstock.dataset.frameworks import Frameworks
 from penstock.dataset.grouping import Grouping
 from penstock.dataset.indexing import Indexing
 from penstock.dataset.mixing import Mixing
@@ -45,6 +46,7 @@ class Dataset(
     Packing,
     Storing,
     Explaining,
+    Frameworks,
 ):
     """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
 

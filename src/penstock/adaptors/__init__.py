@@ -1,0 +1,1 @@
+"""What training frameworks take: tensors of torch, arrays of JAX, adapters of Keras, data sets of TensorFlow."""

@@ -1,0 +1,1 @@
+"""Batches for `fit`, `evaluate` and `predict` of Keras 3."""

@@ -1,0 +1,156 @@
+"""Loader: a data set as a framework's training loop wants it, pass after pass, saved and continued as a whole."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from penstock.adaptors.feed import Elements, Feed, State
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.plan.node import check_int
+
+_VERSION = 1
+
+
+class Passes(Protocol):
+    """What can be iterated over again and again: `penstock.Dataset`."""
+
+    def iterator(self, *, epoch: int | None = None) -> Elements: ...
+
+    def cardinality(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+
+class Loader:
+    """A data set that gives what a framework takes.
+
+    Passes are numbered from 0, and the number is the epoch that shuffles see; `set_epoch` names that of the next one.
+    `state_dict()` may be asked for at any time, `load_state_dict` prepares the next `iter()`: it goes on behind the
+    last batch given, or with the epoch behind one that was complete. As torchdata's StatefulDataLoader does.
+
+    `dataset` is what it reads from.
+    """
+
+    def __init__(
+        self, dataset: Passes, feed: Callable[[Elements], Feed], agreed: Callable[[int], None] | None = None
+    ) -> None:
+        self.dataset = dataset
+        self._feed = feed
+        self._agreed = agreed  # compares the processes that share the data set, before the first pass
+        self._next_epoch = 0
+        self._resume: State | None = None
+        self._last = _Place(None)
+
+    def __iter__(self) -> Pass:
+        resume, self._resume = self._resume, None
+        epoch = self._next_epoch
+        elements = self.dataset.iterator(epoch=epoch)
+        if resume is not None:
+            elements.load_state_dict(resume)
+            epoch = int(resume["epoch"])
+        self._next_epoch = epoch + 1
+        if self._agreed is not None:
+            self._agreed(epoch)
+            self._agreed = None
+        self._last = _Place(epoch)
+        return Pass(self._feed(elements), self._last)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is that of `epoch`, as a distributed sampler's; a state that was loaded stays in force."""
+        self._next_epoch = check_int("epoch", epoch, least=0, hint="Passes are counted from 0.")
+
+    def state_dict(self) -> State:
+        """Where the latest pass is, as numbers, strings, lists and dicts; batches made ahead are not counted as given.
+
+        It belongs to the data set, as `penstock.Iterator`'s does.
+        """
+        if self._resume is not None:
+            return {"version": _VERSION, "epoch": int(self._resume["epoch"]), "elements": self._resume}
+        place = self._last
+        if place.epoch is None or place.ended:
+            return {"version": _VERSION, "epoch": self._next_epoch, "elements": None}
+        return {"version": _VERSION, "epoch": place.epoch, "elements": place.state()}
+
+    def load_state_dict(self, state: State) -> None:
+        """The next pass goes on where `state_dict()` was taken.
+
+        Raises InvalidArgumentError for what is no such state. A state of another data set is refused by the next pass,
+        with the first step that differs.
+        """
+        try:
+            version, epoch, elements = state["version"], int(state["epoch"]), state["elements"]
+        except (TypeError, KeyError, IndexError, ValueError) as error:
+            message = f"A state is what state_dict() of a loader returned, got {type(state).__name__}."
+            raise InvalidArgumentError(message, hint="Save the dict as it is, as JSON or by pickle.") from error
+        if version != _VERSION:
+            message = f"This state has format {version}; this version of penstock reads format {_VERSION}."
+            raise FailedPreconditionError(message)
+        self._next_epoch, self._resume = epoch, elements
+        self._last = _Place(None)
+
+
+class Pass:
+    """One pass of a loader: an iterator. Leaving it (its end, `close`, or no reference left) ends its workers."""
+
+    def __init__(self, feed: Feed, place: _Place) -> None:
+        self._feed = feed
+        self._place = place
+        self._closed = False
+        place.follow(self)
+
+    def __iter__(self) -> Pass:
+        return self
+
+    def __next__(self) -> Any:
+        if self._closed:
+            raise StopIteration
+        try:
+            return self._feed.next()
+        except StopIteration:
+            self._place.ended = True
+            self.close()
+            raise
+
+    def state_dict(self) -> State:
+        """Where the pass is, for `load_state_dict` of an iterator over the data set."""
+        return self._feed.state()
+
+    def close(self) -> None:
+        """End the workers; what the loader's state says stays. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._place.keep(self._feed.state())
+            self._feed.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not sys.is_finalizing():
+            self._closed = True
+            self._place.keep(self._feed.state())  # the feed, held by nobody else, ends by itself
+
+
+class _Place:
+    """Where a pass is, told by the pass as long as it is there, and remembered behind it."""
+
+    def __init__(self, epoch: int | None) -> None:
+        self.epoch = epoch  # None: there was no pass
+        self.ended = False
+        self._pass: weakref.ref[Pass] | None = None
+        self._kept: State | None = None
+
+    def follow(self, one: Pass) -> None:
+        self._pass = weakref.ref(one)
+
+    def keep(self, state: State) -> None:
+        self._kept = state
+
+    def state(self) -> State:
+        one = None if self._pass is None or self._kept is not None else self._pass()
+        found = self._kept if one is None else one.state_dict()
+        assert found is not None
+        return found

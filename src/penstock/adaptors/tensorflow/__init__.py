@@ -1,0 +1,1 @@
+"""To tf.data and back."""

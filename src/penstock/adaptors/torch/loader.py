@@ -1,0 +1,79 @@
+"""TorchLoader: what `Dataset.to_torch` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
+from penstock.adaptors.loader import Loader, Passes
+from penstock.adaptors.torch.cuda import CudaCopies
+from penstock.adaptors.torch.tensors import Tensors
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.plan.node import check_int
+
+
+class TorchLoader(Loader):
+    """Elements of a data set as nests of torch tensors, on the CPU or on a device.
+
+    It is iterated over, once for each epoch, by a loop of your own, Lightning, Accelerate or the Trainer of Hugging
+    Face. On the CPU tensors lie over the memory of the batch; nothing is copied that is the tensor's alone.
+    """
+
+    def __init__(
+        self,
+        dataset: Passes,
+        torch: Any,
+        tensors: Tensors,
+        *,
+        device: Any,
+        pin_memory: Any,
+        prefetch: int,
+        agreed: Callable[[int], None] | None = None,
+    ) -> None:
+        self._torch, self._tensors = torch, tensors
+        self._device = None if device is None else _device(torch, device)
+        self._pin = _pins(torch, self._device, pin_memory)
+        self._depth = check_int("prefetch", prefetch, least=1, hint="Batches that are copied ahead of the step.")
+        super().__init__(dataset, self._fed, agreed)
+
+    def _fed(self, elements: Elements) -> Feed:
+        if self._device is not None and self._device.type == "cuda":
+            copies = CudaCopies(self._torch, self._tensors, self._device, pin=self._pin)
+            return Ahead(elements, copies.start, self._depth, copies.finish)
+        return Direct(elements, self._made)
+
+    def _made(self, element: Any) -> Any:
+        tensors, device = self._tensors, self._device
+        leaves = tensors.leaves(element)
+        if device is not None or self._pin or tensors.casts:
+            for number, leaf in enumerate(leaves):
+                if isinstance(leaf, self._torch.Tensor):
+                    moved = leaf.pin_memory() if self._pin else leaf if device is None else leaf.to(device)
+                    leaves[number] = tensors.cast(moved, number)
+        return tensors.nest(leaves)
+
+
+def _device(torch: Any, device: Any) -> Any:
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        message = f"device must be a device of torch, got {device!r}."
+        raise InvalidTypeError(message, hint='Such as "cpu", "cuda", "cuda:1" or torch.device("cuda").') from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        message = f"device={str(found)!r} was asked for, and torch finds no CUDA device here."
+        hint = 'Write device="cuda" if torch.cuda.is_available() else "cpu", or install a build of torch with CUDA.'
+        raise FailedPreconditionError(message, hint=hint)
+    return found
+
+
+def _pins(torch: Any, device: Any, pin_memory: Any) -> bool:
+    if pin_memory not in (True, False, "auto"):
+        message = f'pin_memory must be True, False or "auto", got {pin_memory!r}.'
+        raise InvalidArgumentError(message, hint='"auto" pins what is copied to a CUDA device.')
+    if pin_memory == "auto":
+        return device is not None and device.type == "cuda"
+    if pin_memory and not torch.cuda.is_available():
+        message = "pin_memory=True was asked for, and torch finds no accelerator here that memory could be pinned for."
+        raise FailedPreconditionError(message, hint='pin_memory="auto" pins where there is one.')
+    return bool(pin_memory)

@@ -1,0 +1,146 @@
+"""Feeds: every batch once and in order, failures in their places, a state that counts what was given."""
+
+import contextlib
+import gc
+import threading
+import weakref
+
+import pytest
+
+import penstock as ps
+from penstock.adaptors.feed import Ahead, Direct
+
+
+def fail_at(*places):
+    def function(x):
+        if x in places:
+            raise ValueError(int(x))
+        return x
+
+    return function
+
+
+def everything(feed):
+    found = []
+    while True:
+        try:
+            found.append(feed.next())
+        except StopIteration:
+            return found
+        except ValueError as error:
+            found.append(f"failed {error}")
+
+
+@pytest.fixture(params=[1, 2, 7, None], ids=["ahead 1", "ahead 2", "ahead 7", "direct"])
+def feed_over(request):
+    made = []
+
+    def over(dataset, make=lambda x: x):
+        elements = dataset.iterator(epoch=0)
+        made.append(Direct(elements, make) if request.param is None else Ahead(elements, make, request.param))
+        return made[-1]
+
+    yield over
+    for feed in made:
+        feed.close()
+
+
+def test_every_element_in_order(feed_over):
+    assert everything(feed_over(ps.Dataset.range(20), int)) == list(range(20))
+
+
+def test_a_failure_takes_its_own_place(feed_over):
+    ds = ps.Dataset.range(6).map(fail_at(0, 3, 5))
+    assert everything(feed_over(ds, int)) == ["failed 0", 1, 2, "failed 3", 4, "failed 5"]
+
+
+def test_a_failure_of_what_is_made_takes_its_own_place(feed_over):
+    assert everything(feed_over(ps.Dataset.range(4), fail_at(1))) == [0, "failed 1", 2, 3]
+
+
+@pytest.mark.parametrize("given", range(8))
+def test_the_state_is_that_behind_the_last_element_given(feed_over, given):
+    ds = ps.Dataset.range(7).shuffle(4).map(fail_at(2))
+    whole = everything(feed_over(ds))
+    feed = feed_over(ds)
+    for _ in range(given):
+        with contextlib.suppress(ValueError, StopIteration):
+            feed.next()
+    state = feed.state()
+    feed.close()
+    again = ds.iterator()
+    again.load_state_dict(state)
+    assert everything(Direct(again, lambda x: x)) == whole[given:]
+
+
+def test_the_end_stays_the_end(feed_over):
+    feed = feed_over(ps.Dataset.range(1))
+    feed.next()
+    for _ in range(3):
+        with pytest.raises(StopIteration):
+            feed.next()
+
+
+def test_no_more_is_made_ahead_than_was_asked_for():
+    made, third = [], threading.Event()
+
+    def make(x):
+        made.append(int(x))
+        if len(made) == 3:
+            third.set()
+        return x
+
+    feed = Ahead(ps.Dataset.range(100).iterator(), make, 2)
+    feed.next()
+    assert third.wait(30)  # one given, two ahead
+    feed.close()
+    assert made == [0, 1, 2]
+
+
+def test_what_was_made_is_taken_in_the_thread_that_asks():
+    threads = {}
+    feed = Ahead(
+        ps.Dataset.range(2).iterator(),
+        lambda x: threads.setdefault("make", threading.current_thread()),
+        2,
+        lambda x: threads.setdefault("take", threading.current_thread()),
+    )
+    feed.next()
+    feed.close()
+    assert threads["take"] is threading.current_thread() is not threads["make"]
+
+
+def test_close_waits_for_the_thread_and_ends_the_pass():
+    elements = ps.Dataset.range(100).iterator()
+    feed = Ahead(elements, int, 2)
+    feed.next()
+    feed.close()
+    feed.close()
+    assert not feed._thread.is_alive()
+    assert list(elements) == []
+
+
+def test_a_feed_that_nobody_holds_ends():
+    elements = ps.Dataset.range(10**6).iterator()
+    feed = Ahead(elements, int, 2)
+    thread = feed._thread
+    gone = weakref.ref(feed)
+    del feed
+    gc.collect()
+    assert gone() is None
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_an_error_that_ends_the_pass_arrives():
+    class Stop(BaseException):
+        pass
+
+    def make(x):
+        raise Stop
+
+    feed = Ahead(ps.Dataset.range(3).iterator(), make, 2)
+    with pytest.raises(Stop):
+        feed.next()
+    with pytest.raises(StopIteration):
+        feed.next()
