@@ -4,112 +4,115 @@ import os
 import sys
 import warnings
 
-os.environ["KERAS_BACKEND"] = sys.argv[1]
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
-import keras
 import numpy as np
-from keras import layers
 
 import penstock as ps
 
-warnings.simplefilter("error")
-warnings.filterwarnings("ignore", message="__array__ implementation")  # Keras's own, where torch gives predictions
 
-values = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
-labels = (values.sum(1) > 0).astype(np.int64)
-rows = ps.Dataset.from_tensor_slices((values, labels))
-train = rows.shuffle(100).batch(32).prefetch(2)
+def main(backend):
+    os.environ["KERAS_BACKEND"] = backend
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import keras
+    from keras import layers
 
+    warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", message="__array__ implementation")  # Keras's own, where torch gives predictions
 
-def classifier():
-    keras.utils.set_random_seed(1)
-    model = keras.Sequential([layers.Dense(16, activation="relu"), layers.Dense(2)])
-    model.compile(
-        keras.optimizers.Adam(0.05), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
+    values = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+    labels = (values.sum(1) > 0).astype(np.int64)
+    rows = ps.Dataset.from_tensor_slices((values, labels))
+    train = rows.shuffle(100).batch(32).prefetch(2)
+
+    def classifier():
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([layers.Dense(16, activation="relu"), layers.Dense(2)])
+        model.compile(
+            keras.optimizers.Adam(0.05),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy"],
+        )
+        return model
+
+    class Steps(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            self.epochs = [*getattr(self, "epochs", []), 0]
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.epochs[-1] += 1
+
+    def fit(dataset, model=None, **arguments):
+        model, steps = model or classifier(), Steps()
+        adapter = dataset if not isinstance(dataset, ps.Dataset) else dataset.to_keras()
+        history = model.fit(adapter, callbacks=[steps], verbose=0, **arguments).history
+        return steps.epochs, history
+
+    def near(a, b):
+        return bool(np.allclose(a, b, rtol=1e-4, atol=1e-5))
+
+    # A known length: epochs end, training and validation learn.
+    model = classifier()
+    steps, history = fit(train, model, epochs=6, validation_data=rows.batch(50).to_keras())
+    assert steps == [4] * 6, steps
+    assert history["val_accuracy"][-1] > 0.9, history
+    by_arrays = model.evaluate(values, labels, batch_size=50, verbose=0)
+    assert near(model.evaluate(rows.batch(50).to_keras(), verbose=0), by_arrays)
+    assert near(model.predict(rows.batch(32).to_keras(), verbose=0), model.predict(values, batch_size=32, verbose=0))
+
+    # Epochs are passes: the pass that Keras opens to build the model is none, and each shuffles anew.
+    seen = []
+    spied = train.map(lambda x, y: (seen.append(x[0].tolist()), (x, y))[1])
+    adapter = spied.to_keras()
+    fit(adapter, epochs=2)
+    assert adapter._epoch == 2
+    in_order = [x[0].tolist() for epoch in range(2) for x, _ in train.iterator(epoch=epoch)]
+    assert [x for x in seen if x in in_order][-4:] == in_order[-4:]
+
+    # An unknown length: each epoch has its own, without a warning, and Keras's warnings stay as they were.
+    filters = list(warnings.filters)
+    steps, _ = fit(rows.filter(lambda x, y: x[0] > 0).batch(8), epochs=3)
+    assert steps == [-(-int((values[:, 0] > 0).sum()) // 8)] * 3, steps
+    assert warnings.filters == filters
+
+    # steps_per_epoch over a data set without end: one pass goes on through the epochs.
+    steps, _ = fit(train.repeat(), epochs=3, steps_per_epoch=5)
+    assert steps == [5, 5, 5], steps
+
+    # Weights of samples and of classes are those of fit over arrays.
+    weights = np.where(labels == 1, 3.0, 1.0).astype(np.float32)
+    _, by_class = fit(rows.batch(50).to_keras(class_weight={1: 3.0}), epochs=2)
+    _, by_sample = fit(ps.Dataset.from_tensor_slices((values, labels, weights)).batch(50), epochs=2)
+    arrays = classifier().fit(
+        values, labels, class_weight={0: 1.0, 1: 3.0}, batch_size=50, shuffle=False, epochs=2, verbose=0
     )
-    return model
+    assert near(by_class["loss"], by_sample["loss"])
+    assert near(by_class["loss"], arrays.history["loss"])
 
+    # Several inputs by name; elements whose spec only running tells.
+    inputs = {"a": keras.Input((4,), name="a"), "b": keras.Input((1,), name="b")}
+    joined = keras.Model(inputs, layers.Dense(1)(layers.Concatenate()([inputs["a"], inputs["b"]])))
+    joined.compile("sgd", "mse")
+    named = rows.batch(25).map(lambda x, y: ({"a": np.array(x), "b": np.array(x[:, :1])}, y.astype(np.float32)))
+    assert fit(named, joined, epochs=2)[0] == [4, 4]
 
-class Steps(keras.callbacks.Callback):
-    def on_epoch_begin(self, epoch, logs=None):
-        self.epochs = [*getattr(self, "epochs", []), 0]
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.epochs[-1] += 1
-
-
-def fit(dataset, model=None, **arguments):
-    model, steps = model or classifier(), Steps()
-    adapter = dataset if not isinstance(dataset, ps.Dataset) else dataset.to_keras()
-    history = model.fit(adapter, callbacks=[steps], verbose=0, **arguments).history
-    return steps.epochs, history
-
-
-def near(a, b):
-    return bool(np.allclose(a, b, rtol=1e-4, atol=1e-5))
-
-
-# A known length: epochs end, training and validation learn.
-model = classifier()
-steps, history = fit(train, model, epochs=6, validation_data=rows.batch(50).to_keras())
-assert steps == [4] * 6, steps
-assert history["val_accuracy"][-1] > 0.9, history
-by_arrays = model.evaluate(values, labels, batch_size=50, verbose=0)
-assert near(model.evaluate(rows.batch(50).to_keras(), verbose=0), by_arrays)
-assert near(model.predict(rows.batch(32).to_keras(), verbose=0), model.predict(values, batch_size=32, verbose=0))
-
-# Epochs are passes: the pass that Keras opens to build the model is none, and each shuffles anew.
-seen = []
-spied = train.map(lambda x, y: (seen.append(x[0].tolist()), (x, y))[1])
-adapter = spied.to_keras()
-fit(adapter, epochs=2)
-assert adapter._epoch == 2
-in_order = [x[0].tolist() for epoch in range(2) for x, _ in train.iterator(epoch=epoch)]
-assert [x for x in seen if x in in_order][-4:] == in_order[-4:]
-
-# An unknown length: each epoch has its own, without a warning, and Keras's warnings stay as they were.
-filters = list(warnings.filters)
-steps, _ = fit(rows.filter(lambda x, y: x[0] > 0).batch(8), epochs=3)
-assert steps == [-(-int((values[:, 0] > 0).sum()) // 8)] * 3, steps
-assert warnings.filters == filters
-
-# steps_per_epoch over a data set without end: one pass goes on through the epochs.
-steps, _ = fit(train.repeat(), epochs=3, steps_per_epoch=5)
-assert steps == [5, 5, 5], steps
-
-# Weights of samples and of classes are those of fit over arrays.
-weights = np.where(labels == 1, 3.0, 1.0).astype(np.float32)
-_, by_class = fit(rows.batch(50).to_keras(class_weight={1: 3.0}), epochs=2)
-_, by_sample = fit(ps.Dataset.from_tensor_slices((values, labels, weights)).batch(50), epochs=2)
-arrays = classifier().fit(
-    values, labels, class_weight={0: 1.0, 1: 3.0}, batch_size=50, shuffle=False, epochs=2, verbose=0
-)
-assert near(by_class["loss"], by_sample["loss"])
-assert near(by_class["loss"], arrays.history["loss"])
-
-# Several inputs by name; elements whose spec only running tells.
-inputs = {"a": keras.Input((4,), name="a"), "b": keras.Input((1,), name="b")}
-joined = keras.Model(inputs, layers.Dense(1)(layers.Concatenate()([inputs["a"], inputs["b"]])))
-joined.compile("sgd", "mse")
-named = rows.batch(25).map(lambda x, y: ({"a": np.array(x), "b": np.array(x[:, :1])}, y.astype(np.float32)))
-assert fit(named, joined, epochs=2)[0] == [4, 4]
-
-text = ps.Dataset.from_tensor_slices((["red", "green", "red", "blue"], [0.0, 1.0, 0.0, 1.0])).batch(2)
-if sys.argv[1] == "tensorflow":  # whose tensors hold text, for layers that look it up; and ragged rows
-    lookup = layers.StringLookup(vocabulary=["red", "green"])
-    words = keras.Sequential([keras.Input((), dtype="string"), lookup, layers.Embedding(3, 2), layers.Dense(1)])
-    words.compile("sgd", "mse")
-    assert fit(text, words, epochs=1)[0] == [2]
-    ragged = ps.Dataset.range(4).map(lambda x: (np.arange(int(x) + 1, dtype=np.float32), x)).ragged_batch(2)
-    spec = ragged.to_keras().get_tf_dataset().element_spec
-    assert [type(part).__name__ for part in spec] == ["RaggedTensorSpec", "TensorSpec"], spec
-else:
-    try:
-        fit(text, epochs=1)
-    except ps.errors.InvalidTypeError as error:
-        print(error)
+    text = ps.Dataset.from_tensor_slices((["red", "green", "red", "blue"], [0.0, 1.0, 0.0, 1.0])).batch(2)
+    if backend == "tensorflow":  # whose tensors hold text, for layers that look it up; and ragged rows
+        lookup = layers.StringLookup(vocabulary=["red", "green"])
+        words = keras.Sequential([keras.Input((), dtype="string"), lookup, layers.Embedding(3, 2), layers.Dense(1)])
+        words.compile("sgd", "mse")
+        assert fit(text, words, epochs=1)[0] == [2]
+        ragged = ps.Dataset.range(4).map(lambda x: (np.arange(int(x) + 1, dtype=np.float32), x)).ragged_batch(2)
+        spec = ragged.to_keras().get_tf_dataset().element_spec
+        assert [type(part).__name__ for part in spec] == ["RaggedTensorSpec", "TensorSpec"], spec
     else:
-        raise AssertionError("text cannot be trained on")
+        try:
+            fit(text, epochs=1)
+        except ps.errors.InvalidTypeError as error:
+            print(error)
+        else:
+            raise AssertionError("text cannot be trained on")
 
-print("fits")
+    print("fits")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
