@@ -16,7 +16,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 os.environ.setdefault("KERAS_BACKEND", "jax")  # of those it may have, the quickest to load
 os.environ["PENSTOCK_REMEMBER"] = "0"  # what one test's pipeline was tuned to is nothing to another, or to its user
 
-FRAMEWORKS = {"to_torch(": "torch", "to_jax(": "jax", "to_keras(": "keras", "penstock.torch": "torch"}
+FRAMEWORKS = {
+    "to_torch(": "torch",
+    "to_jax(": "jax",
+    "to_keras(": "keras",
+    "import torch": "torch",
+    ", torch\n": "torch",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ import penstock as ps
 # tf.data's members that are there; docs/reference/tf-data.md lists the same (test_docs_code.py keeps it so).
 DATASET = {
     "apply",
+    "as_iterable_dataset",
     "as_numpy_iterator",
     "assert_cardinality",
     "at",

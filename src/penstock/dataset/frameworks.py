@@ -1,4 +1,4 @@
-"""Methods of `Dataset`: to_torch, to_jax, to_keras, to_tf, from_tf."""
+"""Methods of `Dataset`: to_torch, to_jax, to_keras, to_tf, from_tf, as_iterable_dataset."""
 
 from __future__ import annotations
 
@@ -103,6 +103,28 @@ class Frameworks:
         return TorchLoader(
             dataset, torch, tensors, device=device, pin_memory=pin_memory, prefetch=prefetch, agreed=agreed
         )
+
+    def as_iterable_dataset(self) -> Any:
+        """A `torch.utils.data.IterableDataset` of the same elements, for torch's own DataLoader.
+
+        Of several workers each gives a part: all of them together give each element once. Batch here, with
+        `batch_size=None` there, or leave the batches to torch. `to_torch` needs no DataLoader and is quicker.
+
+        >>> import penstock as ps, torch
+        >>> ds = ps.Dataset.range(5).batch(2).as_iterable_dataset()
+        >>> [batch.tolist() for batch in torch.utils.data.DataLoader(ds, batch_size=None)]
+        [[0, 1], [2, 3], [4]]
+
+        Its passes are the epochs from 0 on; `set_epoch` names another one, and is needed where there are workers for
+        which shuffles are to follow from the epoch and not from torch's seed. Raises MissingDependencyError without
+        torch.
+        """
+        return _told("as_iterable_dataset", self._as_iterable_dataset)
+
+    def _as_iterable_dataset(self) -> Any:
+        from penstock.adaptors.torch.iterable import iterable_type
+
+        return iterable_type()(self)
 
     def to_jax(
         self,

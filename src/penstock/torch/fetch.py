@@ -1,0 +1,158 @@
+"""Fetch: what a worker does for a batch: ask the data set, put together, pack."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from penstock.torch.packed import pack
+
+
+@dataclass
+class Given:
+    """What the caller of a loader gave, as a worker has it: a copy of its own."""
+
+    dataset: Any
+    collate: Callable[[Any], Any]
+    worker_init_fn: Callable[[int], Any] | None
+    initialised: bool = False
+
+
+@dataclass
+class Fetch:
+    """`collate(dataset[i] for i in indices)`, as torch's fetcher for map-style data sets.
+
+    In a worker process every batch begins with seeds of its own, made of the pass's and the number of the batch: what a
+    data set draws from `random`, numpy's and torch's global generators depends neither on the number of workers nor on
+    which of them is asked. Each pass brings a worker its own copy of the data set, on which `worker_init_fn` is called;
+    a loader that is `kept` (persistent_workers) leaves one in a file, and each worker reads it once.
+    """
+
+    given: Given | None
+    together: bool  # whether there are batches at all
+    num_workers: int
+    seed: int
+    meeting: str  # a folder of the loader, where worker processes take their numbers
+    kept: bool
+    parent: int = field(default_factory=os.getpid)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "given": None} if self.kept else vars(self)
+
+    def __call__(self, asked: bytes) -> tuple[bytes, np.ndarray]:
+        number, indices = pickle.loads(asked)
+        if os.getpid() != self.parent:
+            self._in_worker(number)
+        return pack(self.fetch(indices))
+
+    def fetch(self, indices: Any) -> Any:
+        assert self.given is not None
+        dataset, collate = self.given.dataset, self.given.collate
+        if not self.together:
+            return collate(dataset[indices])
+        many = getattr(dataset, "__getitems__", None)
+        return collate(many(indices) if many else [dataset[index] for index in indices])
+
+    def _in_worker(self, number: int) -> None:
+        torch = import_module("torch")
+        if self.meeting not in _NUMBERS:
+            _forget_loaders_that_are_gone()
+            _NUMBERS[self.meeting] = self._number()
+            torch.set_num_threads(1)
+        if self.given is None:
+            if self.meeting not in _KEPT:
+                _KEPT[self.meeting] = read_given(self.meeting)
+            self.given = _KEPT[self.meeting]
+        if not self.given.initialised:
+            self.given.initialised = True
+            if self.given.worker_init_fn is not None:
+                mine = self.seed + _NUMBERS[self.meeting]
+                self._introduce(mine)
+                seed_all(mine)
+                self.given.worker_init_fn(_NUMBERS[self.meeting])
+        self._introduce(self.seed + number)
+        seed_all(self.seed + number)
+
+    def _introduce(self, seed: int) -> None:
+        """What torch.utils.data.get_worker_info() is to say."""
+        assert self.given is not None
+        worker: Any = import_module("torch.utils.data._utils.worker")
+        worker._worker_info = worker.WorkerInfo(
+            id=_NUMBERS[self.meeting], num_workers=self.num_workers, seed=seed, dataset=self.given.dataset
+        )
+
+    def _number(self) -> int:
+        """The first that no other process has taken; one that replaces another begins again at 0."""
+        for number in range(self.num_workers):
+            try:
+                os.close(os.open(Path(self.meeting, str(number)), os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            return number
+        return 0
+
+
+def write_given(given: Given, meeting: str) -> None:
+    """For workers that read it once; the file is there as a whole or not at all."""
+    written = Path(meeting, "given.part")
+    with written.open("wb") as file:
+        cloudpickle.dump(given, file, protocol=5)
+    written.rename(Path(meeting, "given"))
+
+
+def read_given(meeting: str) -> Given:
+    with Path(meeting, "given").open("rb") as file:
+        found = cloudpickle.load(file)
+    assert isinstance(found, Given)
+    return found
+
+
+def _forget_loaders_that_are_gone() -> None:
+    for meeting in list(_NUMBERS):
+        if not Path(meeting).is_dir():
+            _NUMBERS.pop(meeting)
+            _KEPT.pop(meeting, None)
+
+
+_NUMBERS: dict[str, int] = {}  # in a worker process: its number for each loader
+_KEPT: dict[str, Given] = {}  # and what it keeps for those with persistent workers
+
+
+def seed_all(seed: int) -> None:
+    """As torch seeds a worker."""
+    torch = import_module("torch")
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The index batches of a pass as a sequence of what workers are asked for, from number `first` on."""
+
+    batches: Sequence[Any]
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.batches) - self.first
+
+    def __getitem__(self, place: int) -> bytes:
+        number = self.first + place
+        return pickle.dumps((number, self.batches[number]), protocol=5)
+
+
+def asked_in_turn(batches: Iterator[Any], first: int) -> Iterator[bytes]:
+    """The same for batches whose number is not known."""
+    for number, indices in enumerate(islice(batches, first, None), first):
+        yield pickle.dumps((number, indices), protocol=5)

@@ -1,0 +1,223 @@
+"""DataLoader: torch's, with batches made by this engine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain, islice
+from typing import Any
+
+from penstock.adaptors.framework import framework
+from penstock.dataset.dataset import Dataset
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.options import Options
+from penstock.torch.fetch import Asked, Fetch, Given, asked_in_turn, write_given
+from penstock.torch.packed import unpack
+
+_VERSION = 1
+_BY_TORCH = (
+    "torch's own workers run this loader: an IterableDataset has an order and a state of its own, which an engine "
+    "cannot divide. A map-style data set, or a penstock Dataset, runs in this engine."
+)
+
+
+@cache
+def data_loader_type() -> type:
+    """The class, derived from torch's, which checks the arguments and makes samplers and the default collate.
+
+    Raises:
+        MissingDependencyError: torch is not installed.
+    """
+    torch = framework("torch", "penstock.torch", "torch")
+    data = framework("torch.utils.data", "penstock.torch", "torch")
+    pinned = framework("torch.utils.data._utils.pin_memory", "penstock.torch", "torch").pin_memory
+
+    class DataLoader(data.DataLoader):  # type: ignore[misc, name-defined]
+        """`torch.utils.data.DataLoader`: the same arguments, the same batches, in the same order.
+
+        A map-style data set is asked by `num_workers` worker processes of this engine, which stay for later passes and
+        loaders and give batches through shared memory; with `num_workers=0`, by the loop's own thread. A data set that
+        draws no random numbers may be asked by threads: `executor="thread"`. In worker processes each batch has seeds
+        of its own, so that what is drawn depends on torch's seed and the number of the batch alone.
+
+        Workers are not forked: the data set is pickled and sent to each of them, for every pass, or once with
+        `persistent_workers=True`. What it holds in memory is copied that way; `multiprocessing_context` says nothing.
+
+        `state_dict()` and `load_state_dict()` go on behind the last batch given, as torchdata's StatefulDataLoader.
+        `explain()` says what runs. An IterableDataset is run by torch's own workers.
+        """
+
+        def __init__(self, *args: Any, executor: str = "process", **kwargs: Any) -> None:
+            if executor not in ("process", "thread"):
+                message = f'executor must be "process" or "thread", got {executor!r}.'
+                raise InvalidArgumentError(message, hint="Threads are for data sets that draw no random numbers.")
+            super().__init__(*args, **kwargs)
+            if self.timeout and not self.num_workers:
+                message = f"timeout={self.timeout!r} is for workers, and num_workers is 0."
+                raise InvalidArgumentError(message, hint="The loop's own thread cannot give up what it is doing.")
+            self._penstock_executor = executor
+            self._penstock_meeting: Any = None
+            self._penstock_resume: Any = None
+            self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
+
+        @property
+        def _penstock_runs(self) -> bool:
+            return not isinstance(self.dataset, data.IterableDataset)
+
+        def __iter__(self) -> Iterator[Any]:
+            resume, self._penstock_resume = self._penstock_resume, None
+            if not self._penstock_runs:
+                return self._by_torch(resume)
+            before = _generator_state(torch, self.generator)
+            if resume is not None:
+                _set_generator_state(torch, self.generator, resume["generator"])
+            state = _generator_state(torch, self.generator)
+            seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
+            batches = _drawn(self._index_sampler)
+            if resume is not None and self.generator is None:
+                _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
+            first = 0 if resume is None else resume["batches"]
+            place = self._penstock_place = {"generator": state, "batches": first, "ended": False}
+            if not self.num_workers:
+                return _Batches(map(self._fetch(seed).fetch, islice(batches, first, None)), place, self._handed)
+            elements = self._pipeline(batches, first, seed).iterator(epoch=0)
+            return _Batches(elements, place, lambda element: self._handed(unpack(*element)))
+
+        def _handed(self, batch: Any) -> Any:
+            if self.pin_memory and torch.accelerator.is_available():
+                return pinned(batch, self.pin_memory_device or None)
+            return batch
+
+        def _fetch(self, seed: int) -> Fetch:
+            given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
+            if self._penstock_meeting is None and self.num_workers:
+                self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
+                weakref.finalize(self, shutil.rmtree, self._penstock_meeting, ignore_errors=True)
+                if self._penstock_kept:
+                    write_given(given, self._penstock_meeting)
+            meeting = self._penstock_meeting or ""
+            return Fetch(given, self._auto_collation, self.num_workers, seed, meeting, self._penstock_kept)
+
+        @property
+        def _penstock_kept(self) -> bool:
+            return bool(self.persistent_workers) and self._penstock_executor == "process"
+
+        def _pipeline(self, batches: Any, first: int, seed: int) -> Dataset:
+            options = Options(experimental_optimization={"map_vectorization": {"enabled": False}})
+            if self.timeout:
+                options.element_timeout = float(self.timeout)
+            if isinstance(batches, list):
+                made = Dataset.from_sequence(Asked(batches, first))
+            else:
+                made = Dataset.from_generator(lambda: asked_in_turn(batches, first))
+            workers, executor = self.num_workers, self._penstock_executor
+            made = made.with_options(options).map(
+                self._fetch(seed), num_parallel_calls=workers, deterministic=self.in_order, executor=executor
+            )
+            return made.prefetch(workers * (self.prefetch_factor or 2))
+
+        def _by_torch(self, resume: Any) -> Iterator[Any]:
+            made = super().__iter__()
+            place = self._penstock_place = {"generator": None, "batches": 0, "ended": False}
+            for _ in range(0 if resume is None else resume["batches"]):
+                next(made)
+                place["batches"] += 1
+            return _Batches(made, place, None)
+
+        def state_dict(self) -> dict[str, Any]:
+            """How many batches of the latest pass were given, and the random numbers it began with.
+
+            Raises FailedPreconditionError with `in_order=False`, where a count does not say which.
+            """
+            if not self.in_order and self.num_workers:
+                message = "A loader with in_order=False cannot say which batches it has given."
+                raise FailedPreconditionError(message, hint="Leave in_order out to save and resume.")
+            place = self._penstock_resume or self._penstock_place
+            if place is None or place["ended"]:
+                return {"version": _VERSION, "batches": 0, "generator": _generator_state(torch, self.generator)}
+            return {"version": _VERSION, "batches": place["batches"], "generator": place["generator"]}
+
+        def load_state_dict(self, state: dict[str, Any]) -> None:
+            """The next pass goes on where `state_dict()` was taken.
+
+            Raises InvalidArgumentError for what is no such state.
+            """
+            try:
+                version, batches, generator = state["version"], int(state["batches"]), state["generator"]
+            except (TypeError, KeyError, IndexError, ValueError) as error:
+                message = f"A state is what state_dict() of a loader returned, got {type(state).__name__}."
+                raise InvalidArgumentError(message, hint="Save the dict as it is, as JSON or by pickle.") from error
+            if version != _VERSION:
+                message = f"This state has format {version}; this version of penstock reads format {_VERSION}."
+                raise FailedPreconditionError(message)
+            self._penstock_resume = {"batches": batches, "generator": generator, "ended": False}
+
+        def explain(self, *, analyze: bool = False, seconds: float = 5.0) -> str:
+            """What runs, and with `analyze=True` what it costs, as `Dataset.explain`.
+
+            The step `map(Fetch)` is the data set itself, its transforms and the collate: where it is the bottleneck,
+            the loader can only ask more of them at once.
+            """
+            if not self._penstock_runs:
+                return _BY_TORCH
+            if not self.num_workers:
+                return "The loop's own thread asks the data set, as num_workers is 0."
+            batches = list(data.BatchSampler(data.SequentialSampler(self.dataset), self.batch_size or 1, False))
+            if not self._auto_collation:
+                batches = [index for (index,) in batches]
+            pipeline = self._pipeline(batches, 0, 0)
+            return str(pipeline.explain(analyze=True, seconds=seconds) if analyze else pipeline.explain())
+
+    return DataLoader
+
+
+class _Batches:
+    """A pass: an iterator that counts what it gives."""
+
+    def __init__(self, elements: Any, place: dict[str, Any], handed: Any) -> None:
+        self._elements, self._place, self._handed = elements, place, handed
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            element = next(self._elements)
+        except StopIteration:
+            self._place["ended"] = True
+            raise
+        except Exception:
+            self._place["batches"] += 1  # a batch that fails has its place
+            raise
+        self._place["batches"] += 1
+        return element if self._handed is None else self._handed(element)
+
+
+def _drawn(sampler: Any) -> Any:
+    """All that the sampler says, as a list; of one without a length, the first of it, and the rest when it comes to it.
+
+    A sampler draws its seed when it is first asked, which happens here and not in another thread.
+    """
+    try:
+        len(sampler)
+    except (TypeError, NotImplementedError):
+        batches = iter(sampler)
+        return chain(list(islice(batches, 1)), batches)
+    return list(sampler)
+
+
+def _generator_state(torch: Any, generator: Any) -> str:
+    """The state of the generator that the sampler draws from, as text: it goes into JSON."""
+    state = torch.get_rng_state() if generator is None else generator.get_state()
+    return str(state.numpy().tobytes().hex())
+
+
+def _set_generator_state(torch: Any, generator: Any, state: str) -> None:
+    found = torch.frombuffer(bytearray.fromhex(state), dtype=torch.uint8)
+    if generator is None:
+        torch.set_rng_state(found)
+    else:
+        generator.set_state(found)

@@ -1,0 +1,78 @@
+"""A batch of any kind as two values that a Block carries: what it is made of, and the memory of its tensors."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+_ALIGNMENT = 64
+
+
+def pack(batch: Any) -> tuple[bytes, np.ndarray]:
+    """Pickled, with the memory of dense CPU tensors and of arrays apart, in one buffer.
+
+    >>> header, memory = pack({"x": np.arange(3), "name": ["a"]})
+    >>> unpack(header, memory)
+    {'x': array([0, 1, 2]), 'name': ['a']}
+    """
+    buffers: list[Any] = []
+    stream = io.BytesIO()
+    _Packer(stream, buffers).dump(batch)
+    starts, size = [], 0
+    views = [buffer.raw() for buffer in buffers]
+    for view in views:
+        starts.append(size)
+        size += -(-view.nbytes // _ALIGNMENT) * _ALIGNMENT
+    memory = np.empty(size, np.uint8)
+    for start, view in zip(starts, views, strict=True):
+        memory[start : start + view.nbytes] = np.frombuffer(view, np.uint8)
+    places = np.array([(start, view.nbytes) for start, view in zip(starts, views, strict=True)], np.int64)
+    return len(views).to_bytes(8, "little") + places.tobytes() + stream.getvalue(), memory
+
+
+def unpack(header: bytes, memory: np.ndarray) -> Any:
+    """The batch again, its tensors and arrays over `memory`, which is to be nobody else's."""
+    count = int.from_bytes(header[:8], "little")
+    places = np.frombuffer(header, np.int64, 2 * count, 8).reshape(count, 2).tolist()
+    if not memory.flags.writeable:
+        memory = memory.copy()
+    buffers = [memory[start : start + size] for start, size in places]
+    return cloudpickle.loads(header[8 + 16 * count :], buffers=buffers)
+
+
+class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
+    def __init__(self, stream: io.BytesIO, buffers: list[Any]) -> None:
+        super().__init__(stream, protocol=5, buffer_callback=buffers.append)
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj).__name__ == "Tensor" and type(obj).__module__ == "torch":
+            reduced = _reduced(obj)
+            if reduced is not None:
+                return reduced
+        return super().reducer_override(obj)
+
+
+def _reduced(tensor: Any) -> Any:
+    """How a plain tensor is made again; None for those that torch pickles itself (gradients, devices, sparse)."""
+    torch = import_module("torch")
+
+    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
+    if not plain or tensor.requires_grad or tensor.is_quantized:
+        return None
+    tensor = tensor.resolve_conj().resolve_neg().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return _bfloat16, (tensor.view(torch.int16).numpy(),)
+    try:
+        return torch.from_numpy, (tensor.numpy(),)
+    except TypeError:
+        return None
+
+
+def _bfloat16(bits: np.ndarray) -> Any:
+    torch = import_module("torch")
+
+    return torch.from_numpy(bits).view(torch.bfloat16)
