@@ -28,7 +28,8 @@ test: check ## lint, types, import contracts, then every test and every code blo
 	@$(VENV)/bin/python -m pytest --numprocesses 2 --dist worksteal
 
 frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with torch, JAX, Keras and TensorFlow installed
-	@$(FRAMEWORKS)/bin/python -m pytest --numprocesses 2 tests/adaptors src/penstock/adaptors src/penstock/dataset/frameworks.py
+	@$(FRAMEWORKS)/bin/python -m pytest --numprocesses 2 tests/adaptors src/penstock/adaptors src/penstock/torch \
+		src/penstock/jax.py src/penstock/dataset/frameworks.py
 	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
 
 check: $(VENV)/dev.stamp ## lint, types and import contracts only

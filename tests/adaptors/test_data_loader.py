@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
 import penstock as ps
-from penstock.errors import FailedPreconditionError, PenstockError, UnknownNameError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError, UnknownNameError
 
 torch = pytest.importorskip("torch")
 
@@ -182,6 +182,22 @@ def test_a_failure_keeps_its_kind(workers):
     assert next(batches).tolist() == [0, 1]
     with pytest.raises(ValueError, match="row 3 is bad"):
         next(batches)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_data_set_that_raises_stop_iteration_does_not_end_the_pass(workers):
+    batches = iter(DataLoader(sets.Stopping("tensors", 6), batch_size=2, num_workers=workers))
+    assert next(batches).tolist() == [0, 1]
+    with pytest.raises(InvalidArgumentError, match="StopIteration"):
+        next(batches)
+    assert next(batches).tolist() == [4, 5]
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="is about machines without an accelerator")
+def test_memory_that_cannot_be_pinned_is_warned_of():
+    with pytest.warns(UserWarning, match="no accelerator"):
+        loader = DataLoader(range(2), pin_memory=True)
+    assert len(list(loader)) == 2
 
 
 def test_behind_a_failure_of_a_worker_comes_the_next_batch():

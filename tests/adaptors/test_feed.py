@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import threading
 import weakref
 
@@ -9,6 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.adaptors.feed import Ahead, Direct
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
 
 def fail_at(*places):
@@ -132,6 +134,20 @@ def test_a_feed_that_nobody_holds_ends():
     assert not thread.is_alive()
 
 
+def test_only_the_source_says_the_end():
+    def make(x):
+        if x == 1:
+            raise StopIteration
+        return int(x)
+
+    feed = Ahead(ps.Dataset.range(3).iterator(), make, 2)
+    assert feed.next() == 0
+    with pytest.raises(InvalidArgumentError, match="StopIteration"):
+        feed.next()
+    assert feed.next() == 2
+    feed.close()
+
+
 def test_an_error_that_ends_the_pass_arrives():
     class Stop(BaseException):
         pass
@@ -144,3 +160,41 @@ def test_an_error_that_ends_the_pass_arrives():
         feed.next()
     with pytest.raises(StopIteration):
         feed.next()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*fork:RuntimeWarning")
+def test_a_forked_child_is_told_that_the_pass_is_its_parents():
+    feed = Ahead(ps.Dataset.range(3).iterator(), int, 1)
+    child = os.fork()
+    if child == 0:
+        try:
+            feed.next()
+        except FailedPreconditionError:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert everything(feed) == [0, 1, 2]
+    feed.close()
+
+
+def test_a_state_that_cannot_be_taken_is_an_error_and_not_the_end():
+    elements = ps.Dataset.range(3).iterator()
+
+    class Stateless:
+        def __next__(self):
+            return next(elements)
+
+        def state_dict(self):
+            if self.asked:
+                raise OSError("no state")
+            self.asked = True
+            return {}
+
+        asked = False
+        close = elements.close
+
+    feed = Ahead(Stateless(), int, 2)
+    with pytest.raises(OSError, match="no state"):
+        feed.next()
+    feed.close()

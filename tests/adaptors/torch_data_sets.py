@@ -63,6 +63,13 @@ class Failing(Rows):
         return i
 
 
+class Stopping(Rows):
+    def __getitem__(self, i):
+        if i == 3:
+            raise StopIteration
+        return i
+
+
 class Stream(data.IterableDataset):
     """Numbers, of which each worker gives its own."""
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from penstock.errors import Context, FailedPreconditionError, as_failure
 from penstock.forked import in_child
 
 State = dict[str, Any]
@@ -117,6 +118,7 @@ class _Queue:
         self._changed = threading.Condition()
         self._ended = False  # nothing comes any more
         self.stopped = False  # nothing is wanted any more
+        self.foreign = False  # the thread is in the process that this one was forked from
 
     def wait_for_room(self) -> bool:
         """Whether to make another one."""
@@ -136,6 +138,9 @@ class _Queue:
             self._changed.notify_all()
 
     def get(self) -> tuple[Any, BaseException | None, State | None] | None:
+        if self.foreign:
+            message = "This pass belongs to the process that this one was forked from: its thread is not here."
+            raise FailedPreconditionError(message, hint="Begin one in the process that uses it, with iter(loader).")
         with self._changed:
             self._changed.wait_for(lambda: self._made or self._ended or self.stopped)
             if not self._made:
@@ -153,23 +158,31 @@ class _Queue:
 
 def _work(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None:
     try:
-        while queue.wait_for_room():
-            try:
-                made = make(next(elements))
-            except StopIteration:
-                queue.put(None, StopIteration(), elements.state_dict())
-                return
-            except Exception as error:
-                queue.put(None, error, elements.state_dict())
-                continue
-            except BaseException as error:  # the pass is over
-                queue.put(None, error, None)
-                return
-            queue.put(made, None, elements.state_dict())
-            del made
+        _fill(elements, make, queue)
+    except BaseException as error:  # the pass is over
+        queue.put(None, error, None)
     finally:
         queue.end()
         elements.close()
+
+
+def _fill(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None:
+    while queue.wait_for_room():
+        made, error = None, None
+        try:
+            element = next(elements)
+        except StopIteration as end:
+            queue.put(None, end, elements.state_dict())
+            return
+        except Exception as raised:
+            error = raised
+        else:
+            try:
+                made = make(element)
+            except Exception as raised:
+                error = as_failure(raised, Context())
+            del element
+        queue.put(made, error, elements.state_dict())
 
 
 _QUEUES: weakref.WeakSet[_Queue] = weakref.WeakSet()
@@ -187,8 +200,8 @@ def _end_all() -> None:
 
 @in_child
 def _threads_are_the_parents() -> None:
-    """In a forked child no thread runs ahead: who asks there is told the end at once, and nobody waits for ever."""
+    """In a forked child no thread runs ahead: who asks there is told so, and nobody waits for ever."""
     for queue in list(_QUEUES):
         queue._changed = threading.Condition()
-        queue._ended = True
+        queue.foreign = True
     _THREADS.clear()

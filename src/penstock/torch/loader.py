@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Iterator
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any
 
 from penstock.adaptors.framework import framework
 from penstock.dataset.dataset import Dataset
-from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
 from penstock.options import Options
 from penstock.torch.fetch import Asked, Fetch, Given, asked_in_turn, write_given
 from penstock.torch.packed import unpack
@@ -59,6 +60,10 @@ def data_loader_type() -> type:
                 message = f"timeout={self.timeout!r} is for workers, and num_workers is 0."
                 raise InvalidArgumentError(message, hint="The loop's own thread cannot give up what it is doing.")
             self._penstock_executor = executor
+            self._penstock_pins = bool(self.pin_memory) and torch.accelerator.is_available()
+            if self.pin_memory and not self._penstock_pins:
+                message = "pin_memory=True, and torch finds no accelerator that memory could be pinned for: it is not."
+                warnings.warn(message, stacklevel=2)
             self._penstock_meeting: Any = None
             self._penstock_resume: Any = None
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
@@ -82,12 +87,12 @@ def data_loader_type() -> type:
             first = 0 if resume is None else resume["batches"]
             place = self._penstock_place = {"generator": state, "batches": first, "ended": False}
             if not self.num_workers:
-                return _Batches(map(self._fetch(seed).fetch, islice(batches, first, None)), place, self._handed)
+                return _Batches(_Here(self._fetch(seed), islice(batches, first, None)), place, self._handed)
             elements = self._pipeline(batches, first, seed).iterator(epoch=0)
             return _Batches(elements, place, lambda element: self._handed(unpack(*element)))
 
         def _handed(self, batch: Any) -> Any:
-            if self.pin_memory and torch.accelerator.is_available():
+            if self._penstock_pins:
                 return pinned(batch, self.pin_memory_device or None)
             return batch
 
@@ -172,6 +177,20 @@ def data_loader_type() -> type:
             return str(pipeline.explain(analyze=True, seconds=seconds) if analyze else pipeline.explain())
 
     return DataLoader
+
+
+class _Here:
+    """Batches made in the loop's own thread, when they are asked for."""
+
+    def __init__(self, fetch: Fetch, asked: Iterator[Any]) -> None:
+        self._fetch, self._asked = fetch, asked
+
+    def __next__(self) -> Any:
+        indices = next(self._asked)
+        try:
+            return self._fetch.fetch(indices)
+        except StopIteration as raised:  # a mistake in the data set, and not the end
+            raise as_failure(raised, Context("penstock.torch.DataLoader")) from raised
 
 
 class _Batches:

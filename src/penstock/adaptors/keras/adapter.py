@@ -94,8 +94,9 @@ def adapter_type() -> type:
 
         def _hide_the_end(self) -> None:
             """Keras calls the end of data of unknown length an interruption; it calls on_epoch_end behind that."""
-            warnings.filterwarnings("ignore", message=_RAN_OUT)
-            self._hidden = warnings.filters[0]
+            if self._hidden is None:
+                warnings.filterwarnings("ignore", message=_RAN_OUT)
+                self._hidden = warnings.filters[0]
 
     class KerasPass:
         """One pass, as an iterator."""
