@@ -13,7 +13,9 @@ settings.register_profile(
 )
 settings.register_profile("search", settings.get_profile("default"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-os.environ.setdefault("KERAS_BACKEND", "jax")  # of those it may have, the quickest to load
+for backend in ("jax", "torch"):  # of those Keras may have, the quickest to load come first
+    if importlib.util.find_spec(backend):
+        os.environ.setdefault("KERAS_BACKEND", backend)
 os.environ["PENSTOCK_REMEMBER"] = "0"  # what one test's pipeline was tuned to is nothing to another, or to its user
 
 FRAMEWORKS = {
