@@ -31,6 +31,7 @@ _TIMES = 20  # mutants of a case
 
 def damage(seed: int) -> None:
     """Some mutants of one format."""
+    _bound()
     rng = Random(seed)
     name = rng.choice(sorted(formats()))
     for _ in range(_TIMES):
@@ -39,8 +40,12 @@ def damage(seed: int) -> None:
 
 def many(name: str, first: int, count: int) -> int:
     """So many mutants of a format; how many of them gave no error at all."""
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    _bound()
     return sum(mutant(name, number) for number in range(first, first + count))
+
+
+def _bound() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def mutant(name: str, number: int) -> bool:

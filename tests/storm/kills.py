@@ -125,11 +125,9 @@ def _check(log: Path, wanted: list[list[str]]) -> None:
     for line in log.read_text().splitlines():
         epoch, number, digest = line.split()
         place = int(epoch), int(number)
-        has = [*wanted[place[0]], "end"][place[1]] if place[1] <= len(wanted[place[0]]) else "nothing"
-        if has != digest:
-            raise Wrong(
-                f"element {number} of epoch {epoch} is another one than without kills, of {len(wanted[place[0]])}"
-            )
+        whole = [*wanted[place[0]], "end"]
+        if whole[place[1] : place[1] + 1] != [digest]:
+            raise Wrong(f"element {number} of epoch {epoch}, which has {len(whole) - 1}, is another than without kills")
         seen.add(place)
     missing = {(epoch, number) for epoch, one in enumerate(wanted) for number in range(len(one) + 1)} - seen
     if missing:

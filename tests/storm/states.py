@@ -15,24 +15,7 @@ from penstock.errors import PenstockError
 
 _EDITS = 6
 _SECONDS = 20.0  # for a state of some hundred elements
-_VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    0,
-    1,
-    -1,
-    2**31,
-    10**15,
-    -(10**15),
-    2**70,
-    0.5,
-    float("inf"),
-    "",
-    "x",
-    [],
-    [1],
-    {},
-)
+_VALUES: tuple[Any, ...] = (None, True, 0, 1, -1, 2**31, 10**15, -(10**15), 2**70, 0.5, 1e400, "", "x", [], [1], {})
 
 
 def states(seed: int) -> None:

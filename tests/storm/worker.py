@@ -170,8 +170,9 @@ def _called(request: dict[str, Any]) -> dict[str, Any]:
 def _forked(request: dict[str, Any], out: Any) -> bool:
     """Call in a fork of this process and say what came of it; whether this is the fork, which then ends."""
     pid = os.fork()
+    with contextlib.suppress(OSError):  # whoever comes first: what a fork starts and leaves behind is told by its group
+        os.setpgid(pid, pid)
     if pid == 0:
-        os.setpgrp()  # what it starts and leaves behind can be told by it
         _say(out, _called(request))
         return True
     _say(out, {"pid": pid})

@@ -70,16 +70,23 @@ class CsvReader:
         final = window.whole
         while True:
             chunk = self._scan(max_rows, final)
-            long = len(chunk) and chunk.offsets[1] - chunk.offsets[0] > LONGEST
-            if (long or (not len(chunk) and window.left > LONGEST)) and not window.whole:
-                row = "row"
-                raise window.too_long(row)
+            if not window.whole:
+                chunk = self._in_front_of_a_long_one(chunk)
             if len(chunk):
                 window.at = int(chunk.offsets[-1])
                 return chunk
             if final and not window.left:
                 return None
             final = not window.extend(min(window.left * 2, LONGEST) + 1)
+
+    def _in_front_of_a_long_one(self, chunk: CsvChunk) -> CsvChunk:
+        """The rows that come before one of more than `LONGEST` bytes; raises where that comes first."""
+        long = np.diff(chunk.offsets) - 1 > LONGEST  # without the line end
+        count = int(np.argmax(long)) if long.any() else len(chunk)
+        if (len(chunk) and not count) or (not len(chunk) and self._window.left > LONGEST + 1):
+            error = self._window.too_long("row")
+            raise error
+        return chunk if count == len(chunk) else chunk.part(0, count)
 
     def _scan(self, max_rows: int, final: bool) -> CsvChunk:
         window = self._window

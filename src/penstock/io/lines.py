@@ -53,7 +53,6 @@ class LineReader:
         while not len(self._ends) and self._search(max_lines << _GUESS):
             pass
         ends = self._ends[:max_lines]
-        self._ends = self._ends[max_lines:]
         if not len(ends):
             if not window.left:
                 return None
@@ -62,6 +61,12 @@ class LineReader:
         starts[0] = window.at
         starts[1:] = ends[:-1] + 1
         lengths = ends - starts
+        if not window.whole and lengths.max() > LONGEST:  # as where its end was not in the buffer yet
+            count = int(np.argmax(lengths > LONGEST))
+            if not count:
+                raise self._too_long()
+            starts, lengths, ends = starts[:count], lengths[:count], ends[:count]
+        self._ends = self._ends[len(ends) :]
         window.at = min(int(ends[-1]) + 1, len(window.buffer))
         if int(ends[-1]) < len(window.buffer):
             lengths -= (lengths > 0) & (window.buffer[ends - 1] == _RETURN)
@@ -80,8 +85,6 @@ class LineReader:
         stop = self._searched + min(max(size, _LEAST_SEARCH), _MOST_SEARCH)
         self._ends = np.flatnonzero(window.buffer[self._searched : stop] == _NEWLINE) + self._searched
         self._searched = min(stop, len(window.buffer))
-        if len(self._ends) and self._ends[0] - window.at > LONGEST and not window.whole:
-            raise self._too_long()  # as where its end was not in the buffer yet
         return True
 
     def _too_long(self) -> DataLossError:
