@@ -59,7 +59,7 @@ def test_every_source_of_files_has_a_format(tmp_path):
     }
     reading = {kind for kind in every if issubclass(kind, FilesSource)}
     assert reading <= found, "add what is missing to tests/storm/formats.py"
-    in_memory = {"arrays", "counting", "held", "sequence", "sliced", "generator"}
+    in_memory = {"arrays", "arrow_table", "counting", "held", "sequence", "sliced", "generator"}
     others = {kind for kind in every - reading if kind.__module__.rpartition(".")[2] not in in_memory}
     assert others <= found, "add what is missing to tests/storm/formats.py, or to what is in memory"
 
