@@ -26,6 +26,7 @@ class Conversion(ABC):
         self._as_numpy = checked_names("as_numpy", as_numpy)
         self._structure: Structure | None = None
         self.names: list[str] = []
+        self._seen: list[Any] = []  # the dtype that each column had last, and that is held
         if spec is not None:
             self._learn(flatten(spec)[1])
             for name, leaf in spec_columns(spec):
@@ -37,6 +38,7 @@ class Conversion(ABC):
 
     def _learn(self, structure: Structure) -> None:
         self._structure, self.names = structure, column_names(structure)
+        self._seen = [None] * len(self.names)
         check_there("as_numpy", self._as_numpy, self.names)
 
     @abstractmethod
@@ -68,8 +70,11 @@ class Conversion(ABC):
             if not isinstance(value, (np.ndarray, np.generic)):
                 raise unheld(self.value, self.names[number], value, self.otherwise)
             value = np.array(value)
-        if not self.holds(value.dtype):
-            raise unheld(self.value, self.names[number], value, self.otherwise)
+        dtype = value.dtype
+        if dtype is not self._seen[number]:
+            if not self.holds(dtype):
+                raise unheld(self.value, self.names[number], value, self.otherwise)
+            self._seen[number] = dtype
         flags = value.flags
         if not (flags.writeable and flags.aligned):  # what is not to be written to is somebody else's, too
             value = value.copy()

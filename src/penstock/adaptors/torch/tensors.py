@@ -23,7 +23,7 @@ class Tensors(Conversion):
     value = "tensor of torch"
 
     def __init__(self, torch: Any, dtype: Any, as_numpy: Any, spec: Any) -> None:
-        self._torch = torch
+        self._torch, self._from_numpy = torch, torch.from_numpy
         self._floats, self._dtypes = _dtypes(torch, dtype)
         super().__init__(as_numpy, spec)
 
@@ -35,12 +35,12 @@ class Tensors(Conversion):
         return dtype.name in _NAMES and dtype.isnative
 
     def convert(self, array: np.ndarray, number: int) -> Any:
-        if min(array.strides, default=0) < 0:
+        if not array.flags.c_contiguous and min(array.strides) < 0:
             array = array.copy()
-        bits = _AS_BITS.get(array.dtype.name) if array.dtype.kind == "V" else None
-        if bits is not None:
-            return self._torch.from_numpy(array.view(bits)).view(getattr(self._torch, array.dtype.name))
-        return self._torch.from_numpy(array)
+        if array.dtype.kind == "V":
+            name = array.dtype.name
+            return self._from_numpy(array.view(_AS_BITS[name])).view(getattr(self._torch, name))
+        return self._from_numpy(array)
 
     @property
     def casts(self) -> bool:
