@@ -2,9 +2,9 @@
 
 TFRecord files written by one and read by the other, Examples parsed under a table of descriptions, JPEG and PNG, image
 operations, generated pipelines of all steps, inputs of no, one and endlessly many elements, the readers on odd files,
-and wrong calls. One line per subject; the status is 1 if anything differs. Allowed are: bilinear resize within 1e-4 of
-255, where penstock refuses what TensorFlow takes, the reason standing with the check, and the differences that
-docs/reference/tf-data.md lists, of which an example is run to see that they still are.
+Python's values as elements, and wrong calls. One line per subject; the status is 1 if anything differs. Allowed are:
+bilinear resize within 1e-4 of 255, where penstock refuses what TensorFlow takes, the reason standing with the check,
+and the differences that docs/reference/tf-data.md lists, of which an example is run to see that they still are.
 
     python benchmarks/parity.py                 # everything
     python benchmarks/parity.py readers edges   # these modules of benchmarks/_parity
@@ -25,7 +25,7 @@ os.environ.setdefault("AUTOGRAPH_VERBOSITY", "0")
 
 SUBJECTS = (
     *("records", "examples", "map_fn", "images", "datasets"),
-    *("readers", "edges", "refusals", "listed", "generated"),
+    *("readers", "edges", "values", "refusals", "listed", "generated"),
 )
 
 

@@ -84,6 +84,8 @@ def alike(ours: Any, theirs: Any) -> bool:
     if isinstance(theirs, tuple):
         same_length = isinstance(ours, tuple) and len(ours) == len(theirs)
         return same_length and all(alike(a, b) for a, b in zip(ours, theirs, strict=True))
+    if ours is None:
+        return type(theirs).__name__ == "NoneTensorSpec"
     dtype = tf.string if ours.dtype is bytes else tf.as_dtype(ours.dtype)
     if dtype != theirs.dtype:
         return False

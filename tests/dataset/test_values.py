@@ -523,6 +523,29 @@ def test_a_signature_says_where_a_tuple_is_an_array(case):
         assert message is None, message
 
 
+def test_types_alone_are_a_signature_that_leaves_the_shapes_open():
+    def pairs():
+        yield [1, 2], "a"
+        yield (3,), b"b"
+
+    ds = D.from_generator(pairs, output_types=(np.int32, bytes))
+    assert ds.element_spec == (ps.TensorSpec(None, np.int32), ps.TensorSpec(None, bytes))
+    wanted = [(np.array([1, 2], np.int32), b"a"), (np.array([3], np.int32), b"b")]
+    for found, expected in zip(ds, wanted, strict=True):
+        assert difference(found, expected) is None
+    shapes = ([None], None)
+    ds = D.from_generator(pairs, output_types=(np.int32, bytes), output_shapes=shapes)
+    assert ds.element_spec == (ps.TensorSpec([None], np.int32), ps.TensorSpec(None, bytes))
+    (found,) = ds.padded_batch(2)
+    assert found[0].tolist() == [[1, 2], [3, 0]]
+    with pytest.raises(InvalidTypeError, match="int32"):
+        list(D.from_generator(lambda: iter([1.5]), output_types=np.int32))
+    with pytest.raises(InvalidTypeError, match="a nest like output_types"):
+        D.from_generator(pairs, output_types=(np.int32, bytes), output_shapes=[2])
+    with pytest.raises(InvalidTypeError, match="of rank 0, now it is int64 of rank 1"):
+        list(D.from_generator(lambda: iter([1, [1]]), output_types=np.int64))
+
+
 REFUSED = {
     "a part of a number": ((), np.int64, 1.5),
     "numbers in a list": ((2,), np.int64, [1, 2.5]),

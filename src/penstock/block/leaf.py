@@ -66,11 +66,11 @@ def _other(value: Any) -> Any:
         return _array(np.asarray(value))
     message = f"A value of type {type(value).__name__} cannot be part of an element."
     if value is None:
-        message = "None is no value: a component is None in all elements or in none."
+        message = "None is no value."
     if isinstance(value, (tuple, dict)):
         hint = "Elements before it had a single value in this place: every element has the same nest."
     elif value is None:
-        hint = "Does the function return its result on every path?"
+        hint = "Does the function return its result on every path? A component is None in all elements or in none."
     else:
         hint = "Return numbers, bytes, text, numpy arrays, or tuples and dicts of them; np.asarray(value) may help."
     raise InvalidTypeError(message, hint=hint)

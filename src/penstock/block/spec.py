@@ -42,6 +42,9 @@ class TensorSpec:
 
     >>> TensorSpec((None, 3), np.float32)
     TensorSpec(shape=(None, 3), dtype=float32)
+
+    As the signature of a generator, and in that of `map_fn`, `TensorSpec(None, dtype)` leaves the shape and its rank
+    open.
     """
 
     __penstock_leaf__ = True
@@ -49,8 +52,9 @@ class TensorSpec:
     shape: Shape
     dtype: DType
 
-    def __init__(self, shape: Sequence[int | None], dtype: Any = np.float32) -> None:
-        object.__setattr__(self, "shape", tuple(None if d is None else int(d) for d in shape))
+    def __init__(self, shape: Sequence[int | None] | None, dtype: Any = np.float32) -> None:
+        found = None if shape is None else tuple(None if d is None else int(d) for d in shape)
+        object.__setattr__(self, "shape", found)
         object.__setattr__(self, "dtype", as_dtype(dtype))
 
     def __repr__(self) -> str:
@@ -58,9 +62,16 @@ class TensorSpec:
 
     def relax(self, other: LeafSpec) -> TensorSpec | None:
         """The narrowest spec that both satisfy, or None when dtype or rank differ."""
-        if not isinstance(other, TensorSpec) or self.dtype != other.dtype or len(self.shape) != len(other.shape):
+        if not isinstance(other, TensorSpec) or self.dtype != other.dtype:
+            return None
+        if self.open_rank or other.open_rank or len(self.shape) != len(other.shape):
             return None
         return TensorSpec([a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)], self.dtype)
+
+    @property
+    def open_rank(self) -> bool:
+        """Whether nothing is known of the shape; no spec in a plan is like that, see `GeneratorSource.spec`."""
+        return self.shape is None
 
     def admits(self, value: Any) -> bool:
         """Whether a converted leaf value satisfies this spec."""
@@ -68,6 +79,8 @@ class TensorSpec:
         return isinstance(found, TensorSpec) and self.admits_spec(found)
 
     def admits_spec(self, found: TensorSpec) -> bool:
+        if self.open_rank:
+            return bool(found.dtype == self.dtype)
         return (
             found.dtype == self.dtype
             and len(found.shape) == len(self.shape)

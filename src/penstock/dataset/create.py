@@ -63,7 +63,7 @@ class Create:
 
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
-        """One element: the given nest, its leaves as numpy values.
+        """One element: the given nest, its leaves as numpy values; a list is one array.
 
         >>> import penstock as ps
         >>> ps.Dataset.from_tensors(([1, 2], "text")).element_spec
@@ -79,14 +79,16 @@ class Create:
         """One element for every slice along the first axis of the leaves, which all have the same extent there.
 
         Arrays are not copied: they must stay as they are while the data set is in use. A loop gets copies of
-        the slices, and functions views of them that they can only read.
+        the slices, and functions views of them that they can only read. Of a list of data sets each is an element, and
+        `None` is in every element.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.from_tensor_slices({"x": np.arange(4).reshape(2, 2), "y": [0, 1]})
         >>> [(e["x"].tolist(), int(e["y"])) for e in ds]
         [([0, 1], 0), ([2, 3], 1)]
 
-        Raises InvalidArgumentError for a scalar leaf or differing extents.
+        Raises InvalidArgumentError for a scalar leaf or differing extents, InvalidTypeError for a list that mixes text
+        with numbers.
         """
         leaves, structure = flatten(tensors)
         return Create._made(Scan(source=slices_source(structure, leaves)))
@@ -101,8 +103,10 @@ class Create:
     ) -> Dataset:
         """What `generator(*args)` yields; it is called once for every pass.
 
-        `output_signature`, a nest of `TensorSpec`, is optional: with it every element is checked and Python literals
-        take its dtypes. `output_types` and `output_shapes` are tf.data's older spelling of the same.
+        `output_signature`, a nest of `TensorSpec`, is optional: with it every element is checked, Python literals take
+        its dtypes, and a tuple or list is an array where it has a spec. `output_types` and `output_shapes` are
+        tf.data's older spelling of the same; without shapes, or with `TensorSpec(None, dtype)`, those of the first
+        element are like all others in their rank. Without a signature a list is an array and a tuple a nest.
 
         >>> import penstock as ps
         >>> def squares(n):
@@ -191,16 +195,22 @@ def _zipped(parts: Sequence[Any], structure: Structure) -> Dataset:
 
 def _signature(types: Any, shapes: Any) -> Any:
     leaves, structure = flatten(types)
-    if shapes is None:
-        message = "output_types needs output_shapes beside it."
-        raise InvalidArgumentError(message, hint="Give output_signature, or leave both out.")
-    dims = [shapes] if structure.is_leaf else _shape_leaves(shapes, structure)
+    dims = _shape_leaves(shapes, structure)
     return structure.build([TensorSpec(shape, dtype) for shape, dtype in zip(dims, leaves, strict=True)])
 
 
 def _shape_leaves(shapes: Any, structure: Structure) -> list[Any]:
-    """Shapes are tuples themselves, so they are matched against the structure of the types instead of flattened."""
-    if structure.is_leaf:
-        return [shapes]
-    parts = [shapes[name] for name in structure.names] if structure.kind is dict else list(shapes)
+    """Shapes are tuples themselves, so they are matched against the structure of the types instead of flattened.
+
+    None is a shape of which nothing is known, or a nest of them.
+    """
+    if structure.is_leaf or shapes is None:
+        return [shapes] * structure.size
+    try:
+        parts = [shapes[name] for name in structure.names] if structure.kind is dict else list(shapes)
+        if len(parts) != len(structure.children):
+            raise TypeError
+    except (TypeError, KeyError):
+        message = f"output_shapes must be a nest like output_types, {structure.describe()}, got {shapes!r:.80}."
+        raise InvalidTypeError(message, hint="A shape is a list of sizes, such as [None, 3], or None.") from None
     return [leaf for part, child in zip(parts, structure.children, strict=True) for leaf in _shape_leaves(part, child)]

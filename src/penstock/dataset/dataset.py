@@ -24,8 +24,10 @@ from penstock.errors import InvalidTypeError
 from penstock.options import Options
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
+from penstock.plan.scan import Scan
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
+from penstock.sources.generator import GeneratorSource
 
 if TYPE_CHECKING:
     from penstock.profiler.lint.report import Report
@@ -170,6 +172,9 @@ class Dataset(
     def _seen_spec(self) -> Any:
         from penstock.profiler.analysis.apart import apart
 
+        source = self._plan.source if isinstance(self._plan, Scan) else None
+        if isinstance(source, GeneratorSource) and source.signature is not None:  # which leaves a rank open
+            return source.signature
         settings = Settings("inline", dataset=_inner)
         with apart(self._plan, self._options) as plan, Iterator(plan, self._options, 0, settings) as elements:
             for element in elements:

@@ -49,7 +49,7 @@ def map_fn(
     Args:
         fn: a function of one argument: a row, or the nest of rows where `elems` is a nest.
         elems: an array, RaggedTensor or SparseTensor, or a tuple or dict of them; all have the same number of rows. A
-            list is an array, as everywhere in penstock (in TensorFlow a nest).
+            list is an array, as in all sources (in TensorFlow a nest).
         dtype: what `fn_output_signature` is if that is not given.
         parallel_iterations: without effect, as in TensorFlow without a graph.
         back_prop: without effect.
@@ -60,7 +60,8 @@ def map_fn(
             length become one RaggedTensor. Without rows it says what the result is, where `fn` itself does not.
 
     Returns:
-        The nest that `fn` returns: arrays (rows, ...), RaggedTensors or SparseTensors.
+        The nest that `fn` returns: arrays (rows, ...), RaggedTensors or SparseTensors. A list that `fn` returns is a
+        tuple of components, or one array where `fn_output_signature` says so.
 
     Raises:
         InvalidTypeError: `fn` cannot be called; `elems` hold what has no rows; results differ in nest or dtype, or are

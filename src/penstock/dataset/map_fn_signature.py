@@ -93,6 +93,8 @@ def _numpy(dtype: Any) -> Any:
 
 
 def _wanted(leaf: Any) -> Wanted:
+    if isinstance(leaf, TensorSpec) and leaf.open_rank:
+        return AnyShape(leaf.dtype)
     if isinstance(leaf, (TensorSpec, RaggedTensorSpec)):
         return leaf
     if isinstance(leaf, list):

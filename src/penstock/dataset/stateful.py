@@ -71,7 +71,8 @@ class Stateful:
         """A map with a memory: `scan_func(state, element)` returns the next state and an element of the result.
 
         An element that is a tuple comes as one argument, as in tf.data. The state is a nest of numbers, text and
-        arrays; it keeps its structure and dtypes, and its arrays cannot be written to.
+        arrays; it keeps its structure and dtypes, and its arrays cannot be written to. A list in its place, or as the
+        element, is one array; for a state that began as a tuple it is that tuple.
 
         >>> import penstock as ps
         >>> sums = ps.Dataset.range(5).scan(0, lambda total, x: (total + x, total + x))

@@ -60,8 +60,9 @@ class Transform:
         """`map_func(element)` for every element; the parts of a plain tuple are separate arguments.
 
         The function is ordinary Python on numpy values: scalars come as numpy scalars, byte strings as `bytes`. Its
-        result is a nest of numbers, text, bytes and arrays. With `num_parallel_calls` up to that many calls run at
-        once; `AUTOTUNE` lets the engine choose. Order is kept unless `deterministic=False`.
+        result is a nest of numbers, text, bytes, arrays and `None`; a list is a tuple of components, as in tf.data, and
+        a list inside it one array. With `num_parallel_calls` up to that many calls run at once; `AUTOTUNE` lets the
+        engine choose. Order is kept unless `deterministic=False`.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(3).map(lambda x: (x, x * 2)).map(lambda a, b: a + b)

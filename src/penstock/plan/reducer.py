@@ -14,7 +14,8 @@ class Reducer:
     """`init_func(key)` begins a group, `reduce_func(state, element)` adds to it, `finalize_func(state)` ends it.
 
     A state is a nest of leaves that keeps its structure and dtypes; one that is a plain tuple is unpacked for
-    `finalize_func`, and an element that is one is not unpacked for `reduce_func`, as in tf.data.
+    `finalize_func`, and an element that is one is not unpacked for `reduce_func`, as in tf.data. A list that one of
+    them returns is a tuple.
 
     >>> import penstock as ps
     >>> mean = ps.experimental.Reducer(lambda key: (0, 0), lambda s, x: (s[0] + x, s[1] + 1), lambda a, n: a / n)

@@ -36,7 +36,9 @@ class GeneratorSource(Source):
 
     @property
     def spec(self) -> Any:
-        return self.signature
+        """The signature; where it leaves a rank open, nothing is known before the first element."""
+        leaves = [] if self.signature is None else flatten(self.signature)[0]
+        return None if any(getattr(leaf, "open_rank", False) for leaf in leaves) else self.signature
 
     @property
     def cardinality(self) -> int:

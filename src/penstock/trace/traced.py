@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, spec_of
-from penstock.block.structure import Structure, components, flatten, refuse_none
+from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
 from penstock.trace.captured import Captured
@@ -47,7 +47,8 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
         with drawing(OF_STAND_INS):
             result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(components(result))
-        refuse_none(shape)
+        if shape == NONE:
+            return Traced(None, "it returns None, which is no leaf")
         return Traced(builder.finish([_output(leaf) for leaf in leaves], shape), "", seen)
     except NotTraceable as error:
         return Traced(None, str(error))
