@@ -36,6 +36,7 @@ from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import budget_for
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
+from penstock.runtime.memory.trimming import Trimmer
 from penstock.runtime.pace import Pace
 from penstock.runtime.pausing import pausing
 from penstock.runtime.placing import Placing, Watching
@@ -44,6 +45,9 @@ from penstock.runtime.scheduler import Scope, scheduler_for
 from penstock.runtime.sealed import opened, sealed
 from penstock.runtime.segment import Aborted
 from penstock.runtime.side_file import brought_back, set_aside
+
+
+_TRIMMER = Trimmer(lambda: bool(live_ledgers()))
 
 
 class Run:
@@ -118,6 +122,8 @@ class Run:
         self._switching.close()
         self._memory.close()
         self.scope.close(self.root.close)
+        if not live_ledgers():
+            _TRIMMER.rest()
 
 
 def _pulls(root: Stage) -> Generator[Block | Exception | None, int, None]:

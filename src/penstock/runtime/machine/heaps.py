@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -38,10 +39,23 @@ class FreeInHeaps:
         if look is not None:
             began = time.perf_counter()
             self._due = began + _SOON
-            self._nbytes = look().fordblks
+            self._nbytes = min(look().fordblks, resident() or sys.maxsize)  # what was given back counts as free there
             ended = time.perf_counter()
             self._due = ended + max(_SOON, _SHARE * (ended - began))
         return self._nbytes
+
+
+def resident() -> int:
+    """Bytes of memory that this process has; 0 where nobody knows.
+
+    >>> resident() >= 0
+    True
+    """
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - by far the quickest way
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 @cache

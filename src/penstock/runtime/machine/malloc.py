@@ -37,10 +37,15 @@ def keep_freed_memory(budget: int | None = None) -> bool:
     return bool(mallopt(_MMAP_THRESHOLD, _LARGEST)) and bool(mallopt(_TRIM_THRESHOLD, kept))
 
 
+def is_left_alone() -> bool:
+    """Whether somebody has set one of the C library's variables, and so decided for himself."""
+    return any(os.environ.get(name) for name in _SETTINGS)
+
+
 @cache
 def _mallopt() -> Callable[[int, int], int] | None:
     """The function of the C library, unless it is not to be called."""
-    if sys.platform != "linux" or any(os.environ.get(name) for name in _SETTINGS):
+    if sys.platform != "linux" or is_left_alone():
         return None
     try:
         found: Callable[[int, int], int] = ctypes.CDLL(None).mallopt

@@ -111,8 +111,8 @@ class Kept:
         return bounded + sum(min(nbytes, total // self._polled[kind].share) for kind, nbytes in further.items())
 
     def held(self) -> list[tuple[str, int]]:
-        """(kind, bytes) of each pool."""
-        return [*((gauge.kind, gauge.nbytes) for gauge in self._gauges), *self._lately()]
+        """(kind, bytes) of each pool, as of now."""
+        return [*((gauge.kind, gauge.nbytes) for gauge in self._gauges), *self.polled().items()]
 
     def _lately(self) -> list[tuple[str, int]]:
         return [(kind, pool.nbytes()) for kind, pool in self._polled.items()]
