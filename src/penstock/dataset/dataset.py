@@ -24,6 +24,7 @@ from penstock.errors import InvalidTypeError
 from penstock.options import Options
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
+from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
@@ -70,6 +71,7 @@ class Dataset(
     @classmethod
     def _of(cls, plan: Node, options: Options) -> Dataset:
         found = object.__new__(Dataset)
+        make_room(plan)
         options._freeze()
         found._plan = plan
         found._options = options

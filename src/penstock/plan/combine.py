@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from penstock.block.structure import Structure, flatten
 from penstock.errors import InvalidTypeError
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedNode, Node
+from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedNode, Node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,8 @@ class Concatenate(JoinedNode):
     name: ClassVar[str] = "concatenate"
 
     def __post_init__(self) -> None:
+        if self.height > DEEP:
+            return
         first, second = (part.spec for part in self.parts)
         if first is None or second is None or relaxed(first, second) is not None:
             return

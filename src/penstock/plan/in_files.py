@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from penstock.errors import PenstockError
 from penstock.plan.explain import cardinality_text
-from penstock.plan.node import UNKNOWN_CARDINALITY, Node
+from penstock.plan.node import UNKNOWN_CARDINALITY, Node, rebuilt
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Snapshot
 
@@ -18,16 +18,17 @@ def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -
     of a plan that has snapshots, once, as the first pass does; without `look` only at snapshots whose data was looked
     at before.
     """
-    if isinstance(plan, Snapshot) and plan.reader_func is None:
-        assert plan.store is not None
-        find = plan.store.folder if look else plan.store.known_folder
+
+    def saved(node: Node) -> Node | None:
+        if not isinstance(node, Snapshot) or node.reader_func is not None:
+            return None
+        assert node.store is not None
+        find = node.store.folder if look else node.store.known_folder
         folder = find(seed, deterministic)
-        saved = None if folder is None else plan.store.saved(folder)
-        if saved is not None:
-            return Scan(source=saved, where=plan.where)
-    inputs = tuple(in_files(below, seed, deterministic, look=look) for below in plan.inputs)
-    changed = any(now is not before for now, before in zip(inputs, plan.inputs, strict=True))
-    return plan.with_inputs(inputs) if changed else plan
+        source = None if folder is None else node.store.saved(folder)
+        return None if source is None else Scan(source=source, where=node.where)
+
+    return rebuilt(plan, saved)
 
 
 def known_cardinality(plan: Node, seed: int, deterministic: bool) -> int:  # noqa: FBT001 - an option's value

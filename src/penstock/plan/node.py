@@ -15,6 +15,7 @@ from penstock.plan.once import once
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
+DEEP = 300  # steps in a row from which only a pass tells whether the next one fits: it would ask all of them
 EXECUTORS = ("auto", "thread", "process", "inline")  # who may call a step's function
 
 
@@ -73,6 +74,11 @@ class Node(ABC):
         return below(self, _DEPTH, lambda node, found: sum(depth + 1 for depth in found))
 
     @property
+    def height(self) -> int:
+        """Number of nodes on the longest way from this one to a source."""
+        return below(self, _HEIGHT, lambda node, found: 1 + max(found, default=0))
+
+    @property
     def shares(self) -> tuple[int, ...]:
         """The `share` of this step and of all below it, the consumer's side first."""
         return below(self, _SHARES, lambda node, found: sum(found, node.share))
@@ -83,7 +89,7 @@ class Node(ABC):
         return ()
 
 
-_DEPTH, _SHARES = "_depth", "_shares"
+_DEPTH, _SHARES, _HEIGHT = "_depth", "_shares", "_height"
 T = TypeVar("T")
 
 
@@ -101,6 +107,31 @@ def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
             object.__setattr__(node, name, answer(node, [vars(below)[name] for below in node.inputs]))
     found: T = vars(plan)[name]
     return found
+
+
+def rebuilt(plan: Node, change: Callable[[Node], Node | None]) -> Node:
+    """The plan with other nodes in the place of those that `change` has something to say about, the consumer's first.
+
+    The same object comes back where nothing changed.
+    """
+    made: dict[int, Node] = {}
+    waiting = [(plan, False)]
+    while waiting:
+        node, ready = waiting.pop()
+        if id(node) in made:
+            continue
+        if ready:
+            inputs = tuple(made[id(below)] for below in node.inputs)
+            same = all(now is before for now, before in zip(inputs, node.inputs, strict=True))
+            made[id(node)] = node if same else node.with_inputs(inputs)
+            continue
+        found = change(node)
+        if found is not None:
+            made[id(node)] = found
+            continue
+        waiting.append((node, True))
+        waiting += [(below, False) for below in node.inputs]
+    return made[id(plan)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -11,9 +14,47 @@ class _Question(threading.local):
     """The answers found so far to the question that this thread asks of a plan, with the nodes that gave them."""
 
     found: dict[tuple[int, Any], tuple[Any, Any]] | None = None
+    passed: dict[int, Any]  # nodes that `_from_below` has seen
+    from_below = False  # whether some steps are asked now, for those above
 
 
 _QUESTION = _Question()
+
+
+@contextlib.contextmanager
+def question() -> Iterator[None]:
+    """All that is asked inside is one question."""
+    if _QUESTION.found is not None:
+        yield
+        return
+    _QUESTION.found, _QUESTION.passed = {}, {}
+    try:
+        yield
+    finally:
+        _QUESTION.found, _QUESTION.passed = None, {}
+
+
+_STRIDE = 100  # steps in a row that may ask each other; a plan of more is asked from below
+
+
+def _from_below(plan: Any) -> None:
+    """Ask some steps, the source's side first, so that none asks many below it: their calls stand on the stack."""
+    waiting, some = [plan], []
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in _QUESTION.passed:
+            _QUESTION.passed[id(node)] = node
+            waiting += node.inputs
+            if node.height % _STRIDE == 0:
+                some.append(node)
+    _QUESTION.from_below = True
+    try:
+        for node in sorted(some, key=operator.attrgetter("height")):
+            for name in ("cardinality", "spec"):
+                with contextlib.suppress(Exception):  # whoever needs to know asks again
+                    getattr(node, name)
+    finally:
+        _QUESTION.from_below = False
 
 
 def once(asked: property) -> property:
@@ -30,13 +71,12 @@ def once(asked: property) -> property:
         found = _QUESTION.found
         if found is not None:
             key = id(node), answer
-            if key not in found:
+            if key not in found:  # each node once
+                if node.height > _STRIDE and not _QUESTION.from_below:
+                    _from_below(node)
                 found[key] = node, answer(node)
             return found[key][1]
-        _QUESTION.found = {}
-        try:
-            return answer(node)
-        finally:
-            _QUESTION.found = None
+        with question():
+            return remembered(node)
 
     return property(remembered)

@@ -14,6 +14,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.plan.apart import apart
 from penstock.plan.node import (
     AUTOTUNE,
+    DEEP,
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     Node,
@@ -128,7 +129,7 @@ class Unbatch(UnaryNode):
     name: ClassVar[str] = "unbatch"
 
     def __post_init__(self) -> None:
-        if self.input.spec is None:
+        if self.input.height > DEEP or self.input.spec is None:
             return
         leaves, structure = flatten(self.input.spec)
         for leaf, path in zip(leaves, structure.paths(), strict=True):

@@ -13,6 +13,7 @@ from penstock.plan.fingerprint import fingerprint
 from penstock.plan.in_files import count_text
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.once import question
 from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite.driver import rewrite
@@ -23,6 +24,7 @@ from penstock.trace.shippable import why_not_shippable
 from penstock.trace.traced import traced, traced_spec
 
 
+@question()
 def explanation(plan: Node, options: Options, running: Node, placed: Sequence[str] = ()) -> str:
     """Paragraphs: the plan as written, each rewrite with its sentence, how every step runs, advice if there is any.
 

@@ -7,11 +7,12 @@ from functools import cache
 
 from penstock.options import Options
 from penstock.plan.node import Node
+from penstock.plan.once import question
 from penstock.plan.verify import verify
 from penstock.rewrite.phases import PHASES, Phase
 from penstock.rewrite.rule import Rule
 
-_MOST_ROUNDS = 100  # of one phase; plans are tens of nodes deep
+_MOST_ROUNDS = 100  # of one phase, for each step of a plan; more in a deep one, where steps change places with many
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +38,78 @@ def rewrite(plan: Node, options: Options, *, outermost: bool = True) -> tuple[No
     """The rewritten plan and the record of how it came about. Equal to the given plan in all it gives."""
     record: list[Rewritten] = []
     kinds = {type(node) for node in plan.walk()}
-    for phase in PHASES:
-        if (outermost or not phase.outermost) and any(_rules_for(phase, kind) for kind in kinds):
-            changed = _run_phase(phase, plan, options, record)
-            if changed is not plan:
-                plan = changed
-                verify(plan)
-                kinds = {type(node) for node in plan.walk()}
+    with question():
+        for phase in PHASES:
+            if (outermost or not phase.outermost) and any(_rules_for(phase, kind) for kind in kinds):
+                changed = _run_phase(phase, plan, options, record)
+                if changed is not plan:
+                    plan = changed
+                    verify(plan)
+                    kinds = {type(node) for node in plan.walk()}
     return plan, record
 
 
 def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritten]) -> Node:
-    walk = _apply if phase.outermost else _pass
-    for _ in range(_MOST_ROUNDS):
-        changed = walk(phase, plan, options, record)
-        if changed is plan:
-            return plan
+    rules = _Rules(phase, options, record, most=max(_MOST_ROUNDS, plan.height) * (plan.depth + 1))
+    if not phase.outermost:
+        return rules.at_rest(plan)
+    while (changed := rules.first(plan)) is not None:
         plan = changed
+    return plan
+
+
+class _Rules:
+    """The rules of a phase, applied to a plan; stops those that chase each other."""
+
+    def __init__(self, phase: Phase, options: Options, record: list[Rewritten], most: int) -> None:
+        self._phase = phase
+        self._options = options
+        self._record = record
+        self._left = most
+        self._done: dict[int, tuple[Node, Node]] = {}  # nodes, and what became of them
+
+    def at_rest(self, plan: Node) -> Node:
+        """What becomes of a plan, inputs first; the same object where nothing changed."""
+        waiting: list[tuple[Node, tuple[Node, ...]]] = [(plan, ())]  # with the nodes that became it
+        while waiting:
+            node, before = waiting.pop()
+            unknown = [below for below in node.inputs if id(below) not in self._done]
+            if id(node) not in self._done and unknown:
+                waiting.append((node, before))
+                waiting += [(below, ()) for below in reversed(unknown)]
+                continue
+            found = self._done[id(node)][1] if id(node) in self._done else self._with_inputs(node)
+            changed = None if id(node) in self._done else self.first(found)
+            if changed is not None:
+                waiting.append((changed, (*before, node, found)))
+                continue
+            for other in (*before, node, found):
+                self._done[id(other)] = other, found
+        return self._done[id(plan)][1]
+
+    def _with_inputs(self, node: Node) -> Node:
+        inputs = tuple(self._done[id(below)][1] for below in node.inputs)
+        same = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
+        return node if same else node.with_inputs(inputs)
+
+    def first(self, node: Node) -> Node | None:
+        """What the first rule with something to say about this node makes of it."""
+        for rule in _rules_for(self._phase, type(node)):
+            if not getattr(self._options.experimental_optimization, rule.option):
+                continue
+            found: Node | None = rule.apply(node)
+            if found is not None:
+                self._record.append(Rewritten(rule.name, node.label, found.label))
+                self._left -= 1
+                if self._left < 0:
+                    raise AssertionError(_restless(self._phase, self._record))
+                return found
+        return None
+
+
+def _restless(phase: Phase, record: list[Rewritten]) -> str:
     last = "; ".join(f"{r.rule}: {r.before} → {r.after}" for r in record[-4:])
-    message = f"The rules of phase {phase.name!r} do not come to rest. The last steps were {last}. This is a bug."
-    raise AssertionError(message)
-
-
-def _pass(phase: Phase, node: Node, options: Options, record: list[Rewritten]) -> Node:
-    """One walk, inputs first; the same object comes back where nothing changed."""
-    inputs = tuple(_pass(phase, below, options, record) for below in node.inputs)
-    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        node = node.with_inputs(inputs)
-    return _apply(phase, node, options, record)
-
-
-def _apply(phase: Phase, node: Node, options: Options, record: list[Rewritten]) -> Node:
-    """What the first rule with something to say about this node makes of it."""
-    for rule in _rules_for(phase, type(node)):
-        if not getattr(options.experimental_optimization, rule.option):
-            continue
-        found = rule.apply(node)
-        if found is not None:
-            record.append(Rewritten(rule.name, node.label, found.label))
-            return found
-    return node
+    return f"The rules of phase {phase.name!r} do not come to rest. The last steps were {last}. This is a bug."
 
 
 @cache

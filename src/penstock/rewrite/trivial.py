@@ -13,6 +13,7 @@ from penstock.trace.traced import traced
 
 _SMALL = 256  # bytes of an element
 _FEW = 16  # operations of a function
+_MOST_MAPS = 100
 _HANDING_ON = (Take, Skip, Shard, Enumerate, Repeat)
 _ARITHMETIC = (*UFUNCS.values(), ASTYPE, WHERE)
 
@@ -22,21 +23,28 @@ def is_trivial(plan: Node) -> bool:
 
     A parallel step is trivial only where the choice is left to the engine.
     """
-    if isinstance(plan, Scan):
-        return isinstance(plan.source, (ArraysSource, RangeSource)) and _is_small(plan)
-    if isinstance(plan, Map):
-        return is_trivial(plan.input) and _is_trivial_map(plan)
-    if isinstance(plan, FusedMap):
-        return is_trivial(plan.unfused)
-    if isinstance(plan, Batch):
-        return plan.num_parallel_calls is None and is_trivial(plan.input)
-    return isinstance(plan, _HANDING_ON) and is_trivial(plan.input)
+    maps: list[Map] = []
+    while not isinstance(plan, Scan):
+        if isinstance(plan, FusedMap):
+            plan = plan.unfused
+        if isinstance(plan, Map) and _is_free(plan):
+            maps.append(plan)
+        elif not isinstance(plan, _HANDING_ON) and not (isinstance(plan, Batch) and plan.num_parallel_calls is None):
+            return False
+        (plan,) = plan.inputs
+    if not isinstance(plan.source, (ArraysSource, RangeSource)) or not _is_small(plan):
+        return False
+    return len(maps) <= _MOST_MAPS and all(map(_is_trivial_map, reversed(maps)))
+
+
+def _is_free(mapped: Map) -> bool:
+    """Whether the engine may choose how it runs."""
+    return mapped.num_parallel_calls in (None, AUTOTUNE) and mapped.executor == "auto" and mapped.vectorise
 
 
 def _is_trivial_map(mapped: Map) -> bool:
     """Whether its function is known to be arithmetic on small elements."""
-    free = mapped.num_parallel_calls in (None, AUTOTUNE) and mapped.executor == "auto" and mapped.vectorise
-    if not free or not _is_small(mapped) or not _is_small(mapped.input):
+    if not _is_small(mapped) or not _is_small(mapped.input):
         return False
     leaves, structure = flatten(mapped.input.spec)
     graph = traced(mapped.function, structure, leaves).graph

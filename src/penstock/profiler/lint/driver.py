@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.options import Options
 from penstock.plan.node import Node
+from penstock.plan.once import question
 from penstock.profiler.lint.check import Check
 from penstock.profiler.lint.checks.cache_cut import cache_cut
 from penstock.profiler.lint.checks.cache_endless import cache_endless
@@ -67,6 +68,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
+@question()
 def lint(plan: Node, options: Options) -> Report:
     """The advice on a plan, what matters most first; nothing is run but functions on stand-ins."""
     found = Inspection(plan, options)

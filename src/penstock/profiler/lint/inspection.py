@@ -45,10 +45,12 @@ class Inspection:
 
 
 def _places(node: Node, above: tuple[Node, ...], kind: type[Kind]) -> Iterator[tuple[Kind, tuple[Node, ...]]]:
-    if isinstance(node, kind):
-        yield node, above
-    for part in node.inputs:
-        yield from _places(part, (node, *above), kind)
+    waiting = [(node, above)]
+    while waiting:
+        node, above = waiting.pop()
+        if isinstance(node, kind):
+            yield node, above
+        waiting += [(part, (node, *above)) for part in reversed(node.inputs)]
 
 
 def below(node: Node) -> Iterator[Node]:

@@ -35,13 +35,25 @@ def _on_workers(node: Node) -> bool:
 
 def _is_ahead(node: Node) -> bool:
     """Whether nothing but handing on is left to do when an element is asked for."""
-    if _on_workers(node) or isinstance(node, Scan):
-        return True
-    return isinstance(node, _LIGHT) and all(_is_ahead(below) for below in node.inputs)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if _on_workers(node) or isinstance(node, Scan):
+            continue
+        if not isinstance(node, _LIGHT):
+            return False
+        waiting += node.inputs
+    return True
 
 
 def _must_stay(node: Node) -> bool:
     """Whether a function that is called in the loop's thread is to be called there."""
-    if _on_workers(node):
-        return False
-    return getattr(node, "executor", None) == "inline" or any(_must_stay(below) for below in node.inputs)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if _on_workers(node):
+            continue
+        if getattr(node, "executor", None) == "inline":
+            return True
+        waiting += node.inputs
+    return False
