@@ -32,7 +32,7 @@ class Collector:
         got, waiting = len(parts), 0
         while got < count:
             try:
-                if not cursor.fill(count - got if got and cursor.stage.cuts else ask):
+                if not cursor.fill(count - got if cursor.stage.seen or (got and cursor.stage.cuts) else ask):
                     break
                 parts.append(Stretch(cursor.take_available(count - got)))
             except Exception as error:

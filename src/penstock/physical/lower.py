@@ -11,6 +11,7 @@ from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.memory import UNCOUNTED, Memory
+from penstock.physical.seen import acts
 from penstock.physical.stage import Stage
 from penstock.plan.node import Node
 
@@ -71,6 +72,7 @@ def register(kind: type[Node]) -> Callable[[Builder], Builder]:
 def lower(node: Node, lowering: Lowering) -> Stage:
     """The running form of a plan."""
     stage = _BUILDERS[type(node)](node, lowering)
+    stage.acts = stage.acts or acts(node)
     if lowering.meter is not None:
         lowering.meter(node, stage)
     lowering.memory.watch(node, stage)

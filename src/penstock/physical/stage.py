@@ -3,7 +3,8 @@
 Contract, for stages and those who drive them:
 
 1. `next(want)` returns a Block of 1 to about `want` elements, or None at the end, and None again after that. An empty
-   Block never travels. `want` is a wish that trades latency for overhead; results never depend on it.
+   Block never travels. `want` is a wish that trades latency for overhead; results never depend on it. A stage that is
+   `seen` is asked for no more than is needed at once.
 2. An Exception from `next` is a *failure*: it takes the place of exactly one element, behind everything returned
    before. Asked again, the stage goes on behind it. Whoever counts elements (take, skip, batch, zip, shard) counts
    failures too, so that element number n is the same whether others fail or not. A stage that cannot go on behind a
@@ -64,6 +65,26 @@ class Stage(ABC):
     """A running step of a plan. `inputs` are the stages it pulls from."""
 
     cuts = False  # makes more at a time than it is asked for, and gives that in parts
+    acts = False  # calls what may do more than give its result, by itself: see `physical.seen`
+    _is_seen: bool | None = None
+    _is_seen_below: bool | None = None
+
+    @property
+    def seen(self) -> bool:
+        """Whether somebody could see what `next` makes: then no more is asked for than is needed at once.
+
+        An element that has been made must not wait for a later one to be made, which may wait for the loop.
+        """
+        if self._is_seen is None:
+            self._is_seen = self.acts or any(stage.seen for stage in self.inputs)
+        return self._is_seen
+
+    @property
+    def seen_below(self) -> bool:
+        """The same of all that its elements are made by: also of what workers do, whenever that is."""
+        if self._is_seen_below is None:
+            self._is_seen_below = self.acts or any(stage.seen_below for stage in self.inputs)
+        return self._is_seen_below
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -184,6 +205,41 @@ class StretchStage(Stage):
         return max(self.pass_over(owed + count) - owed, 0)
 
 
+class Pieces(Stage):
+    """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
+
+    Its state is that of the upstream, but inside of a Block.
+    """
+
+    def __init__(self, upstream: Stage) -> None:
+        super().__init__(upstream.label, (upstream,), upstream.where)
+        self._cursor = Cursor(upstream)
+
+    @property
+    def at_hand(self) -> bool:
+        return self._cursor.stage.at_hand
+
+    def next(self, want: int) -> Block | None:
+        return self._cursor.take_available(want) if self._cursor.fill(want) else None
+
+    def can_skip(self) -> bool:
+        return self._cursor.stage.can_skip()
+
+    def skip(self, count: int) -> int:
+        return self._cursor.skip(count)
+
+    def state(self) -> State:
+        below, offset = self._cursor.state()
+        return {"inside": [below, offset]} if offset else below
+
+    def restore(self, state: State) -> None:
+        inside = isinstance(state, dict) and "inside" in state
+        self._cursor.restore(state["inside"] if inside else [state, 0])
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
 class Cursor:
     """Takes exactly as many elements as asked for from a stage, and knows the state between any two of them."""
 
@@ -243,14 +299,14 @@ class Cursor:
         """The next `count` positions, fewer only at the end; None if there are none.
 
         The stage is asked for `ask` at a time: asking for what is missing would make Blocks behind a filter ever
-        smaller.
+        smaller. Where somebody sees what is made, it is asked for no more.
         """
         ask = max(ask, count)
         parts: list[Stretch] = []
         got = 0
         while got < count:
             try:
-                if not self.fill(ask):
+                if not self.fill(count - got if self.stage.seen else ask):
                     break
                 parts.append(Stretch(self.take_available(count - got)))
             except Exception as error:

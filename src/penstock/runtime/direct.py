@@ -18,6 +18,8 @@ class Direct(Worked):
         super().__init__(work)
 
     def make(self, want: int) -> Stretch | None:
+        if self.seen:
+            self.work.most = want
         while (task := self.work.pull()) is not None:
             started = time.perf_counter()
             cpu = CLOCKS.own.cpu(started)

@@ -47,7 +47,6 @@ from penstock.runtime.sealed import opened, sealed
 from penstock.runtime.segment import Aborted
 from penstock.runtime.side_file import brought_back, set_aside
 
-
 _TRIMMER = Trimmer(lambda: bool(live_ledgers()))
 
 
@@ -314,7 +313,7 @@ class Iterator:
             root = self._run.root
             self._before, self._size = root.state(), 0
             started = time.perf_counter()
-            block = self._run.pull(self._pace.want + self._skip)
+            block = self._run.pull((1 if root.seen else self._pace.want) + self._skip)
             if isinstance(block, Exception):
                 self._before = root.state()
                 if self._skip:

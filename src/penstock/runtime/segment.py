@@ -27,6 +27,7 @@ from penstock.runtime.free_order import Log, OutOfTurn
 from penstock.runtime.lane import Lane, Sums
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
+from penstock.runtime.work import BatchWork
 from penstock.runtime.worked import Worked
 
 
@@ -74,6 +75,8 @@ class Segment(Worked):
         self._tickets = 0  # tickets begun
         self._bytes = 0
         self._elements = 0
+        self._in_work = 0  # elements that tasks at work take
+        self._out = 0  # elements handed over with the one that the consumer is at
         self._mean = 0.0  # bytes of a result
         self._busy = 0
         self._pulling = False
@@ -94,6 +97,10 @@ class Segment(Worked):
         self._replayed = 0  # elements that come in the order of an earlier run
         lane.join(self)
 
+    @property
+    def seen(self) -> bool:
+        return False  # asking takes what workers have made
+
     # -- the workers' side
 
     def runnable(self) -> bool:
@@ -106,6 +113,8 @@ class Segment(Worked):
         if waiting == 0 or self._filling:
             return True
         if 0 <= self._max_elements <= self._elements:
+            return False
+        if 0 < self._wanted <= self._elements + self._out and self.seen_below:
             return False
         in_work = waiting - len(self._results) + self._driver.memory.budget.given  # one more fits into what was given
         return self._bytes + in_work * self._mean < self.lane.limit
@@ -137,6 +146,8 @@ class Segment(Worked):
         here.aside = here.aside_cpu = 0.0
         here.lane = lane
         work.pace.seconds = lane.knobs.block_seconds
+        if self.seen_below:
+            work.most = self._may_make()
         if not self._tickets:
             work.pace.resume(lane.want)
         started = time.perf_counter()
@@ -179,6 +190,7 @@ class Segment(Worked):
         del task
         with self._lock:
             self._busy -= 1
+            self._in_work -= inputs
             sums = self._sums
             sums.inputs += inputs
             sums.waiting += waiting
@@ -204,6 +216,20 @@ class Segment(Worked):
             self._close_if_left()
         return done
 
+    def _may_make(self) -> int | None:
+        """Results that the next task may make, of what somebody sees: one, where pulling is what is seen.
+
+        Functions are called here by Blocks, unless it was said how many results are wanted ahead.
+        """
+        upstream = self.work.upstream
+        if upstream.seen or (isinstance(self.work, BatchWork) and upstream.seen_below):
+            return 1
+        return max((self._wanted - self._ahead()) // self._parallelism, 1) if self._wanted > 0 else None
+
+    def _ahead(self) -> int:
+        """Elements that are made, or being made, in front of what the consumer is at."""
+        return self._elements + self._in_work + self._out
+
     def _begin(self, task: Task) -> None:
         self._pulling = False
         ticket, _, after, (first, count) = task
@@ -212,6 +238,7 @@ class Segment(Worked):
             self._spans[ticket] = [first, count]
         else:
             self._spans[ticket][1] += count
+        self._in_work += count
         self._filling = after is None
         if after is not None:
             self._after[ticket] = after
@@ -399,6 +426,7 @@ class Segment(Worked):
 
     def _deliver(self, ticket: int) -> Stretch:
         made, nbytes = self._results.pop(ticket)
+        self._out = max(made.size - 1, 0)
         if made.block is not None:
             self._bytes -= nbytes
             self._elements -= made.block.size

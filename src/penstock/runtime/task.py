@@ -34,6 +34,7 @@ class Work(ABC):
     pace: Pace
     start = 0  # upstream elements of the pass that earlier runs have had
     numbered = True  # whether that is known: not behind a filter that an earlier run had in the same stage
+    most: int | None = None  # results that may be made ahead by the next task, where somebody sees what is made
 
     @abstractmethod
     def pull(self) -> Task | None:

@@ -54,7 +54,7 @@ class BlockWork(Work):
         first = self._count
         block: Block | None
         try:
-            block = self.upstream.next(self.pace.want)
+            block = self.upstream.next(self.pace.want if self.most is None else min(self.pace.want, self.most))
         except Exception as error:
             self._count += 1
             self._ticket += 1
@@ -190,19 +190,22 @@ class BatchWork(Work):
         if self._late is not None:
             error, self._late = self._late, None
             raise error
-        size, want = self._spec.size, self.pace.want
+        size, want = self._spec.size, self._want()
         if want >= size:
             want = want // size * size - planned
-        elif not self._joins:
+        elif self.most is not None or not self._joins:
             want = min(want, size - planned)
         return self._cursor.fill(want)
+
+    def _want(self) -> int:
+        return self.pace.want if self.most is None else min(self.pace.want, self.most * self._spec.size)
 
     def _gathered(self, planned: int) -> Rows:
         """The next elements, of which there are some, with their numbers.
 
         Whole batches where they are at hand; else as many as a piece should have, if they can be joined cheaply.
         """
-        size, want = self._spec.size, self.pace.want
+        size, want = self._spec.size, self._want()
         if planned or want < size:
             want = min(want, size - planned)
         else:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ _PATIENCE = 0.002  # seconds: a slow generator hands over what it has
 class GeneratorSource(Source):
     """`function(*args)` is called once for every pass and iterated; with a signature its elements are checked."""
 
+    calls: ClassVar[bool] = True
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     signature: Any = None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.block.block import Block, Builder
 from penstock.block.same_kind import SameKind
@@ -25,6 +25,7 @@ class SequenceSource(FetchedSource):
     Elements have the kind of the first that can be fetched, wherever a pass begins.
     """
 
+    calls: ClassVar[bool] = True
     sequence: Any
     name: str = "from_sequence"
 

@@ -33,6 +33,7 @@ class Reader(ABC):
 class Source(ABC):
     """An origin of elements that can be read again and again, from the start or from any position."""
 
+    calls: ClassVar[bool] = False  # a user's code, for each element
     index_hint: ClassVar[str] = "Write its elements out once with save(); what load() gives can be read by number."
 
     @property

@@ -11,7 +11,8 @@ from penstock.errors import Context, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.lower import Lowering, lower, register
-from penstock.physical.stage import Stage
+from penstock.physical.seen import acts
+from penstock.physical.stage import Pieces, Stage
 from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import Unbatch, stack_block
@@ -44,10 +45,10 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     executor = getattr(node, "executor", "auto")
     if parallel is None:
         run = lowering.executor.run_all(transforms, executor)
-        return Apply(lower(node.input, lowering), transforms, run, lowering.epoch)
+        return Apply(_wanted_only(node, lower(node.input, lowering)), transforms, run, lowering.epoch)
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)
-    upstream = lower(node.input, below)
+    upstream = _wanted_only(node, lower(node.input, below))
     return lowering.executor.segment(
         upstream,
         transforms,
@@ -57,6 +58,11 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
         executor=executor,
         epoch=lowering.epoch,
     )
+
+
+def _wanted_only(node: Node, upstream: Stage) -> Stage:
+    """The input of a step, in Blocks of no more than it asks for if somebody sees what its functions are called for."""
+    return Pieces(upstream) if acts(node) else upstream
 
 
 @register(ops.Map)
@@ -77,7 +83,7 @@ def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
     parallel = node.steps[0].num_parallel_calls
     assert parallel is not None
     return lowering.executor.segment(
-        lower(node.input, lowering.deeper()),
+        _wanted_only(node, lower(node.input, lowering.deeper())),
         transforms,
         parallelism=parallel,
         ordered=lowering.ordered(node.steps[0].deterministic),

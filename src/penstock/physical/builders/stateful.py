@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock.keys import fold
 from penstock.physical.lower import Lowering, lower, register
-from penstock.physical.stage import Stage
+from penstock.physical.seen import acts
+from penstock.physical.stage import Pieces, Stage
 from penstock.physical.stages.assert_cardinality import AssertCardinality
 from penstock.physical.stages.ignore_errors import IgnoreErrors
 from penstock.physical.stages.scan import Scan
@@ -20,13 +21,19 @@ _RANDOM = 0x72616E646F6D  # "random": keeps its numbers apart from the picks of 
 @register(stateful.StatefulMap)
 def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
     carried = node.initial_state.carried()
-    return StatefulMap(lower(node.input, lowering), node.function, carried, node.label, node.where)
+    upstream = lower(node.input, lowering)
+    if acts(node):
+        upstream = Pieces(upstream)
+    return StatefulMap(upstream, node.function, carried, node.label, node.where)
 
 
 @register(stateful.TakeWhile)
 def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
     vectorise = bool(lowering.options.experimental_optimization.map_vectorization)
-    return TakeWhile(lower(node.input, lowering), node.predicate, node.label, node.where, vectorise=vectorise)
+    upstream = lower(node.input, lowering)
+    if acts(node):
+        upstream = Pieces(upstream)
+    return TakeWhile(upstream, node.predicate, node.label, node.where, vectorise=vectorise)
 
 
 @register(stateful.Unique)

@@ -33,6 +33,7 @@ class Bucket(Stage):
         self._drop_remainder = drop_remainder
 
     def next(self, want: int) -> Block | None:
+        self._windows.singly = self.acts
         while (window := self._windows.next(want)) is not None:
             size = window.elements.size
             if size < self._sizes[window.key] and self._drop_remainder:

@@ -48,6 +48,14 @@ class Cached(Stage):
     def at_hand(self) -> bool:
         return self._kept is not None
 
+    @property
+    def seen(self) -> bool:
+        return self._kept is None and self._upstream.seen
+
+    @property
+    def seen_below(self) -> bool:
+        return self._kept is None and self._upstream.seen_below
+
     def next(self, want: int) -> Block | None:
         while True:
             try:

@@ -149,6 +149,14 @@ class Sequence(Stage):
         self._stage = None
         self._index += 1
 
+    @property
+    def seen(self) -> bool:
+        return (self._count < 0 or self._index < self._count) and self._current().seen
+
+    @property
+    def seen_below(self) -> bool:
+        return (self._count < 0 or self._index < self._count) and self._current().seen_below
+
     def start(self) -> None:
         if self._count < 0 or self._index < self._count:
             self._current().start()

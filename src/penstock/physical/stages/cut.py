@@ -104,7 +104,8 @@ class Shard(Stage):
     def next(self, want: int) -> Block | None:
         while True:
             try:
-                block = self._upstream.next(want * self._stride)
+                ask = want * self._stride if not self._upstream.seen else self._ahead + 1 + (want - 1) * self._stride
+                block = self._upstream.next(ask)
             except Exception:
                 ours = self._ahead == 0
                 self._ahead = self._stride - 1 if ours else self._ahead - 1

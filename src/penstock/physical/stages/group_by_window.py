@@ -34,11 +34,12 @@ class GroupByWindow(Stage):
     def next(self, want: int) -> Block | None:
         while True:
             if self._open is None:
+                self._windows.singly = self.acts
                 window = self._windows.next(want)
                 if window is None:
                     return None
                 self._open = self._opened(window)
-            block = self._open.next(want)
+            block = self._open.next(1 if self._open.seen else want)
             if block is not None:
                 return block
             self._open.close()

@@ -44,6 +44,11 @@ class _Input:
     place: State = None  # of the cursor, in front of that error
     nbytes: int = 0  # of the Block at hand
 
+    @property
+    def seen(self) -> bool:
+        """Whether somebody could see when its elements are made."""
+        return self.cursor is not None and self.cursor.stage.seen_below
+
     def fill_early(self, want: int) -> int:
         """Have elements at hand before its turn, if it has any; an error waits for its turn."""
         if self.cursor is None:
@@ -121,6 +126,7 @@ class Interleave(Stage):
         self._number = 0
         self._ask = 1  # outer elements to ask for
         self._outer_ended = False
+        self._singly = False  # an element is not to wait for the next one, of this input or another
 
     def next(self, want: int) -> Block | None:
         share = max(want // max(len(self._slots), 1), 1)
@@ -132,8 +138,9 @@ class Interleave(Stage):
                     self._turn, self._given_in_turn = self._turns[at % len(self._turns)], 0
                 continue
             self._states.changed(self._turn)
+            self._singly = self._singly or slot.seen
             try:
-                more = slot.fill(share)
+                more = slot.fill(1 if self._singly else share)
             except Exception:
                 self._failed(slot)
                 raise
@@ -172,7 +179,7 @@ class Interleave(Stage):
 
     def _rounds(self, want: int, share: int) -> Block | None:
         """Whole rounds over all slots at once, as far as their elements are at hand."""
-        if self._given_in_turn or len(self._slots) < 2:
+        if self._given_in_turn or len(self._slots) < 2 or self._singly:
             return None
         if len(self._slots) < self._cycle_length and not (self._outer_ended and not self._waiting):
             return None
@@ -242,7 +249,7 @@ class Interleave(Stage):
         if self._outer.available():
             return True
         started = time.perf_counter()
-        more = self._outer.fill(self._ask)
+        more = self._outer.fill(1 if self._outer.stage.seen else self._ask)
         at_once = time.perf_counter() - started < _AT_ONCE
         self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
         return more

@@ -70,6 +70,7 @@ class KeyedWindows:
         *,
         memory: Memory = UNCOUNTED,
     ) -> None:
+        self.singly = False  # somebody sees when the keys are asked for
         self._account = memory.account("group", context.stage or "", context.where)
         self._cursor = Cursor(upstream)
         self._keys = keys
@@ -111,11 +112,14 @@ class KeyedWindows:
         self._remember()
         self._place = self._placed()
         self._given = self._pass_over
-        ask = want * self._expected_size
+        singly = self.singly or self._cursor.stage.seen
+        ask = 1 if singly else want * self._expected_size
         while not self._due and not self._ended:
             self._pull(ask)
             self._remember()
-            ask = max(ask, min(2 * ask, _MOST))  # with many keys it takes long until the first window is full
+            ask = (
+                1 if singly else max(ask, min(2 * ask, _MOST))
+            )  # with many keys it takes long until the first window is full
 
     def _pull(self, ask: int) -> None:
         try:

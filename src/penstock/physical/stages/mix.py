@@ -113,6 +113,8 @@ class Mix(StretchStage):
         self._count = 0
 
     def make(self, want: int) -> Stretch | None:
+        if self.seen_below:  # an element is not to wait for those of the next steps
+            want = 1
         choices = None if self._ended else self._chooser.next(want, self._dry)
         if choices is None:
             self._ended = True

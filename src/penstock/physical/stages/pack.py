@@ -69,7 +69,7 @@ class Pack(StretchStage):
     def _advance(self, want: int) -> Stretch | None:
         """What comes of some further elements."""
         self._note()
-        ask = max(1, min(want * (self._pulled + 8) // (self._given + 1), _MOST))
+        ask = 1 if self.seen else max(1, min(want * (self._pulled + 8) // (self._given + 1), _MOST))
         try:
             if not self._cursor.fill(ask):
                 self._ended = True

@@ -37,7 +37,7 @@ class TokenBatches(StretchStage):
 
     def make(self, want: int) -> Stretch | None:
         while True:
-            ask = max(1, min(want * (self._pulled + 8) // (self._given + 1), _MOST))
+            ask = 1 if self.seen else max(1, min(want * (self._pulled + 8) // (self._given + 1), _MOST))
             self._note()
             try:
                 if not self._cursor.fill(ask):

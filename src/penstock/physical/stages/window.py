@@ -76,6 +76,8 @@ class Window(StretchStage):
         """Hold further elements; False at the end of the input."""
         past = (self._top, self._cursor.state())
         ask = max(want * self._shift, self._span)
+        if self._cursor.stage.seen:
+            ask = max(self._start + self._span - self._top, 1)
         try:
             if not self._cursor.fill(ask):
                 return False

@@ -1,0 +1,207 @@
+"""What is ready is handed out, and nothing is called before it is asked for but where the page on executors says so.
+
+A generator that goes on only when the loop has received what it gave, behind every step: it ends, with all elements, on
+all executors. And a counting function in every step: what has been called when so many elements were taken.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import penstock as ps
+
+EXECUTORS = ["inline", "thread", "process", "auto"]
+SCALAR = ps.TensorSpec((), np.int64)
+
+
+class Patient:
+    """A source of numbers that makes one more only when all but `held` of those before have been received."""
+
+    def __init__(self, count, held):
+        self.count, self.held = count, held
+        self.made = self.received = 0
+        self.changed = threading.Condition()
+
+    def numbers(self):
+        for number in range(self.count):
+            with self.changed:
+                if not self.changed.wait_for(lambda: self.made - self.received <= self.held, 20):
+                    message = f"asked for number {number} when {self.received} of {self.made} had been received"
+                    raise AssertionError(message)
+                self.made += 1
+            yield np.int64(number)
+
+    def receive(self, count):
+        with self.changed:
+            self.received += count
+            self.changed.notify_all()
+
+    def dataset(self):
+        return ps.Dataset.from_generator(self.numbers, output_signature=SCALAR)
+
+
+calls = []
+
+
+def opaque(x):
+    calls.append(1)
+    return x
+
+
+def yes(x):
+    calls.append(1)
+    return True
+
+
+def alone(x):
+    return ps.Dataset.from_tensors(x)
+
+
+def whole_windows(key, window):
+    return window.batch(4)
+
+
+# a step, and how many elements it needs beside the one it gives
+STEPS = {
+    "traced map": (lambda d: d.map(lambda x: x + 1), 0),
+    "map": (lambda d: d.map(opaque), 0),
+    "parallel map": (lambda d: d.map(opaque, num_parallel_calls=2), 0),
+    "parallel traced map": (lambda d: d.map(lambda x: x + 1, num_parallel_calls=2), 0),
+    "filter": (lambda d: d.filter(yes), 0),
+    "enumerate": (lambda d: d.enumerate().map(lambda i, x: x), 0),
+    "shuffle": (lambda d: d.shuffle(5), 5),
+    "prefetch": (lambda d: d.prefetch(2), 0),
+    "prefetch at will": (lambda d: d.prefetch(ps.AUTOTUNE), 0),
+    "no prefetch": (lambda d: d.prefetch(0), 0),
+    "flat_map": (lambda d: d.flat_map(alone), 0),
+    "interleave": (lambda d: d.interleave(alone, cycle_length=1), 0),
+    "batch, unbatch": (lambda d: d.batch(3).unbatch(), 2),
+    "zip": (lambda d: ps.Dataset.zip(d, ps.Dataset.range(100)).map(lambda a, b: a), 0),
+    "sample": (lambda d: ps.Dataset.sample_from_datasets([d, ps.Dataset.range(0)]), 0),
+    "concatenate": (lambda d: d.concatenate(ps.Dataset.range(0)), 0),
+    "cache": (lambda d: d.cache(), 0),
+    "take": (lambda d: d.take(24), 0),
+    "unique": (lambda d: d.unique(), 0),
+    "scan": (lambda d: d.scan(np.int64(0), lambda s, x: (s, opaque(x))), 0),
+    "take_while": (lambda d: d.take_while(yes), 0),
+    "window": (lambda d: d.window(2, 1).flat_map(lambda w: w.take(1)), 1),
+    "ignore_errors": (lambda d: d.ignore_errors(), 0),
+    "repeat": (lambda d: d.repeat(1), 0),
+}
+LAST = {  # of several elements each
+    "none": (lambda d: d, 0),
+    "batch": (lambda d: d.batch(4), 3),
+    "parallel batch": (lambda d: d.batch(4, num_parallel_calls=2), 3),
+    "map and batch": (lambda d: d.map(opaque, num_parallel_calls=2).batch(4), 3),
+    "batch, prefetch": (lambda d: d.batch(4).prefetch(1), 3),
+    "padded batch": (lambda d: d.padded_batch(4), 3),
+    "rebatch": (lambda d: d.batch(2).rebatch(4), 3),
+    "windows by key": (lambda d: d.group_by_window(lambda x: x * 0, whole_windows, 4), 3),
+}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(sorted(STEPS)), max_size=3), st.sampled_from(sorted(LAST)))
+def test_a_generator_that_waits_for_the_loop_is_never_asked_too_early(executor, steps, last):
+    made = [STEPS[name] for name in steps] + [LAST[last]]
+    patient = Patient(24, sum(held for _, held in made))
+    dataset = patient.dataset()
+    for step, _ in made:
+        dataset = step(dataset)
+    found = 0
+    with dataset.iterator(executor=executor) as elements:
+        for element in elements:
+            count = len(element) if np.ndim(element) else 1
+            found += count
+            patient.receive(count)
+    assert found == 24
+
+
+def taken(make, count, executor):
+    """What has been called when `count` elements have been taken, and whatever is to run ahead has done so."""
+    called = threading.Semaphore(0)
+    lock, calls = threading.Lock(), [0]
+
+    def counted(x):
+        with lock:
+            calls[0] += 1
+        called.release()
+        return x
+
+    def numbers():
+        for number in range(2000):
+            yield counted(np.int64(number))
+
+    with make(counted, numbers).iterator(executor=executor) as elements:
+        for _ in range(count):
+            next(elements)
+        return calls[0]
+
+
+R = ps.Dataset.range(2000)
+SERIAL = {  # a pipeline, and the calls that its first n elements need
+    "map": (lambda f, g: R.map(f), lambda n: n),
+    "generator": (lambda f, g: ps.Dataset.from_generator(g), lambda n: n),
+    "prefetch(0)": (lambda f, g: ps.Dataset.from_generator(g).prefetch(0), lambda n: n),
+    "filter": (lambda f, g: R.filter(lambda x: f(x) >= 0), lambda n: n),
+    "batch": (lambda f, g: R.map(f).batch(5), lambda n: 5 * n),
+    "padded batch": (lambda f, g: R.map(f).padded_batch(3), lambda n: 3 * n),
+    "shuffle": (lambda f, g: R.map(f).shuffle(10), lambda n: 10 + n),
+    "behind larger Blocks": (lambda f, g: R.batch(10).unbatch().map(f), lambda n: n),
+    "window": (lambda f, g: R.map(f).window(4, 1), lambda n: n + 3),
+    "global shuffle": (lambda f, g: R.map(f).shuffle(ps.ALL), lambda n: n),
+    "scan": (lambda f, g: R.scan(np.int64(0), lambda s, x: (s, f(x))), lambda n: n),
+    "take_while": (lambda f, g: R.take_while(lambda x: f(x) >= 0), lambda n: n),
+    "interleave": (lambda f, g: R.map(f).interleave(alone, cycle_length=1), lambda n: n),
+    "inside of an interleave": (lambda f, g: R.interleave(lambda x: alone(x).map(f), cycle_length=3), lambda n: n),
+    "zip": (lambda f, g: ps.Dataset.zip(R.map(f), R), lambda n: n),
+    "shard": (lambda f, g: R.map(f).shard(3, 0), lambda n: 3 * n - 2),
+    "skip": (lambda f, g: R.map(f).skip(2), lambda n: n + 2),
+    "windows by key": (lambda f, g: R.group_by_window(lambda x: f(x) * 0, whole_windows, 4), lambda n: 4 * n),
+    "mixture": (lambda f, g: ps.Dataset.sample_from_datasets([R.map(f), R.map(f)]), lambda n: n),
+    "repeat": (lambda f, g: R.map(f).repeat(2), lambda n: n),
+}
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+@pytest.mark.parametrize("case", sorted(SERIAL))
+def test_without_prefetch_and_parallel_calls_nothing_is_called_before_it_is_asked_for(case, executor):
+    make, needed = SERIAL[case]
+    assert [taken(make, n, executor) for n in (1, 2, 31)] == [needed(1), needed(2), needed(31)]
+
+
+@pytest.mark.parametrize("case", ["map", "map and batch", "prefetch"])
+def test_inline_calls_no_function_ahead_whatever_the_steps_ask_for(case):
+    make, size = {
+        "map": (lambda f, g: R.map(f, num_parallel_calls=4), 1),
+        "map and batch": (lambda f, g: R.map(f, num_parallel_calls=4).batch(5).prefetch(2), 5),
+        "prefetch": (lambda f, g: ps.Dataset.from_generator(g).prefetch(42), 1),
+    }[case]
+    assert [taken(make, n, "inline") for n in (1, 2, 31)] == [size, 2 * size, 31 * size]
+
+
+@pytest.mark.parametrize("workers", [None, 1, 3])
+@pytest.mark.parametrize("ahead", [1, 7, 42])
+def test_prefetch_runs_ahead_by_no_more_than_it_was_asked_for_and_what_is_in_the_making(ahead, workers):
+    """The loop looks, before each `next`, at how many calls had begun for elements it has not asked for."""
+    most = ahead + (workers or 1)
+    begun = [0]
+    lock = threading.Lock()
+
+    def counted(x):
+        with lock:
+            begun[0] += 1
+        return x
+
+    dataset = ps.Dataset.range(300).map(counted, num_parallel_calls=workers).prefetch(ahead)
+    with dataset.iterator(executor="thread") as elements:
+        for received, _ in enumerate(elements, 1):
+            with lock:
+                assert begun[0] - received <= most
+        assert begun[0] == 300
