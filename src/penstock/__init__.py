@@ -5,6 +5,9 @@
 [array([1, 2]), array([3, 4])]
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from penstock import errors, experimental, image, io
 from penstock.block.provenance import Provenance
 from penstock.block.ragged_spec import RaggedTensorSpec
@@ -23,6 +26,8 @@ from penstock.dataset.parquet import ParquetDataset
 from penstock.dataset.text_line import TextLineDataset
 from penstock.dataset.tfrecord import TFRecordDataset
 from penstock.dataset.webdataset import WebDataset
+from penstock.habits.tables import NAMES
+from penstock.habits.teach import unknown_in
 from penstock.options import Options, ThreadingOptions
 from penstock.plan.indexing import ALL
 from penstock.plan.mix_weights import MixWeights
@@ -67,3 +72,19 @@ __all__ = [
     "map_fn",
     "mixing",
 ]
+
+_LATER = ("catalog", "profiler")  # packages that are imported when they are asked for
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_LATER, "__version__"])
+
+
+if TYPE_CHECKING:
+    from penstock import catalog as catalog
+    from penstock import profiler as profiler
+else:
+    _unknown = unknown_in("penstock", NAMES, __dir__())
+
+    def __getattr__(name: str) -> Any:
+        return importlib.import_module(f"penstock.{name}") if name in _LATER else _unknown(name)

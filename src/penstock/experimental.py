@@ -38,3 +38,7 @@ __all__ = [
     "pad_to_cardinality",
     "parse_example_dataset",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -36,6 +36,7 @@ DATASET = {
     "from_tensors",
     "from_tf",
     "group_by_window",
+    "head",
     "get_single_element",
     "ignore_errors",
     "ignored",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundErro
 from penstock.io.storage import glob
 from penstock.options import Options
 from penstock.plan.combine import Zip
-from penstock.plan.node import Node, check_function
+from penstock.plan.node import Node
 from penstock.plan.ops import Shuffle
 from penstock.plan.scan import Scan
 from penstock.sources.arrays import RangeSource, single_source, slices_source, strings_source
@@ -119,7 +120,7 @@ class Create:
         Raises InvalidTypeError or InvalidArgumentError, when the element comes, for one that differs from the signature
         or from the elements before it.
         """
-        check_function("generator", generator, "from_generator")
+        _check_generator(generator)
         if output_signature is None and output_types is not None:
             output_signature = _signature(output_types, output_shapes)
         if output_signature is not None:
@@ -214,3 +215,18 @@ def _shape_leaves(shapes: Any, structure: Structure) -> list[Any]:
         message = f"output_shapes must be a nest like output_types, {structure.describe()}, got {shapes!r:.80}."
         raise InvalidTypeError(message, hint="A shape is a list of sizes, such as [None, 3], or None.") from None
     return [leaf for part, child in zip(parts, structure.children, strict=True) for leaf in _shape_leaves(part, child)]
+
+
+def _check_generator(value: Any) -> None:
+    """A function is wanted, since every pass needs an iterator of its own."""
+    if callable(value):
+        return
+    message = f"from_generator needs a function as generator, got {value!r:.80} ({type(value).__name__})."
+    if isinstance(value, GeneratorType):
+        name = value.gi_code.co_name
+        called = name if name.isidentifier() else "lambda: (... for ... in ...)"
+        raise InvalidTypeError(
+            message, hint=f"Every pass calls it anew: pass the function itself: from_generator({called})."
+        )
+    hint = "Every pass needs an iterator of its own: from_generator(lambda: values), or from_tensor_slices(values)."
+    raise InvalidTypeError(message, hint=hint)

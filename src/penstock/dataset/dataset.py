@@ -17,10 +17,13 @@ from penstock.dataset.indexing import Indexing
 from penstock.dataset.mixing import Mixing
 from penstock.dataset.packing import Packing
 from penstock.dataset.sequences import Sequences
+from penstock.dataset.showing import Showing
 from penstock.dataset.stateful import Stateful
 from penstock.dataset.storing import Storing
 from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
+from penstock.habits.tables import METHODS
+from penstock.habits.teach import Taught, teach, unknown
 from penstock.options import Options
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
@@ -50,6 +53,8 @@ class Dataset(
     Storing,
     Explaining,
     Frameworks,
+    Showing,
+    metaclass=Taught,
 ):
     """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
 
@@ -283,6 +288,11 @@ class Dataset(
 
         return lint(self._plan, self._options)
 
+    if not TYPE_CHECKING:  # a type checker knows what is there
+
+        def __getattr__(self, name: str) -> Any:
+            raise unknown(Dataset.__name__, name, METHODS, dir(Dataset))
+
     def __repr__(self) -> str:
         spec = self._plan.spec
         known = "decided by its functions" if spec is None else repr(spec)
@@ -291,6 +301,8 @@ class Dataset(
         count = count_text(self._plan, self._options.seed, self._options.deterministic)
         return f"<Dataset {label}: {known}, {count} elements>"
 
+
+teach(Dataset)
 
 _NO_OPTIONS = Options()
 

@@ -1,5 +1,9 @@
 """Image functions on numpy arrays, with the names and meaning of tf.image and tf.io."""
 
+from typing import TYPE_CHECKING
+
+from penstock.habits.tables import IMAGE
+from penstock.habits.teach import unknown_in
 from penstock.image.augment import (
     cutmix,
     cutout,
@@ -166,3 +170,11 @@ __all__ = [
     "transpose",
     "trivial_augment",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # a type checker knows what is there
+    __getattr__ = unknown_in("penstock.image", IMAGE, __all__)

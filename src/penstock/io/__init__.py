@@ -3,6 +3,10 @@
 The image codecs are those of `penstock.image`, where their documentation is. Nothing heavy is loaded before its use.
 """
 
+from typing import TYPE_CHECKING
+
+from penstock.habits.tables import IO
+from penstock.habits.teach import unknown_in
 from penstock.image.bmp import decode_bmp
 from penstock.image.decode import decode_image
 from penstock.image.encode import encode_jpeg, encode_png
@@ -54,3 +58,11 @@ __all__ = [
     "parse_single_example",
     "parse_single_sequence_example",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # a type checker knows what is there
+    __getattr__ = unknown_in("penstock.io", IO, __all__)

@@ -1,0 +1,43 @@
+"""Methods of `Dataset`: a look at it, in a shell and in a notebook."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from penstock.plan.node import Node, UnaryNode, check_int
+from penstock.plan.ops import Take
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+
+
+class Showing:
+    """Mixed into `Dataset`."""
+
+    _plan: Node
+
+    if TYPE_CHECKING:  # of the classes beside this one
+
+        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
+
+    def head(self, n: int = 5) -> list[Any]:
+        """The first `n` elements as a list, or all if there are fewer.
+
+        >>> import penstock as ps
+        >>> ps.Dataset.range(10).batch(4).head(2)
+        [array([0, 1, 2, 3]), array([4, 5, 6, 7])]
+
+        It is a pass of its own over `take(n)`: shuffles make the order of the first epoch, and the next pass of the
+        data set is the epoch that it would have been.
+
+        Raises InvalidArgumentError for an `n` below 0.
+        """
+        return list(self._then(Take, count=check_int("n", n, least=0, hint="The number of elements to look at.")))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what an element is, and the plan. Nothing is run."""
+        from penstock.plan.explain import tree
+
+        parts = [html.escape(repr(self)), html.escape(tree(self._plan))]
+        return "<div>{}<pre>{}</pre></div>".format(*parts)

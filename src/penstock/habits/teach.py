@@ -1,0 +1,98 @@
+"""Errors for names and arguments from elsewhere, with what to write in their place."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
+from typing import Any
+
+from penstock.errors import InvalidTypeError, UnknownNameError
+from penstock.habits.tables import ARGUMENTS, METHODS, REQUIRED
+
+_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
+_MISSING = re.compile(r"missing \d+ required positional argument")
+
+
+def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str]) -> AttributeError:
+    """The error for a name that `owner` does not have.
+
+    >>> print(unknown("penstock", "cast", {"cast": "Write x.astype(np.float32)."}, []))
+    penstock has no 'cast'.
+      Write x.astype(np.float32).
+    """
+    if name.startswith("_"):  # a protocol that somebody asks for
+        return AttributeError(f"{owner} has no {name!r}.")
+    hint = table.get(name)
+    if hint is None:
+        near = difflib.get_close_matches(name, list(names), 1)
+        hint = f"Did you mean {near[0]}?" if near else None
+    return UnknownNameError(f"{owner} has no {name!r}.", hint=hint)
+
+
+def unknown_in(module: str, table: Mapping[str, str], names: Iterable[str]) -> Callable[[str], Any]:
+    """A module's `__getattr__`, asked for names that it does not have."""
+
+    def missing(name: str) -> Any:
+        raise unknown(module, name, table, names)
+
+    return missing
+
+
+class Taught(type):
+    """The class of `Dataset`: names that it does not have say what to write."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise unknown(cls.__name__, name, METHODS, dir(cls))
+
+
+def teach(kind: type) -> None:
+    """Let the public methods that a class inherits say what to write for arguments from elsewhere."""
+    for base in kind.__mro__[1:-1]:
+        for name, value in vars(base).items():
+            if not name.startswith("_") and name not in vars(kind):
+                taught = _taught(name, value)
+                if taught is not None:
+                    setattr(kind, name, taught)
+
+
+def _taught(name: str, value: Any) -> Any:
+    if isinstance(value, (staticmethod, classmethod)):
+        return type(value)(_wrapped(name, value.__func__))
+    return _wrapped(name, value) if isinstance(value, FunctionType) else None
+
+
+def _wrapped(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if isinstance(error, InvalidTypeError) or error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
+                raise
+            taught = _explained(name, function, str(error))
+            if taught is None:
+                raise
+        raise taught
+
+    return method
+
+
+def _explained(name: str, function: Callable[..., Any], said: str) -> InvalidTypeError | None:
+    """The error for a call that does not fit the function, None where nothing is known of it."""
+    parameters = [one for one in inspect.signature(function).parameters if one != "self"]
+    unexpected = _UNEXPECTED.search(said)
+    if unexpected:
+        argument = unexpected.group(1)
+        message = f"{name}() has no argument {argument!r}: it has {', '.join(parameters)}."
+        near = difflib.get_close_matches(argument, parameters, 1, cutoff=0.7)
+        if near:
+            return InvalidTypeError(message, hint=f"Did you mean {near[0]}?")
+        written = ARGUMENTS.get(argument)
+        return InvalidTypeError(message, hint=None if written is None else f"Write {written}.")
+    if _MISSING.search(said) and name in REQUIRED:
+        return InvalidTypeError(f"{name}() needs {parameters[0]}.", hint=REQUIRED[name])
+    return None

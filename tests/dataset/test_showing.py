@@ -1,0 +1,43 @@
+"""A look at a data set: its first elements, and what a notebook shows."""
+
+import pytest
+
+import penstock as ps
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+
+RANGE = ps.Dataset.range
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 10, 11])
+def test_head_is_the_first_elements(n):
+    assert RANGE(10).head(n) == list(range(min(n, 10)))
+
+
+def test_head_of_what_does_not_end():
+    assert RANGE(3).repeat().head() == [0, 1, 2, 0, 1]
+
+
+def test_head_is_no_epoch_of_the_data_set():
+    ds = RANGE(50).shuffle(50, seed=1)
+    other = RANGE(50).shuffle(50, seed=1)
+    first = other.head(50)
+    assert first == other.head(50) == list(other) == list(ds)
+    assert list(other) == list(ds)
+
+
+@pytest.mark.parametrize(("n", "kind"), [(-1, InvalidArgumentError), ("3", InvalidTypeError), (1.5, InvalidTypeError)])
+def test_head_takes_a_count(n, kind):
+    with pytest.raises(kind, match="n must be"):
+        RANGE(3).head(n)
+
+
+def test_a_notebook_shows_plan_and_spec_escaped_and_runs_nothing():
+    def function(x):
+        raise AssertionError
+
+    function.__name__ = "<b>&"
+    shown = RANGE(4).map(function).batch(2)._repr_html_()
+    assert "&lt;Dataset batch(2)" in shown
+    assert "map(&lt;b&gt;&amp;)" in shown
+    assert "range(0, 4, 1)" in shown
+    assert "<b>" not in shown
