@@ -1,44 +1,206 @@
-"""Progress: what preparing shows while it runs; bars on a terminal, one line per split elsewhere."""
+"""Progress: what takes long shows how far it is; bars on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from penstock import options
+from penstock.forked import new_lock
 
 T = TypeVar("T")
 
+EVERY = 10.0  # seconds between two lines in a log
+
+_disabled = False
+
+
+def disable_progress_bar() -> None:
+    """Show nothing while data sets are downloaded and prepared; the variable PENSTOCK_PROGRESS=0 does the same.
+
+    >>> disable_progress_bar(); enable_progress_bar()
+    """
+    global _disabled
+    _disabled = True
+
+
+def enable_progress_bar() -> None:
+    """Show again what `disable_progress_bar` has switched off."""
+    global _disabled
+    _disabled = False
+
+
+class Step:
+    """One thing that takes long: `advance` says that so much more of it is done."""
+
+    def __init__(self, title: str, total: int | None, unit: str, tell: Callable[[Step], None]) -> None:
+        self.title, self.total, self.unit, self.done = title, total, unit, 0
+        self._tell, self._lock = tell, new_lock()
+
+    def advance(self, amount: int = 1) -> None:
+        """So much more is done. May be called by several threads."""
+        with self._lock:
+            self.done += amount
+        self._tell(self)
+
+    def expect(self, total: int | None) -> None:
+        """How much it will be, where that was found out later."""
+        self.total = total
+        self._tell(self)
+
 
 class Progress:
-    """Follows the steps of one preparation; writes to stderr.
+    """Shows the steps of one preparation on stderr.
 
-    On a terminal each step is a bar; elsewhere (a log, a pipe) nothing is written until `say`.
+    On a terminal and in a notebook each step is a bar. Elsewhere (a log, a pipe) it is a line every ten seconds,
+    without control characters, and `say` writes the line that stays.
     """
 
-    def __init__(self) -> None:
-        self.is_terminal = sys.stderr.isatty()
-        self._bars: object | None = None
+    def __init__(self, *, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._clock = stream, clock
+        self.is_shown = not _disabled and options.environment("PROGRESS") != "0"
+        self.is_terminal = self.is_shown and stream is None and (sys.stderr.isatty() or _in_notebook())
+        self._bars: Any = None
+        self._open = 0
+        self._lock = new_lock()
+
+    @contextmanager
+    def step(self, title: str, total: int | None = None, unit: str = "examples") -> Iterator[Step]:
+        """A step while the block runs; `unit` is what is counted, "bytes" being written as sizes."""
+        if not self.is_shown:
+            yield Step(title, total, unit, lambda step: None)
+        elif self.is_terminal:
+            with self._bar(title, total, unit) as step:
+                yield step
+        else:
+            lines = _Lines(self._write, self._clock)
+            yield Step(title, total, unit, lines.tell)
 
     @contextmanager
     def follow(self, items: Iterable[T], title: str, total: int | None) -> Iterator[Iterator[T]]:
         """The same `items`, counted as they pass."""
-        if not self.is_terminal:
-            yield iter(items)
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bars
+        with self.step(title, total) as step:
+            yield _counted(items, step)
 
-        columns = (TextColumn("{task.description:<34}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
-        with Bars(*columns, console=Console(stderr=True)) as bars:
-            yield iter(bars.track(items, total=total, description=title))
+    @contextmanager
+    def _bar(self, title: str, total: int | None, unit: str) -> Iterator[Step]:
+        with self._lock:
+            if self._bars is None:
+                self._bars = _rich_bars()
+                self._bars.start()
+            self._open += 1
+        task = self._bars.add_task(title, total=total, text="")
+        bars = self._bars
+        try:
+            yield Step(
+                title,
+                total,
+                unit,
+                lambda step: bars.update(task, completed=step.done, total=step.total, text=_amount(step)),
+            )
+        finally:
+            with self._lock:
+                self._open -= 1
+                if not self._open:
+                    self._bars.stop()
+                    self._bars = None
 
     def say(self, line: str) -> None:
         """Write one line, where no bar has shown the same."""
-        if not self.is_terminal:
-            print(line, file=sys.stderr, flush=True)  # noqa: T201 - the point of this file
+        if self.is_shown and not self.is_terminal:
+            self._write(line)
+
+    def note(self, line: str) -> None:
+        """Write one line wherever it is read."""
+        if self.is_shown:
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        print(line, file=self._stream or sys.stderr, flush=True)
+
+
+class _Lines:
+    """A line for a step, ten seconds after the one before."""
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._write, self._clock = write, clock
+        self._began = self._last = clock()
+        self._lock = new_lock()
+
+    def tell(self, step: Step) -> None:
+        now = self._clock()
+        if now < self._last + EVERY:
+            return
+        with self._lock:
+            if now < self._last + EVERY:
+                return
+            self._last = now
+        self._write(line_of(step, now - self._began))
+
+
+def line_of(step: Step, seconds: float) -> str:
+    """How far a step is, `seconds` after it began.
+
+    >>> step = Step("shapes: generating train", 2000, "examples", lambda step: None)
+    >>> step.advance(500)
+    >>> line_of(step, 10.0)
+    'shapes: generating train: 500 of 2,000 examples (25%), 50 examples/s, 0:00:30 left'
+    """
+    rate = step.done / seconds if seconds > 0 else 0.0
+    parts = [f"{step.title}: {_amount(step)}"]
+    if rate:
+        parts.append(f"{size_text(rate)}/s" if step.unit == "bytes" else f"{rate:,.0f} {step.unit}/s")
+    if step.total and rate:
+        left = max(round((step.total - step.done) / rate), 0)
+        parts.append(f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left")
+    return ", ".join(parts)
+
+
+def size_text(count: float) -> str:
+    """A number of bytes for people.
+
+    >>> size_text(512), size_text(1.5e6)
+    ('512 bytes', '1.5 MB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def _amount(step: Step) -> str:
+    if step.unit == "bytes":
+        return size_text(step.done) + (f" of {size_text(step.total)} ({_share(step)})" if step.total else "")
+    of = f" of {step.total:,}" if step.total else ""
+    return f"{step.done:,}{of} {step.unit}" + (f" ({_share(step)})" if step.total else "")
+
+
+def _share(step: Step) -> str:
+    return f"{100 * step.done // (step.total or 1)}%"
+
+
+def _counted(items: Iterable[T], step: Step) -> Iterator[T]:
+    for item in items:
+        yield item
+        step.advance()
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
+    return found is not None and "IPKernelApp" in getattr(found, "config", {})
+
+
+def _rich_bars() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description:<34}"), BarColumn(30), TextColumn("{task.fields[text]}"))
+    return Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=not _in_notebook()))
 
 
 class Stopwatch:

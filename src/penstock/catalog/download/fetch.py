@@ -1,0 +1,259 @@
+"""`fetch`: one file over HTTP, gone on with where it stopped, tried again where that helps.
+
+requests does the HTTP: connections, redirects, TLS, proxies and `~/.netrc`. What is here: ranges, checksums, patience.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from penstock.errors import DataLossError, FailedPreconditionError, MissingDependencyError, NotFoundError
+
+_CHUNK = 1 << 20
+_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_LONGEST_WAIT = 300.0  # a server that asks for more is not waited for
+_TIMEOUT = (30.0, 60.0)  # seconds to connect, and between two pieces
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often, and after what times, a request is made again; without progress that many times in a row."""
+
+    tries: int = 8
+    first: float = 0.5
+    longest: float = 60.0
+    sleep: Callable[[float], None] = time.sleep
+    draw: Callable[[], float] = random.random
+
+    def wait(self, failures: int, asked: float | None) -> None:
+        """Wait after so many failures; `asked` is what the server asked for."""
+        pause = min(self.first * 2 ** (failures - 1), self.longest) * (0.5 + self.draw() / 2)
+        self.sleep(max(pause, asked or 0.0))
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What came: how many bytes, and their SHA-256."""
+
+    size: int
+    sha256: str
+
+
+class Interrupted(Exception):
+    """The connection ended early, or the server asks to come again."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+def fetch(
+    url: str,
+    part: Path,
+    *,
+    size: int | None = None,
+    advance: Callable[[int], None] = lambda count: None,
+    expect: Callable[[int], None] = lambda count: None,
+    patience: Patience = Patience(),
+    session: Any = None,
+) -> Fetched:
+    """Fetch `url` into the file `part`, going on behind what is in it; `size` is what it should have, if known.
+
+    Raises:
+        NotFoundError: the server has no such file. FailedPreconditionError: it refuses, or cannot be reached.
+        DataLossError: it has another size than it should.
+    """
+    own = session is None
+    session = new_session() if own else session
+    download = _Download(url, part, size, advance, expect)
+    failures = 0
+    try:
+        while True:
+            before = download.size
+            try:
+                download.go_on(session)
+            except Interrupted as error:
+                failures = 1 if download.size > before else failures + 1
+                if failures >= patience.tries:
+                    message = f"{url} cannot be downloaded: {error} ({failures} times in a row)."
+                    hint = "Is the network there? What came is kept, and the next call goes on with it."
+                    raise FailedPreconditionError(message, hint=hint) from error
+                patience.wait(failures, error.wait)
+            else:
+                return Fetched(download.size, download.digest.hexdigest())
+    finally:
+        if own:
+            session.close()
+
+
+def new_session() -> Any:
+    """A session of requests."""
+    try:
+        import requests
+    except ImportError as error:
+        message = "downloading needs the package requests."
+        raise MissingDependencyError(message, hint="pip install requests") from error
+    made = requests.Session()
+    made.headers["Accept-Encoding"] = "identity"  # what is verified and gone on with is the file as it lies there
+    made.headers["User-Agent"] = "penstock"
+    return made
+
+
+class _Download:
+    """The state of one download: what of it is in the file, and how the server called that version of it."""
+
+    def __init__(
+        self, url: str, part: Path, expected: int | None, advance: Callable[[int], None], expect: Callable[[int], None]
+    ) -> None:
+        self._url, self._part, self._expected = url, part, expected
+        self._advance, self._expect = advance, expect
+        self._note = part.with_name(f"{part.name}.json")
+        self.digest, self.size, self._tag = hashlib.sha256(), 0, ""
+        self._take_up()
+
+    def _take_up(self) -> None:
+        try:
+            note = json.loads(self._note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            note = {}
+        if note.get("url") != self._url or not self._part.is_file():
+            self._part.unlink(missing_ok=True)
+            return
+        self._tag = str(note.get("tag", ""))
+        with self._part.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                self._count(chunk)
+
+    def _count(self, chunk: bytes) -> None:
+        self.digest.update(chunk)
+        self.size += len(chunk)
+        self._advance(len(chunk))
+
+    def _begin_anew(self) -> None:
+        self._advance(-self.size)
+        self._part.unlink(missing_ok=True)
+        self.digest, self.size = hashlib.sha256(), 0
+
+    def go_on(self, session: Any) -> None:
+        """One request; returns when the file is whole."""
+        import requests
+
+        if self._expected is not None and self.size == self._expected:
+            return
+        headers = {}
+        if self.size:
+            headers["Range"] = f"bytes={self.size}-"
+            if self._tag:
+                headers["If-Range"] = self._tag
+        try:
+            response = session.get(self._url, headers=headers, stream=True, timeout=_TIMEOUT)
+        except (requests.ConnectionError, requests.Timeout) as error:
+            reason = f"the connection failed ({type(error).__name__})"
+            raise Interrupted(reason) from error
+        except requests.RequestException as error:
+            message = f"{self._url} cannot be asked for ({error})."
+            raise FailedPreconditionError(message, hint="Is the address right?") from error
+        with response:
+            self._receive(response)
+
+    def _receive(self, response: Any) -> None:
+        status = response.status_code
+        if status in _AGAIN:
+            reason = f"the server answered {status} {response.reason}"
+            raise Interrupted(reason, _retry_after(response.headers.get("Retry-After")))
+        if status == 416 and self.size:  # there is nothing behind what we have: it is whole, or of another version
+            if _total(response.headers.get("Content-Range")) == self.size:
+                return
+            self._begin_anew()
+            reason = "the file on the server has changed"
+            raise Interrupted(reason)
+        self._check(response)
+        if status == 206 and _start(response.headers.get("Content-Range")) == self.size:
+            total = _total(response.headers.get("Content-Range"))
+        else:
+            if self.size:
+                self._begin_anew()  # the range was ignored, or the file is another one now
+            length = response.headers.get("Content-Length")
+            total = int(length) if length is not None else None
+        if self._expected is not None and total is not None and total != self._expected:
+            raise wrong_size(self._url, self._expected, total)
+        if total is not None:
+            self._expect(total)
+        self._remember(response)
+        with self._part.open("ab", buffering=0) as file:
+            self._copy(response, file)
+        if total is not None and self.size < total:
+            reason = f"the connection ended after {self.size} of {total} bytes"
+            raise Interrupted(reason)
+
+    def _check(self, response: Any) -> None:
+        status = response.status_code
+        if status in (404, 410):
+            message = f"there is no {self._url} (the server answered {status})."
+            hint = (
+                "The data set may have moved: look at its home page, and put the file where the builder looks for it."
+            )
+            raise NotFoundError(message, hint=hint)
+        if status >= 400:
+            message = f"{self._url} was refused: the server answered {status} {response.reason}."
+            hint = "Does it need a login (~/.netrc), or a proxy (HTTPS_PROXY)?"
+            raise FailedPreconditionError(message, hint=hint)
+
+    def _remember(self, response: Any) -> None:
+        tag = response.headers.get("ETag", "")
+        self._tag = "" if tag.startswith("W/") else tag or response.headers.get("Last-Modified", "")
+        self._note.write_text(json.dumps({"url": self._url, "tag": self._tag}), encoding="utf-8")
+
+    def _copy(self, response: Any, file: BinaryIO) -> None:
+        from urllib3.exceptions import HTTPError
+
+        try:
+            for chunk in response.raw.stream(_CHUNK, decode_content=False):
+                file.write(chunk)
+                self._count(chunk)
+                if self._expected is not None and self.size > self._expected:
+                    raise wrong_size(self._url, self._expected, self.size)
+        except (HTTPError, ConnectionError, TimeoutError) as error:
+            reason = f"the connection ended after {self.size} bytes"
+            raise Interrupted(reason) from error
+
+
+def wrong_size(url: str, expected: int, found: int) -> DataLossError:
+    message = f"{url} should have {expected} bytes, and has {found}."
+    hint = "The file was changed by those who publish it, or something between answers in its place."
+    return DataLossError(message, hint=hint)
+
+
+def _retry_after(text: str | None) -> float | None:
+    """Seconds to wait, of a header that gives them or a date."""
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):
+            return None
+    return min(max(seconds, 0.0), _LONGEST_WAIT)
+
+
+def _start(content_range: str | None) -> int | None:
+    """Where the bytes of "bytes 100-199/1000" begin."""
+    found = (content_range or "").removeprefix("bytes ").partition("-")[0]
+    return int(found) if found.isdecimal() else None
+
+
+def _total(content_range: str | None) -> int | None:
+    """How many bytes the whole of "bytes 100-199/1000" or "bytes */1000" has."""
+    found = (content_range or "").rpartition("/")[2]
+    return int(found) if found.isdecimal() else None

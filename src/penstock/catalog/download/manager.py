@@ -1,0 +1,259 @@
+"""DownloadManager: what a builder asks for its files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from penstock.cache.entry.lock import Unlockable, hold
+from penstock.catalog.download import archive
+from penstock.catalog.download.fetch import Patience, fetch, wrong_size
+from penstock.catalog.progress import Progress, Step, size_text
+from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
+
+_AT_ONCE = 4
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """How a file is known: `size` in bytes, `sha256` in hexadecimal, and how it is called, where its address says not.
+
+    >>> Checksum(size=3, sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad").size
+    3
+    """
+
+    size: int | None = None
+    sha256: str | None = None
+    filename: str | None = None
+
+
+@dataclass
+class DownloadManager:
+    """Fetches, verifies, keeps and unpacks the files of one data set.
+
+    Files lie in `folder` under their checksum, so that no file is fetched twice and two versions never mix. `checksums`
+    are by address; a file without one is kept by its address.
+    """
+
+    folder: Path
+    name: str = ""
+    checksums: Mapping[str, Checksum] = field(default_factory=dict)
+    manual_dir: Path | None = None
+    instructions: str | None = None
+    progress: Progress | None = None
+    patience: Patience = field(default_factory=Patience)
+    downloaded_bytes: int = 0
+
+    def download(self, urls: Any) -> Any:
+        """The files at `urls`: an address, or a nest (list, dict) of them, for a path or the same nest of paths.
+
+        Raises:
+            DataLossError: a file is not what it should be; it is kept aside.
+            NotFoundError, FailedPreconditionError: it cannot be had.
+        """
+        nest, addresses = _flat(urls)
+        distinct = list(dict.fromkeys(addresses))
+        sizes = [self._checksum(url).size for url in distinct]
+        self._check_space(distinct, sizes)
+        total = sum(size for size in sizes if size) if all(sizes) else None
+        with self._progress().step(f"{self.name}: downloading {_files(len(distinct))}", total, "bytes") as step:
+            shared = _Total(step, {} if total is None else None)
+            with ThreadPoolExecutor(min(_AT_ONCE, max(len(distinct), 1))) as pool:
+                found = dict(zip(distinct, pool.map(lambda url: self._one(url, shared), distinct), strict=True))
+        self.downloaded_bytes += sum(path.stat().st_size for path in found.values())
+        return nest(found)
+
+    def extract(self, paths: Any) -> Any:
+        """The folders into which archives are unpacked; for the nest of paths that `download` gave."""
+        nest, given = _flat(paths)
+        found = {}
+        for path in dict.fromkeys(given):
+            to = Path(f"{path}.extracted")
+            if not to.is_dir():
+                title = f"{self.name}: unpacking {Path(path).name}"
+                with self._locked(to), self._progress().step(title, None, "bytes") as step:
+                    if not to.is_dir():
+                        archive.extract(path, to, advance=step.advance)
+            found[path] = to
+        return nest(found)
+
+    def download_and_extract(self, urls: Any) -> Any:
+        """`extract(download(urls))`; files that are no archives stay files."""
+        paths = self.download(urls)
+        nest, given = _flat(paths)
+        return nest({path: self.extract(path) if archive.kind_of(Path(path)) else Path(path) for path in given})
+
+    def iter_archive(self, path: str | os.PathLike[str]) -> Iterator[tuple[str, BinaryIO]]:
+        """The name and the content of each file in an archive, read as a stream."""
+        return archive.iter_archive(path)
+
+    def manual(self, *names: str) -> Path:
+        """The folder of files that must be downloaded by hand, in which there are those called `names`.
+
+        Raises:
+            FailedPreconditionError: they are not there; it says what to put where.
+        """
+        folder = self.manual_dir or self.folder / "manual"
+        missing = [name for name in names if not (folder / name).exists()]
+        if missing or not folder.is_dir():
+            what = ", ".join(missing) or "files"
+            message = f"{self.name!r} needs files that you must download yourself: {what}."
+            hint = f"{(self.instructions or '').strip()} Put them into {folder}, or name another manual_dir.".strip()
+            raise FailedPreconditionError(message, hint=hint)
+        return folder
+
+    # -- how --------------------------------------------------------------------------------------------------------
+
+    def _progress(self) -> Progress:
+        if self.progress is None:
+            self.progress = Progress()
+        return self.progress
+
+    def _checksum(self, url: str) -> Checksum:
+        return self.checksums.get(url, Checksum())
+
+    def place(self, url: str) -> Path:
+        """Where the file at an address is kept."""
+        known = self._checksum(url)
+        key = known.sha256 or hashlib.sha256(url.encode()).hexdigest()
+        name = known.filename or unquote(Path(urlsplit(url).path).name) or "file"
+        name = re.sub(r"[^\w.+-]", "_", name).lstrip(".")[-80:] or "file"
+        return self.folder / key[:16] / name
+
+    def _one(self, url: str, shared: _Total) -> Path:
+        target, known = self.place(url), self._checksum(url)
+        if target.is_file():
+            shared.advance_by(target.stat().st_size, url)
+            return target
+        with self._locked(target):
+            if target.is_file():
+                shared.advance_by(target.stat().st_size, url)
+                return target
+            part = target.with_name(f"{target.name}.part")
+            if "://" not in url or url.startswith("file://"):
+                self._copy(url, part, shared)
+                size, sha256 = part.stat().st_size, _digest(part)
+            else:
+                came = fetch(
+                    url,
+                    part,
+                    size=known.size,
+                    advance=shared.advance,
+                    expect=lambda count: shared.expect(url, count),
+                    patience=self.patience,
+                )
+                size, sha256 = came.size, came.sha256
+            self._verify(url, part, known, size, sha256)
+            part.rename(target)
+            part.with_name(f"{part.name}.json").unlink(missing_ok=True)
+        return target
+
+    def _copy(self, url: str, part: Path, shared: _Total) -> None:
+        source = Path(unquote(urlsplit(url).path) if url.startswith("file://") else url)
+        if not source.is_file():
+            message = f"there is no file {source}."
+            raise InvalidArgumentError(message, hint="An address begins with https://; anything else is a local path.")
+        with source.open("rb") as file, part.open("wb") as copy:
+            while chunk := file.read(_CHUNK):
+                copy.write(chunk)
+                shared.advance(len(chunk))
+
+    def _verify(self, url: str, part: Path, known: Checksum, size: int, sha256: str) -> None:
+        wrong = ""
+        if known.size is not None and size != known.size:
+            wrong = str(wrong_size(url, known.size, size).message)
+        elif known.sha256 is not None and sha256 != known.sha256.lower():
+            wrong = f"{url} should have the SHA-256 {known.sha256}, and has {sha256}."
+        if wrong:
+            aside = part.with_name(f"{part.name.removesuffix('.part')}.wrong")
+            part.replace(aside)
+            part.with_name(f"{part.name}.json").unlink(missing_ok=True)
+            hint = "It is kept aside. Was it changed by those who publish it, or damaged on its way? Try once more."
+            raise DataLossError(wrong, hint=hint, file=str(aside))
+
+    def _check_space(self, urls: list[str], sizes: list[int | None]) -> None:
+        missing = sum(size or 0 for url, size in zip(urls, sizes, strict=True) if not self.place(url).is_file())
+        self.folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(self.folder).free
+        if missing > free:
+            message = f"the downloads need {size_text(missing)}, and {size_text(free)} are left on the disk."
+            raise FailedPreconditionError(message, hint=f"Make room in {self.folder}, or choose another download_dir.")
+
+    def _locked(self, target: Path) -> Any:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return _Held(target.parent)
+
+
+class _Held:
+    """One process, and one thread of it, at a time works on what lies in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock: Any = None
+
+    def __enter__(self) -> None:
+        while True:
+            try:
+                self._lock = hold(str(self._folder))
+            except Unlockable:
+                return
+            if self._lock is not None:
+                return
+            time.sleep(0.05)
+
+    def __exit__(self, *problem: object) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+
+class _Total:
+    """The progress of several files together; what they come to is learnt from the servers, if it is not known."""
+
+    def __init__(self, step: Step, learnt: dict[str, int] | None) -> None:
+        self._step, self._learnt = step, learnt
+
+    def advance(self, count: int) -> None:
+        self._step.advance(count)
+
+    def advance_by(self, count: int, url: str) -> None:
+        self.expect(url, count)
+        self._step.advance(count)
+
+    def expect(self, url: str, count: int) -> None:
+        if self._learnt is not None:
+            self._learnt[url] = count
+            self._step.expect(sum(self._learnt.values()))
+
+
+def _flat(nest: Any) -> tuple[Callable[[Mapping[Any, Any]], Any], list[Any]]:
+    """A function that puts what belongs to each leaf into the same nest, and the leaves."""
+    if isinstance(nest, Mapping):
+        parts = {key: _flat(inner) for key, inner in nest.items()}
+        return lambda found: {key: make(found) for key, (make, _) in parts.items()}, _leaves(parts.values())
+    if isinstance(nest, list | tuple):
+        listed = [_flat(inner) for inner in nest]
+        return lambda found: [make(found) for make, _ in listed], _leaves(listed)
+    return lambda found: found[nest], [nest]
+
+
+def _leaves(parts: Any) -> list[Any]:
+    return [leaf for _, leaves in parts for leaf in leaves]
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

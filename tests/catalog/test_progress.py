@@ -1,0 +1,102 @@
+"""Progress: bars on a terminal, lines in a log, and nothing where it is switched off."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from penstock.catalog import disable_progress_bar, enable_progress_bar
+from penstock.catalog.progress import Progress
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_a_log_gets_a_line_every_ten_seconds_and_no_control_characters():
+    log, clock = io.StringIO(), Clock()
+    with Progress(stream=log, clock=clock).step("it: generating train", 100) as step:
+        for _ in range(50):
+            clock.now += 1
+            step.advance()
+    lines = log.getvalue().splitlines()
+    assert len(lines) == 5
+    assert lines[0] == "it: generating train: 10 of 100 examples (10%), 1 examples/s, 0:01:30 left"
+    assert all(character.isprintable() for line in lines for character in line)
+
+
+def test_sizes_are_written_as_such():
+    log, clock = io.StringIO(), Clock()
+    with Progress(stream=log, clock=clock).step("it: downloading", None, "bytes") as step:
+        clock.now = 10.0
+        step.advance(20_000_000)
+        step.expect(50_000_000)
+        clock.now = 20.0
+        step.advance(5_000_000)
+    assert log.getvalue().splitlines() == [
+        "it: downloading: 20.0 MB, 2.0 MB/s",
+        "it: downloading: 25.0 MB of 50.0 MB (50%), 1.2 MB/s, 0:00:20 left",
+    ]
+
+
+@pytest.mark.parametrize("how", ["function", "variable"])
+def test_it_can_be_switched_off(monkeypatch, how):
+    log, clock = io.StringIO(), Clock()
+    if how == "function":
+        disable_progress_bar()
+    else:
+        monkeypatch.setenv("PENSTOCK_PROGRESS", "0")
+    try:
+        progress = Progress(stream=log, clock=clock)
+        with progress.step("it", 10) as step:
+            clock.now = 30.0
+            step.advance()
+        progress.say("done")
+        progress.note("waiting")
+    finally:
+        enable_progress_bar()
+    assert log.getvalue() == ""
+
+
+IN_A_TERMINAL = """
+from penstock.catalog.progress import Progress
+progress = Progress()
+assert progress.is_terminal
+with progress.step("first", 10) as one, progress.step("second", 2000000, "bytes") as two:
+    one.advance(5)
+    two.advance(1000000)
+"""
+
+
+@pytest.mark.system
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
+def test_a_terminal_gets_bars():
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    environment.pop("PENSTOCK_PROGRESS", None)
+    with subprocess.Popen([sys.executable, "-c", IN_A_TERMINAL], stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other side has closed
+                break
+            if not part:
+                break
+            shown += part
+        assert process.wait(60) == 0
+    os.close(ours)
+    assert b"first" in shown
+    assert b"5 of 10 examples (50%)" in shown
+    assert b"1.0 MB of 2.0 MB (50%)" in shown
