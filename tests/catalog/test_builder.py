@@ -120,32 +120,35 @@ def test_a_key_that_comes_twice_is_an_error_and_leaves_nothing(tmp_path):
     assert not made.is_prepared
 
 
-def test_an_interrupt_leaves_nothing(tmp_path):
+def test_after_an_interrupt_the_next_call_goes_on(tmp_path):
     class Interrupted(Numbers):
-        def _generate_examples(self, numbers):
-            yield from super()._generate_examples(list(numbers)[:2])
-            raise KeyboardInterrupt
+        interrupt = True
 
-    made = Interrupted(data_dir=tmp_path)
+        def _generate_examples(self, numbers):
+            for number, pair in enumerate(super()._generate_examples(numbers)):
+                if number == 40 and Interrupted.interrupt:
+                    raise KeyboardInterrupt
+                yield pair
+
+    made = Interrupted(data_dir=tmp_path, order=range(50))
     with pytest.raises(KeyboardInterrupt):
         made.download_and_prepare()
-    assert list((tmp_path / "interrupted").iterdir()) == []
+    assert [path.name for path in (tmp_path / "interrupted").iterdir()] == ["incomplete.1.2.0"]
+    assert not made.is_prepared
+    Interrupted.interrupt = False
+    made.download_and_prepare()
+    assert [path.name for path in (tmp_path / "interrupted").iterdir()] == ["1.2.0"]
+    assert sorted(int(row["number"]) for row in made.as_dataset("train")) == list(range(50))
 
 
-def test_a_process_that_was_slower_takes_what_the_faster_one_wrote(tmp_path):
-    class Raced(Numbers):
-        overtaken = False
-
+def test_a_builder_that_asks_for_itself_is_told(tmp_path):
+    class Snake(Numbers):
         def _generate_examples(self, numbers):
-            if not Raced.overtaken:
-                Raced.overtaken = True
-                Raced(data_dir=tmp_path).download_and_prepare()
+            Snake(data_dir=tmp_path).download_and_prepare()
             yield from super()._generate_examples(numbers)
 
-    slow = Raced(data_dir=tmp_path)
-    slow.download_and_prepare()
-    assert slow.info.splits["train"].num_examples == 10
-    assert [path.name for path in (tmp_path / "raced").iterdir()] == ["1.2.0"]
+    with pytest.raises(FailedPreconditionError, match="'snake' is being prepared, and asks for itself"):
+        Snake(data_dir=tmp_path).download_and_prepare()
 
 
 @pytest.mark.parametrize("key", [1.5, None, True, ("a",)])
@@ -190,7 +193,9 @@ def test_splits_come_as_they_are_asked_for(numbers):
 
 
 def test_bad_questions_are_answered(numbers, tmp_path):
-    with pytest.raises(InvalidArgumentError, match=r"no split 'valid'(.|\n)*'train', 'test'"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"no split 'valid'(.|\n)*'train' with 10 examples and 'test' with 4 examples"
+    ):
         numbers.as_dataset("valid")
     with pytest.raises(FailedPreconditionError, match="'numbers' is not prepared"):
         Numbers(data_dir=tmp_path / "elsewhere").as_dataset("train")

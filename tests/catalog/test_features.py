@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.catalog.features import ClassLabel, FeaturesDict, Image, Scalar, Tensor, Text
+from penstock.catalog.features import Audio, BBoxFeature, ClassLabel, FeaturesDict, Image, Scalar, Tensor, Text, Video
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
@@ -79,7 +79,12 @@ def test_class_names_and_numbers_are_the_same():
         (Scalar(dtype=np.int64), 1.5, InvalidTypeError, "'value' must be of dtype int64, got float64"),
         (Image(), np.zeros((2, 2, 1), np.uint8), InvalidArgumentError, "'value' must be uint8 of shape"),
         (Image(), np.zeros((2, 2), np.uint8), InvalidArgumentError, "'value' must be uint8 of shape"),
-        (Image(), b"GIF89a", InvalidArgumentError, "'value' must be PNG, but its bytes begin with b'GIF8'"),
+        (
+            Image(encoding_format="png"),
+            b"GIF89a",
+            InvalidArgumentError,
+            "'value' must be PNG, but its bytes begin with b'GIF8'",
+        ),
         (Image(), 3, InvalidTypeError, "an array, encoded bytes or a path, got int"),
     ],
 )
@@ -104,8 +109,14 @@ def test_missing_and_extra_features_are_named():
         lambda: Image(encoding_format="gif"),
         lambda: Image(shape=(None, None, 4), encoding_format="jpeg"),
         lambda: Tensor(shape=(-1,), dtype=np.int64),
-        lambda: Tensor(shape=(), dtype=object),
-        lambda: FeaturesDict({"a": np.int64}),
+        lambda: Tensor(shape=(), dtype=np.complex64),
+        lambda: Tensor(shape=(None, None), dtype=np.int64),
+        lambda: Tensor(shape=(), dtype=np.int64, encoding="gzip"),
+        lambda: Tensor(shape=(), dtype=bytes, encoding="zlib"),
+        lambda: BBoxFeature(bbox_format="YX"),
+        lambda: Video(shape=(None, None, 3)),
+        lambda: Audio(shape=()),
+        lambda: FeaturesDict({"a": 3}),
     ],
 )
 def test_a_feature_that_cannot_be_is_refused_when_made(make):
@@ -124,7 +135,7 @@ def test_features_json_is_as_tfds_writes_it(tmp_path):
         }
     )
     root = "tensorflow_datasets.core.features."
-    assert features.to_json() == {
+    assert features.entry() == {
         "pythonClassName": root + "features_dict.FeaturesDict",
         "featuresDict": {
             "features": {

@@ -2,129 +2,54 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import re
-import shutil
-import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from penstock.catalog.config import BuilderConfig
+from penstock.catalog.data_dir import Given, data_dirs
 from penstock.catalog.data_dir import data_dir as chosen_data_dir
-from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo
-from penstock.catalog.progress import Progress, Stopwatch
-from penstock.catalog.read import read_split
-from penstock.catalog.writer import Key, SplitWriter
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.each import Each, Key, Skipped
+from penstock.catalog.info import FILE_NAME, DatasetInfo, read_info
+from penstock.catalog.names import snake_case
+from penstock.catalog.progress import Progress
+from penstock.catalog.read import ReadConfig, read_split
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
-Examples = Iterable[tuple[Key, Mapping[str, Any]]]
+Examples = Each | Iterable[tuple[Key, Mapping[str, Any]] | Skipped]
 
 
-class Builder(ABC):
-    """The recipe of a data set; one of your own gives `VERSION`, `_info` and `_split_generators`.
-
-    >>> import numpy as np, tempfile
-    >>> from penstock.catalog import Builder, DatasetInfo, features
-    >>> class Squares(Builder):
-    ...     VERSION = "1.0.0"
-    ...     def _info(self):
-    ...         scalar = features.Scalar(dtype=np.int64)
-    ...         return DatasetInfo(features=features.FeaturesDict({"x": scalar, "y": scalar}))
-    ...     def _split_generators(self):
-    ...         return {"train": self._generate_examples(range(8))}
-    ...     def _generate_examples(self, numbers):
-    ...         for x in numbers:
-    ...             yield x, {"x": x, "y": x * x}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     squares = Squares(data_dir=folder)
-    ...     squares.download_and_prepare()
-    ...     sorted(int(row["y"]) for row in squares.as_dataset("train"))
-    [0, 1, 4, 9, 16, 25, 36, 49]
-
-    Prepared data lies in `<data_dir>/<name>/[<config_name>/]<version>/` as TFDS lays it out. What is written depends
-    on the examples and their keys, not on the order or speed in which they are generated.
-    """
-
-    VERSION: ClassVar[str]
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {}
-
-    def __init__(self, *, data_dir: str | os.PathLike[str] | None = None) -> None:
-        self._data_dir = chosen_data_dir(data_dir)
-
-    # -- what a data set gives ------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _info(self) -> DatasetInfo:
-        """Features, description, supervised keys, homepage, citation."""
-
-    @abstractmethod
-    def _split_generators(self) -> Mapping[str, Examples]:
-        """For each split its examples, usually `self._generate_examples(…)`: pairs of a unique key and an example."""
-
-    def _num_examples(self, split: str) -> int | None:
-        """How many examples `split` will have, for the progress bar, where that is known before."""
-        return None
-
-    def _num_shards(self, split: str) -> int | None:
-        """How many shards to write; None leaves it to the size."""
-        return None
+class Reading(ABC):
+    """What a prepared data set can be asked for, whoever has prepared it."""
 
     @property
-    def config_name(self) -> str:
-        """Tells variants of the data set apart on disk; empty for the usual one."""
-        return ""
-
-    # -- what users call ------------------------------------------------------------------------------------------
-
-    @property
+    @abstractmethod
     def name(self) -> str:
-        """The class name in snake case: `CatsVsDogs` is "cats_vs_dogs"."""
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+        """The name of the data set."""
 
     @property
+    @abstractmethod
     def data_path(self) -> Path:
         """The folder of the prepared data."""
-        return self._home / self.VERSION
 
     @property
+    @abstractmethod
     def info(self) -> DatasetInfo:
-        """What is known about the data set; its splits once it is prepared."""
-        return self._described.with_splits_of(self.data_path) if self.is_prepared else self._described
+        """What is known about the data set."""
 
     @property
     def is_prepared(self) -> bool:
         return (self.data_path / FILE_NAME).is_file()
 
-    def download_and_prepare(self) -> None:
-        """Write the data set to disk, unless it is there: into a folder `incomplete.…`, renamed when it is whole.
-
-        Shows its progress on stderr. Whatever ends it early leaves nothing behind.
-
-        Raises:
-            InvalidArgumentError: a key came twice, or an example does not fit the features.
-        """
-        if self.is_prepared:
-            return
-        self._home.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="incomplete.", suffix=f"_{self.VERSION}", dir=self._home))
-        try:
-            folder.chmod(0o777 & ~_umask())  # mkdtemp keeps others out; data is for sharing
-            progress = Progress()
-            generators = self._split_generators()
-            splits = {split: self._write(folder, split, generators[split], progress) for split in generators}
-            replace(self._described, splits=splits).save(folder)
-            try:
-                folder.rename(self.data_path)
-            except OSError:
-                # Another process was faster and has written the same.
-                if not self.is_prepared:
-                    raise
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    @abstractmethod
+    def download_and_prepare(self, **arguments: Any) -> None:
+        """Write the data set to disk, unless it is there."""
 
     def as_dataset(
         self,
@@ -132,6 +57,8 @@ class Builder(ABC):
         *,
         batch_size: int | None = None,
         shuffle_files: bool = False,
+        decoders: Any = None,
+        read_config: ReadConfig | None = None,
         as_supervised: bool = False,
     ) -> Any:
         """The examples of `split` as a Dataset; `load` describes the arguments.
@@ -144,71 +71,202 @@ class Builder(ABC):
             hint = "Call download_and_prepare() first, or load(…, download=True)."
             raise FailedPreconditionError(message, hint=hint)
         info = self.info
-        if split is None:
-            split = {name: name for name in info.splits}
-        read = partial(
-            self._read, info, batch_size=batch_size, shuffle_files=shuffle_files, as_supervised=as_supervised
-        )
-        if isinstance(split, Mapping):
-            return {key: read(one) for key, one in split.items()}
-        return [read(one) for one in split] if isinstance(split, list | tuple) else read(split)
-
-    # -- how --------------------------------------------------------------------------------------------------------
-
-    def _read(
-        self, info: DatasetInfo, split: str, *, batch_size: int | None, shuffle_files: bool, as_supervised: bool
-    ) -> Any:
-        if split not in info.splits:
-            message = f"the data set {self.name!r} has no split {split!r}."
-            raise InvalidArgumentError(message, hint=f"Its splits are {', '.join(map(repr, info.splits))}.")
         if as_supervised and info.supervised_keys is None:
             message = f"the data set {self.name!r} names no supervised_keys, so as_supervised=True has no meaning."
             raise InvalidArgumentError(message, hint="Leave as_supervised out and take what you need from the dict.")
-        files = [self.data_path / name for name in info.splits[split].filenames(self.name)]
-        keys = info.supervised_keys if as_supervised else None
-        dataset = read_split(files, info.splits[split], info.features, keys=keys, shuffle_files=shuffle_files)
-        return dataset if batch_size is None else dataset.batch(batch_size)
+        read = partial(
+            read_split,
+            self.data_path,
+            info,
+            keys=info.supervised_keys if as_supervised else None,
+            decoders=decoders,
+            shuffle_files=shuffle_files,
+            read_config=read_config,
+        )
+        return _each_of({name: name for name in info.splits} if split is None else split, read, batch_size)
 
-    def _write(self, folder: Path, split: str, examples: Examples, progress: Progress) -> SplitInfo:
-        watch = Stopwatch()
-        features = self._described.features
-        title = f"Generating {split} examples..."
-        with (
-            SplitWriter(folder, self.name, split, self._num_shards(split)) as writer,
-            _closing(examples),
-            progress.follow(examples, title, self._num_examples(split)) as counted,
-        ):
-            for key, example in counted:
-                writer.write(key, features.serialize(example))
-            info = writer.finish()
-        megabytes = info.num_bytes / 1e6
-        counts = f"{info.num_examples} examples, {megabytes:.1f} MB in {info.num_shards} shards"
-        progress.say(f"{self.name}: {split}: {counts}, {watch.seconds:.1f} s")
-        return info
+
+def _each_of(split: Any, read: Any, batch_size: int | None) -> Any:
+    """A Dataset for each split of a nest of them."""
+    if isinstance(split, Mapping):
+        return {key: _each_of(one, read, batch_size) for key, one in split.items()}
+    if isinstance(split, list | tuple):
+        return [_each_of(one, read, batch_size) for one in split]
+    dataset = read(split)
+    return dataset if batch_size is None else dataset.batch(batch_size)
+
+
+class Builder(Reading):
+    """The recipe of a data set; one of your own gives `VERSION`, `_info` and `_split_generators`.
+
+    >>> import numpy as np, tempfile
+    >>> from penstock.catalog import Builder, DatasetInfo, features
+    >>> class Squares(Builder):
+    ...     VERSION = "1.0.0"
+    ...     def _info(self):
+    ...         return DatasetInfo(features=features.FeaturesDict({"x": np.int64, "y": np.int64}))
+    ...     def _split_generators(self):
+    ...         return {"train": self._generate_examples(range(8))}
+    ...     def _generate_examples(self, numbers):
+    ...         for x in numbers:
+    ...             yield x, {"x": x, "y": x * x}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     squares = Squares(data_dir=folder)
+    ...     squares.download_and_prepare()
+    ...     sorted(int(row["y"]) for row in squares.as_dataset("train"))
+    [0, 1, 4, 9, 16, 25, 36, 49]
+
+    Prepared data lies in `<data_dir>/<name>/[<config_name>/]<version>/` as tfds lays it out. What is written depends
+    on the examples and their keys, not on the order, the speed or the parallelism in which they are made.
+
+    What needs a download asks for it in `_split_generators(self, dl_manager)`, with the checksums in `CHECKSUMS`.
+    Where examples are made of items one by one, `Each(items, function)` in place of a generator makes them in parallel,
+    and an interrupted preparation goes on with the items that are left.
+    """
+
+    VERSION: ClassVar[str]
+    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {}
+    BUILDER_CONFIGS: ClassVar[Sequence[BuilderConfig]] = ()
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {}
+    MANUAL_DOWNLOAD_INSTRUCTIONS: ClassVar[str | None] = None
+
+    def __init__(self, *, data_dir: Given = None, config: str | BuilderConfig | None = None) -> None:
+        self._data_dir, self._look_in = chosen_data_dir(data_dir), data_dirs(data_dir)
+        self.builder_config = self._config_of(config)
+        self.downloaded_bytes = 0
+        self._download_dir: Path | None = None
+        self._manual_dir: Path | None = None
+        self._progress: Progress | None = None
+
+    def _config_of(self, config: str | BuilderConfig | None) -> BuilderConfig | None:
+        known = {one.name: one for one in self.BUILDER_CONFIGS}
+        if config is None:
+            return next(iter(known.values()), None)
+        if isinstance(config, BuilderConfig):
+            return config
+        if config not in known:
+            message = f"the data set {self.name!r} has no config {config!r}."
+            hint = f"Its configs are {', '.join(map(repr, known))}." if known else "It has none."
+            raise InvalidArgumentError(message, hint=hint)
+        return known[config]
+
+    # -- what a data set gives ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _info(self) -> DatasetInfo:
+        """Features, description, supervised keys, homepage, citation."""
+
+    @abstractmethod
+    def _split_generators(self, *arguments: Any) -> Mapping[str, Examples]:
+        """For each split its examples: pairs of a unique key and an example, or an `Each`.
+
+        With one parameter, it is given the `DownloadManager`.
+        """
+
+    def _num_examples(self, split: str) -> int | None:
+        """How many examples `split` will have, for the progress bar, where that is known before."""
+        return None
+
+    def _num_shards(self, split: str) -> int | None:
+        """How many shards to write; None leaves it to the size."""
+        return None
+
+    def _max_skipped(self, split: str) -> int | None:
+        """How many inputs may be `Skipped` before that is an error; None for any number."""
+        return 0
 
     @property
-    def _home(self) -> Path:
-        return self._data_dir / self.name / self.config_name
+    def config_name(self) -> str:
+        """Tells variants of the data set apart on disk; empty for the usual one."""
+        return self.builder_config.name if self.builder_config else ""
+
+    # -- what users call ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The class name in snake case: `CatsVsDogs` is "cats_vs_dogs"."""
+        return snake_case(type(self).__name__)
+
+    @property
+    def data_path(self) -> Path:
+        """The folder of the prepared data: the one that has it, of several, else the first."""
+        below = Path(self.name, self.config_name, self.VERSION)
+        for folder in self._look_in:
+            if (folder / below / FILE_NAME).is_file():
+                return folder / below
+        return self._data_dir / below
+
+    @property
+    def info(self) -> DatasetInfo:
+        """What is known about the data set; its splits once it is prepared."""
+        if not self.is_prepared:
+            return self._described
+        found = self._described.with_splits_of(self.data_path)
+        if found.module_name == self._described.module_name:
+            return found
+        return read_info(self.data_path)  # of somebody else's making: what is in its records it says itself
+
+    def download_and_prepare(
+        self,
+        *,
+        download_dir: str | os.PathLike[str] | None = None,
+        manual_dir: str | os.PathLike[str] | None = None,
+        **arguments: Any,
+    ) -> None:
+        """Write the data set to disk, unless it is there: into `incomplete.<version>`, renamed when it is whole.
+
+        Shows its progress on stderr. What an interrupt, a kill or a full disk leaves is gone on with by the next call;
+        where another process prepares the same, this one waits for it. Downloads are kept in `download_dir`, by default
+        `downloads` in the data dir; `manual_dir` is where files lie that cannot be downloaded.
+
+        Raises:
+            InvalidArgumentError: a key came twice, or an example does not fit the features.
+            DataLossError: a download is not what it should be, or more inputs than expected cannot be used.
+            FailedPreconditionError: the disk is full, or files are missing that you must download yourself.
+        """
+        from penstock.catalog.prepare import prepare
+
+        if self.is_prepared:
+            return
+        self._download_dir = Path(download_dir) if download_dir else self._data_dir / "downloads"
+        self._manual_dir = Path(manual_dir) if manual_dir else self._download_dir / "manual"
+        self._progress = Progress()
+        prepare(self, self._progress)
+
+    # -- how --------------------------------------------------------------------------------------------------------
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What tells this builder from others of its class, as far as it is plain."""
+        plain = (str, int, float, bool, tuple, list, range, type(None))
+        return {key: value for key, value in vars(self).items() if isinstance(value, plain) and key[0] != "_"}
+
+    def split_generators(self) -> Mapping[str, Examples]:
+        """What `_split_generators` gives, with the download manager where it asks for it."""
+        if not inspect.signature(self._split_generators).parameters:
+            return self._split_generators()
+        assert self._download_dir is not None
+        manager = DownloadManager(
+            self._download_dir,
+            name=self.name,
+            checksums=self.CHECKSUMS,
+            manual_dir=self._manual_dir,
+            instructions=self.MANUAL_DOWNLOAD_INSTRUCTIONS,
+            progress=self._progress,
+        )
+        found = self._split_generators(manager)
+        self.downloaded_bytes = manager.downloaded_bytes
+        return found
 
     @cached_property
     def _described(self) -> DatasetInfo:
+        config = self.builder_config
         return replace(
             self._info(),
             name=self.name,
             version=self.VERSION,
             config_name=self.config_name,
+            config_description=config.description if config else "",
             module_name=type(self).__module__,
             release_notes=dict(self.RELEASE_NOTES),
         )
-
-
-def _closing(examples: Examples) -> AbstractContextManager[Any]:
-    """Ends a generator, and with it the workers it has started, when the loop over it ends early."""
-    return closing(examples) if isinstance(examples, Generator) else nullcontext()
-
-
-def _umask() -> int:
-    """The mask of new files; reading it takes setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -1,18 +1,21 @@
-"""DatasetInfo and SplitInfo: what is known about a data set, and `dataset_info.json` in TFDS's format."""
+"""DatasetInfo and SplitInfo: what is known about a data set, and `dataset_info.json` in tfds's format."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.catalog.features import FeaturesDict
+from penstock.catalog.features.from_json import load_features
+from penstock.catalog.splits import as_split, known
 from penstock.errors import DataLossError, InvalidArgumentError
 
 FILE_NAME = "dataset_info.json"
-_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+METADATA = "metadata.json"
+TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class SplitInfo:
     name: str
     shard_lengths: tuple[int, ...]
     num_bytes: int
+    template: str = TEMPLATE
 
     @property
     def num_examples(self) -> int:
@@ -31,56 +35,153 @@ class SplitInfo:
     def num_shards(self) -> int:
         return len(self.shard_lengths)
 
-    def filenames(self, dataset: str) -> list[str]:
+    def filenames(self, dataset: str, file_format: str = "tfrecord") -> list[str]:
         """Names of the shards in order.
 
         >>> SplitInfo("train", (3, 2), 100).filenames("shapes")
         ['shapes-train.tfrecord-00000-of-00002', 'shapes-train.tfrecord-00001-of-00002']
         """
-        return [shard_name(dataset, self.name, number, self.num_shards) for number in range(self.num_shards)]
+        return [
+            shard_name(dataset, self.name, number, self.num_shards, self.template, file_format)
+            for number in range(self.num_shards)
+        ]
 
 
-def shard_name(dataset: str, split: str, number: int, count: int) -> str:
+def shard_name(
+    dataset: str, split: str, number: int, count: int, template: str = TEMPLATE, file_format: str = "tfrecord"
+) -> str:
     """The file name of shard `number` of `count`."""
-    return f"{dataset}-{split}.tfrecord-{number:05d}-of-{count:05d}"
+    digits = max(len(str(count)), 5)
+    index, of = f"{number:0{digits}d}", f"{count:0{digits}d}"
+    return template.format(
+        DATASET=dataset,
+        SPLIT=split,
+        FILEFORMAT=file_format,
+        SHARD_INDEX=index,
+        NUM_SHARDS=of,
+        SHARD_X_OF_Y=f"{index}-of-{of}",
+    )
+
+
+@dataclass(frozen=True)
+class SubSplitInfo:
+    """Some examples of some splits, as `info.splits["train[:10%]"]` gives them."""
+
+    name: str
+    shard_lengths: tuple[int, ...]
+
+    @property
+    def num_examples(self) -> int:
+        return sum(self.shard_lengths)
+
+    @property
+    def num_shards(self) -> int:
+        return len(self.shard_lengths)
+
+
+class SplitDict(Mapping[str, Any]):
+    """The splits of a data set by name; a slice such as "train[:10%]" can be asked for as well."""
+
+    def __init__(self, splits: Mapping[str, SplitInfo]) -> None:
+        self._splits = dict(splits)
+
+    def __getitem__(self, name: Any) -> Any:
+        if name in self._splits:
+            return self._splits[name]
+        parts = as_split(name).parts(self._splits)
+        lengths = [take for part in parts for _, take in shards_of(part.start, part.stop, self._splits[part.split])]
+        return SubSplitInfo(str(name), tuple(lengths))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._splits
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._splits)
+
+    def __len__(self) -> int:
+        return len(self._splits)
+
+    @property
+    def total_num_examples(self) -> int:
+        return sum(split.num_examples for split in self._splits.values())
+
+    def __repr__(self) -> str:
+        return f"SplitDict({', '.join(f'{split.name}: {split.num_examples}' for split in self._splits.values())})"
+
+
+def shards_of(start: int, stop: int, split: SplitInfo) -> list[tuple[range, int]]:
+    """For each shard that examples `start` to `stop` lie in: which of its rows, and how many those are."""
+    found = []
+    begin = 0
+    for length in split.shard_lengths:
+        rows = range(max(start - begin, 0), min(stop - begin, length))
+        if len(rows):
+            found.append((rows, len(rows)))
+        begin += length
+    return found
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known about a data set; a Builder's `_info()` gives the first five, preparing it the rest."""
+    """What is known about a data set; a Builder's `_info()` gives the first ones, preparing it the rest.
+
+    `metadata` holds what a preparation notes beside: `skipped` says which inputs could not be used, and why.
+    """
 
     features: FeaturesDict
     description: str = ""
-    supervised_keys: tuple[str, str] | None = None
+    supervised_keys: tuple[Any, ...] | None = None
     homepage: str = ""
     citation: str = ""
+    license: str = ""
     name: str = ""
     version: str = ""
     config_name: str = ""
+    config_description: str = ""
     module_name: str = ""
+    file_format: str = "tfrecord"
+    download_size: int = 0
+    disable_shuffling: bool = False
     release_notes: Mapping[str, str] = field(default_factory=dict)
-    splits: Mapping[str, SplitInfo] = field(default_factory=dict)
+    splits: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    data_dir: str = ""
 
     def __post_init__(self) -> None:
-        for key in self.supervised_keys or ():
+        object.__setattr__(self, "splits", SplitDict(self.splits) if isinstance(self.splits, dict) else self.splits)
+        for key in _names(self.supervised_keys or ()):
             if key not in self.features:
                 message = f"supervised_keys must name features, got {key!r}."
                 raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, self.features))}.")
 
+    @property
+    def full_name(self) -> str:
+        """`name/config/version`."""
+        return "/".join(part for part in (self.name, self.config_name, self.version) if part)
+
+    @property
+    def dataset_size(self) -> int:
+        """Bytes of the records of all splits."""
+        return sum(split.num_bytes for split in self.splits.values())
+
     def to_json(self) -> dict[str, Any]:
-        """`dataset_info.json` as TFDS writes it (protocol-buffer JSON: 64-bit integers are text)."""
+        """`dataset_info.json` as tfds writes it (protocol-buffer JSON: 64-bit integers are text)."""
         content: dict[str, Any] = {
             "citation": self.citation,
+            "configDescription": self.config_description,
             "configName": self.config_name,
             "description": self.description,
-            "fileFormat": "tfrecord",
+            "disableShuffling": self.disable_shuffling,
+            "downloadSize": str(self.download_size) if self.download_size else "",
+            "fileFormat": self.file_format,
             "location": {"urls": [self.homepage]} if self.homepage else {},
             "moduleName": self.module_name,
             "name": self.name,
+            "redistributionInfo": {"license": self.license} if self.license else {},
             "releaseNotes": dict(self.release_notes),
             "splits": [
                 {
-                    "filepathTemplate": _TEMPLATE,
+                    "filepathTemplate": split.template,
                     "name": split.name,
                     "numBytes": str(split.num_bytes),
                     "shardLengths": [str(length) for length in split.shard_lengths],
@@ -90,29 +191,112 @@ class DatasetInfo:
             "version": self.version,
         }
         if self.supervised_keys is not None:
-            items = [{"featureKey": key} for key in self.supervised_keys]
-            content["supervisedKeys"] = {"tuple": {"items": items}}
+            content["supervisedKeys"] = _nest_json(self.supervised_keys)
         return {key: value for key, value in sorted(content.items()) if value or key == "splits"}
 
     def save(self, folder: Path) -> None:
         """Write `dataset_info.json`, and what belongs to the features, into `folder`."""
         self.features.save_metadata(folder)
+        if self.metadata:
+            (folder / METADATA).write_text(json.dumps(dict(self.metadata), indent=2), encoding="utf-8")
         (folder / FILE_NAME).write_text(json.dumps(self.to_json(), indent=2), encoding="utf-8")
 
     def with_splits_of(self, folder: Path) -> DatasetInfo:
-        """This, with the splits that `dataset_info.json` in `folder` lists.
+        """This, with what the preparation in `folder` has found out: splits, sizes, what was skipped.
 
         Raises:
             DataLossError: the file is not what a preparation writes.
         """
-        path = folder / FILE_NAME
-        try:
-            entries = json.loads(path.read_text(encoding="utf-8"))["splits"]
-            splits = [
-                SplitInfo(entry["name"], tuple(map(int, entry["shardLengths"])), int(entry["numBytes"]))
-                for entry in entries
-            ]
-        except (ValueError, KeyError, TypeError) as error:
-            message = f"{FILE_NAME} does not describe a prepared data set ({type(error).__name__}: {error})."
-            raise DataLossError(message, hint="Delete its folder and prepare again.", file=str(path)) from error
-        return replace(self, splits={split.name: split for split in splits})
+        found = _read(folder)
+        return replace(
+            self,
+            **{key: found[key] for key in ("splits", "file_format", "download_size", "metadata", "data_dir")},
+        )
+
+
+def read_info(folder: Path) -> DatasetInfo:
+    """What `dataset_info.json` and `features.json` of a prepared folder say, whoever has written them.
+
+    Raises:
+        DataLossError: one of the files is missing, or is not what tfds writes.
+    """
+    found = _read(folder)
+    return DatasetInfo(features=load_features(folder), **found)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / FILE_NAME
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        splits = [_split(split) for split in entry["splits"]]
+        notes = folder / METADATA
+        return {
+            "description": entry.get("description", ""),
+            "supervised_keys": _nest(entry.get("supervisedKeys")),
+            "homepage": "".join(entry.get("location", {}).get("urls", [])[:1]),
+            "citation": entry.get("citation", ""),
+            "license": entry.get("redistributionInfo", {}).get("license", ""),
+            "name": entry.get("name", ""),
+            "version": entry.get("version", folder.name),
+            "config_name": entry.get("configName", ""),
+            "config_description": entry.get("configDescription", ""),
+            "module_name": entry.get("moduleName", ""),
+            "file_format": entry.get("fileFormat", "tfrecord"),
+            "download_size": int(entry.get("downloadSize") or entry.get("sizeInBytes") or 0),
+            "disable_shuffling": bool(entry.get("disableShuffling")),
+            "release_notes": entry.get("releaseNotes", {}),
+            "splits": {split.name: split for split in splits},
+            "metadata": json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {},
+            "data_dir": str(folder),
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{FILE_NAME} does not describe a prepared data set ({type(error).__name__}: {error})."
+        raise DataLossError(message, hint="Delete its folder and prepare again.", file=str(path)) from error
+
+
+def _split(entry: Any) -> SplitInfo:
+    lengths = tuple(map(int, entry.get("shardLengths", ())))
+    if not lengths and int(entry.get("numShards") or 0):
+        message = f"split {entry['name']!r} has no shardLengths, as before tfds 3"
+        raise ValueError(message)
+    return SplitInfo(entry["name"], lengths, int(entry.get("numBytes") or 0), entry.get("filepathTemplate") or TEMPLATE)
+
+
+def _names(keys: Any) -> Iterator[str]:
+    if isinstance(keys, str):
+        yield keys
+    else:
+        for key in keys.values() if isinstance(keys, Mapping) else keys:
+            yield from _names(key)
+
+
+def _nest_json(keys: Any) -> dict[str, Any]:
+    if isinstance(keys, str):
+        return {"featureKey": keys}
+    if isinstance(keys, Mapping):
+        return {"dict": {"dict": [{"key": key, "value": _nest_json(inner)} for key, inner in sorted(keys.items())]}}
+    return {"tuple": {"items": [_nest_json(key) for key in keys]}}
+
+
+def _nest(entry: Any) -> Any:
+    if not entry:
+        return None
+    if "input" in entry:  # as the first versions wrote it
+        return entry["input"], entry["output"]
+    if "featureKey" in entry:
+        return entry["featureKey"]
+    if "dict" in entry:
+        return {item["key"]: _nest(item["value"]) for item in entry["dict"]["dict"]}
+    return tuple(_nest(item) for item in entry["tuple"]["items"])
+
+
+def supervised(example: Mapping[str, Any], keys: Any) -> Any:
+    """The values that `keys`, a nest of names, stand for."""
+    if isinstance(keys, str):
+        return example[keys]
+    if isinstance(keys, Mapping):
+        return {key: supervised(example, inner) for key, inner in keys.items()}
+    return tuple(supervised(example, key) for key in keys)
+
+
+__all__ = ["DatasetInfo", "SplitDict", "SplitInfo", "SubSplitInfo", "known", "read_info", "shard_name", "supervised"]

@@ -1,57 +1,155 @@
-"""`read_split`: the shards of a split as a Dataset of decoded examples."""
+"""`read_split`: examples of a prepared folder as a Dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.catalog.features import FeaturesDict
-from penstock.catalog.info import FILE_NAME, SplitInfo
+from penstock.catalog.features.decoders import PartialDecoding, SkipDecoding
+from penstock.catalog.info import DatasetInfo, SplitInfo, supervised
+from penstock.catalog.shards import ShardsSource, Stretch, check_format
+from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.tfrecord import TFRecordDataset
-from penstock.errors import FailedPreconditionError
-from penstock.plan.node import AUTOTUNE
-from penstock.plan.stateful import AssertCardinality
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.options import Options
+from penstock.plan.node import AUTOTUNE, check_int
+from penstock.plan.scan import Scan
 
-# As TFDS reads: enough open files to mix the shards, blocks long enough to read them in stretches.
-_CYCLE, _BLOCK = 16, 16
+
+@dataclass(frozen=True)
+class ReadConfig:
+    """How shards are read, with tfds's names.
+
+    `interleave_cycle_length` shards are read in turn, `interleave_block_length` examples of each; a cycle length of 1
+    reads one shard after the other. `shuffle_seed` draws the order of `shuffle_files`, another one each epoch unless
+    `shuffle_reshuffle_each_iteration` is False.
+
+    >>> ReadConfig(interleave_cycle_length=1).interleave_block_length
+    16
+    """
+
+    interleave_cycle_length: int | None = None
+    interleave_block_length: int = 16
+    shuffle_seed: int | None = None
+    shuffle_reshuffle_each_iteration: bool = True
+
+    def __post_init__(self) -> None:
+        if self.interleave_cycle_length is not None:
+            hint = "1 reads one shard after the other."
+            check_int("interleave_cycle_length", self.interleave_cycle_length, least=1, hint=hint)
+        hint = "So many examples of a shard come before those of the next."
+        check_int("interleave_block_length", self.interleave_block_length, least=1, hint=hint)
 
 
 class DecodeExample:
-    """From a record to the dict of its values, or to the tuple of those that `keys` name."""
+    """From a record to the dict of its values, or to the nest of those that `keys` name."""
 
-    def __init__(self, features: FeaturesDict, keys: tuple[str, str] | None) -> None:
-        self._features, self._keys = features, keys
+    def __init__(self, features: FeaturesDict, keys: Any, decoders: Mapping[str, Any] | None) -> None:
+        self._features, self._keys, self._decoders = features, keys, decoders
 
     def __call__(self, record: bytes) -> Any:
-        example = self._features.deserialize(record)
-        return example if self._keys is None else tuple(example[key] for key in self._keys)
+        example = self._features.deserialize(record, self._decoders)
+        return example if self._keys is None else supervised(example, self._keys)
+
+
+class _ShardRecords:
+    """The records of shard number `number`, for reading shards in an order that is drawn."""
+
+    def __init__(self, source: ShardsSource) -> None:
+        self._source = source
+
+    def __call__(self, number: Any) -> Dataset:
+        return _scan(replace(self._source, stretches=(self._source.stretches[int(number)],)))
 
 
 def read_split(
-    files: Sequence[Path],
-    split: SplitInfo,
-    features: FeaturesDict,
+    folder: Path,
+    info: DatasetInfo,
+    split: Any,
     *,
-    keys: tuple[str, str] | None,
-    shuffle_files: bool,
+    keys: Any = None,
+    decoders: Any = None,
+    shuffle_files: bool = False,
+    read_config: ReadConfig | None = None,
 ) -> Dataset:
-    """The examples in `files`, parsed and decoded in parallel, in an order that is fixed by the files alone.
+    """The examples that `split` names, parsed and decoded in parallel, in an order that is fixed by the files alone.
 
     Raises:
-        FailedPreconditionError: a shard is missing.
+        InvalidArgumentError: there is no such split, or it has no such examples.
+        FailedPreconditionError: a shard that is needed is missing.
     """
-    missing = [path.name for path in files if not path.is_file()]
+    config = read_config or ReadConfig()
+    check_format(info.file_format)
+    source = ShardsSource(
+        _stretches(folder, info, split),
+        info.file_format,
+        cycle=config.interleave_cycle_length or (1 if info.disable_shuffling else 16),
+        block=config.interleave_block_length,
+    )
+    records = _scan(source)
+    if shuffle_files and len(source.stretches) > 1:
+        numbers = Dataset.range(len(source.stretches)).shuffle(
+            len(source.stretches), config.shuffle_seed, config.shuffle_reshuffle_each_iteration
+        )
+        records = numbers.interleave(
+            _ShardRecords(source), cycle_length=source.cycle, block_length=source.block, num_parallel_calls=AUTOTUNE
+        ).apply(_counted(source.cardinality, folder))
+    return _decoded(records, info.features, keys, decoders)
+
+
+def _counted(count: int, folder: Path) -> Any:
+    from penstock.plan.stateful import AssertCardinality
+
+    # Counted in front of the map, so that a batch which follows still meets the map and is filled by its workers.
+    return lambda records: records._then(AssertCardinality, expected_cardinality=count, file=str(folder))
+
+
+def _decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) -> Dataset:
+    if isinstance(decoders, SkipDecoding):
+        return records
+    if isinstance(decoders, PartialDecoding):
+        features, decoders = decoders.of(features), decoders.decoders
+    if decoders is not None and not isinstance(decoders, Mapping):
+        message = f"decoders must be a dict of feature names, PartialDecoding or SkipDecoding, got {decoders!r}."
+        raise InvalidArgumentError(message, hint='For example {"image": SkipDecoding()}.')
+    for name in decoders or ():
+        if name not in features:
+            message = f"decoders name {name!r}, which is no feature."
+            raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, features))}.")
+    _ = features.codec  # what cannot be read is said now, and not by every element
+    return records.map(DecodeExample(features, keys, decoders), num_parallel_calls=AUTOTUNE)
+
+
+def _stretches(folder: Path, info: DatasetInfo, split: Any) -> tuple[Stretch, ...]:
+    splits: dict[str, SplitInfo] = {name: info.splits[name] for name in info.splits}
+    found: list[Stretch] = []
+    for part in as_split(split).parts(splits):
+        one = splits[part.split]
+        names = one.filenames(info.name, info.file_format)
+        begin = 0
+        for name, length in zip(names, one.shard_lengths, strict=True):
+            start, stop = max(part.start - begin, 0), min(part.stop - begin, length)
+            if start < stop:
+                found.append(Stretch(str(folder / name), start, stop, length))
+            begin += length
+    _check_there([stretch.file for stretch in found], folder)
+    return tuple(found)
+
+
+def _check_there(files: Sequence[str], folder: Path) -> None:
+    there = {entry.name for entry in folder.iterdir()} if len(files) > 1 else None
+    missing = [name for name in (Path(file).name for file in files) if not _is_there(folder, name, there)]
     if missing:
         message = f"{len(missing)} of {len(files)} shards are missing, the first is {missing[0]}."
-        hint = f"Delete {files[0].parent} and prepare again."
-        raise FailedPreconditionError(message, hint=hint)
-    names = Dataset.from_tensor_slices([str(path) for path in files])
-    if shuffle_files:
-        names = names.shuffle(len(files))
-    records = names.interleave(TFRecordDataset, cycle_length=_CYCLE, block_length=_BLOCK, num_parallel_calls=AUTOTUNE)
-    # Counted in front of the map, so that a batch which follows still meets the map and is filled by its workers.
-    info = str(files[0].parent / FILE_NAME)
-    records = records._then(AssertCardinality, expected_cardinality=split.num_examples, file=info)
-    return records.map(DecodeExample(features, keys), num_parallel_calls=AUTOTUNE)
+        raise FailedPreconditionError(message, hint=f"Delete {folder} and prepare again.")
+
+
+def _is_there(folder: Path, name: str, there: set[str] | None) -> bool:
+    return (folder / name).is_file() if there is None or "/" in name else name in there
+
+
+def _scan(source: ShardsSource) -> Dataset:
+    return Dataset._of(Scan(source=source), Options())

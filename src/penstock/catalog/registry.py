@@ -4,41 +4,136 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
-from typing import Any, cast
+from importlib.metadata import entry_points
+from typing import Any, TypeVar, cast
 
-from penstock.catalog.builder import Builder
-from penstock.errors import InvalidArgumentError
+from penstock.catalog.builder import Builder, Reading
+from penstock.catalog.data_dir import Given, data_dirs
+from penstock.catalog.folder import FolderBuilder, find_folder, prepared_in, versions_in
+from penstock.catalog.names import matches, parse_name, snake_case
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 # Name → "module:class"; a builder is imported when it is asked for.
 _BUILDERS = {
     "shapes": "penstock.catalog.builders.shapes:Shapes",
 }
+ENTRY_POINTS = "penstock.builders"
+
+Kind = TypeVar("Kind", bound=type[Builder])
+_registered: dict[str, type[Builder]] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Decorates a builder of your own, so that `load` and `builder` know its name.
+
+    A package that is installed can name its builders as entry points of the group `penstock.builders` instead.
+    """
+    if not (isinstance(kind, type) and issubclass(kind, Builder)):
+        message = f"register decorates a class derived from Builder, got {kind!r}."
+        raise InvalidTypeError(message, hint="class MyData(penstock.catalog.Builder): …")
+    _registered[snake_case(kind.__name__)] = kind
+    return kind
 
 
 def list_builders() -> list[str]:
-    """The names that `load` and `builder` know, sorted.
+    """The names of the builders that `load` and `builder` know, sorted; also those that are registered.
 
-    >>> list_builders()
-    ['shapes']
+    >>> "shapes" in list_builders()
+    True
     """
-    return sorted(_BUILDERS)
+    return sorted({*_BUILDERS, *_registered, *_installed()})
 
 
-def builder(name: str, *, data_dir: str | os.PathLike[str] | None = None, **builder_kwargs: Any) -> Builder:
+def builder(
+    name: str, *, data_dir: Given = None, config: Any = None, version: str | None = None, **builder_kwargs: Any
+) -> Reading:
     """The builder of the data set `name`; further arguments go to it.
+
+    `name` is "name", "name/config", "name:1.*.*" or "name/config:1.2.3". Of a data set that has no builder here, what
+    is prepared in `data_dir` (of several, the first that has it) is read; without it also what is in tfds's folder.
 
     >>> builder("shapes", num_examples=100).info.supervised_keys
     ('image', 'label')
 
     Raises:
-        InvalidArgumentError: there is no data set of that name.
+        InvalidArgumentError: there is no data set of that name, config or version.
     """
-    if name not in _BUILDERS:
-        near = difflib.get_close_matches(str(name), _BUILDERS, n=1)
-        message = f"There is no data set {name!r} in the catalog."
-        known = f"It holds {', '.join(list_builders())}. Labelled photographs that need no download: 'shapes'."
-        raise InvalidArgumentError(message, hint=f"Did you mean {near[0]!r}? {known}" if near else known)
-    module, _, class_name = _BUILDERS[name].partition(":")
-    kind = cast(type[Builder], getattr(importlib.import_module(module), class_name))
-    return kind(data_dir=data_dir, **builder_kwargs)
+    parsed = parse_name(name)
+    config = config if config is not None else parsed.config
+    version = version if version is not None else parsed.version
+    arguments = {**parsed.arguments, **builder_kwargs}
+    dirs = data_dirs(data_dir)
+    kind = builder_class(parsed.name)
+    if kind is not None and matches(kind.VERSION, version) and _makes(kind, config):
+        if config is not None:
+            arguments["config"] = config
+        return kind(data_dir=data_dir, **arguments)
+    folder = find_folder(dirs, parsed.name, config if isinstance(config, str) else None, version)
+    if folder is not None:
+        return FolderBuilder(folder)
+    if kind is None:
+        raise _unknown(parsed.name, dirs)
+    if not matches(kind.VERSION, version):
+        there = [kind.VERSION, *versions_in(dirs, parsed.name, config)]
+        message = f"there is no version {version} of {parsed.name!r}."
+        hint = f"There is {', '.join(dict.fromkeys(there))}; * stands for any number."
+        raise InvalidArgumentError(message, hint=hint)
+    kind(data_dir=data_dir, config=config)  # which says what configs there are
+    raise AssertionError
+
+
+def _makes(kind: type[Builder], config: Any) -> bool:
+    return not isinstance(config, str) or any(one.name == config for one in kind.BUILDER_CONFIGS)
+
+
+def builder_class(name: str) -> type[Builder] | None:
+    """The class that builds the data set `name`; also for "module:Class". None where there is none."""
+    if name in _registered:
+        return _registered[name]
+    if name in _BUILDERS:
+        return class_at(_BUILDERS[name])
+    found = _installed().get(name)
+    return None if found is None else cast(type[Builder], found.load())
+
+
+def class_at(path: str) -> type[Builder]:
+    """The builder at "module:Class".
+
+    Raises:
+        InvalidArgumentError: there is no such module or class. InvalidTypeError: it is not a Builder.
+    """
+    module_name, _, class_name = path.partition(":")
+    try:
+        kind = getattr(importlib.import_module(module_name), class_name)
+    except ModuleNotFoundError as error:
+        message = f"there is no module {error.name!r}, which {path!r} names."
+        raise InvalidArgumentError(
+            message, hint="It must be importable: installed, or in the current folder."
+        ) from error
+    except AttributeError as error:
+        message = f"the module {module_name!r} has no class {class_name!r}."
+        raise InvalidArgumentError(message, hint="Write it as module:Class.") from error
+    if not (isinstance(kind, type) and issubclass(kind, Builder)):
+        message = f"{path!r} is not a Builder but {kind!r}."
+        raise InvalidTypeError(message, hint="Derive it from penstock.catalog.Builder.")
+    return kind
+
+
+def _installed() -> dict[str, Any]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+
+
+def _unknown(name: str, dirs: list[Any]) -> InvalidArgumentError:
+    names = [*list_builders(), *prepared_in(dirs)]
+    near = difflib.get_close_matches(name, names, n=3)
+    message = f"There is no data set {name!r} in the catalog."
+    known = f"It holds {', '.join(list_builders())}."
+    prepared = [one for one in prepared_in(dirs) if one not in list_builders()]
+    if prepared:
+        known += f" Prepared on disk: {', '.join(prepared)}."
+    known += " Labelled photographs that need no download: 'shapes'."
+    return InvalidArgumentError(message, hint=f"Did you mean {_or(near)}? {known}" if near else known)
+
+
+def _or(names: list[str]) -> str:
+    return " or ".join(map(repr, dict.fromkeys(names)))

@@ -1,98 +1,80 @@
-"""SplitWriter: the examples of one split into shards, in an order that depends on their keys alone."""
+"""Shards of a split: how many there are, and how what waits in a Spool is written into them."""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from penstock.catalog.info import SplitInfo, shard_name
-from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.catalog.progress import Step
+from penstock.catalog.spool import Place, Spool
 from penstock.io.tfrecord import TFRecordWriter
-
-Key = str | bytes | int
 
 _MIB = 1 << 20
 _RECORD_OVERHEAD = 16  # length and two checksums
 _MIN_SHARD, _MAX_SHARD, _PREFERRED_SHARDS = 64 * _MIB, 1024 * _MIB, 1024
+_WRITERS = 4
 
 
-class SplitWriter:
-    """Takes examples in any order and writes them ordered by the hash of their keys, salted with the split's name.
+def write_shards(
+    spool: Spool, folder: Path, dataset: str, split: str, step: Step, num_shards: int | None = None
+) -> SplitInfo:
+    """Write all that `spool` holds into shards in `folder`; those that are there are kept.
 
-    Whoever generates the examples, in whatever order, gets the same files: and each stretch of them is a fair sample.
-    The hash is TFDS's (md5), so its files hold the same order. Records wait in one file in `folder`; memory holds
-    about 150 bytes per example.
+    What is written depends on keys and records alone.
     """
+    places = spool.places()
+    total = sum(len(place.entries) for place in places)
+    count = max(min(num_shards or default_shards(spool.num_bytes, total), total), 1)
+    edges = [round(number * total / count) for number in range(count + 1)]
 
-    def __init__(self, folder: Path, dataset: str, split: str, num_shards: int | None = None) -> None:
-        self._folder, self._dataset, self._split, self._num_shards = folder, dataset, split, num_shards
-        self._salted = hashlib.md5(split.encode(), usedforsecurity=False)
-        self._places: dict[bytes, tuple[int, int]] = {}
-        self._size = 0
-        self._spool_path = folder / f"{dataset}-{split}.spool"
-        self._spool = self._spool_path.open("w+b")
+    def write(number: int) -> None:
+        path = folder / shard_name(dataset, split, number, count)
+        start, stop = edges[number], edges[number + 1]
+        if not path.exists():
+            part = path.with_name(f"{path.name}.part")
+            with TFRecordWriter(str(part)) as shard:
+                for record in _records(spool, places, start, stop):
+                    shard.write(record)
+            part.rename(path)
+        step.advance(stop - start)
 
-    def write(self, key: Key, record: bytes) -> None:
-        """Add the example `record`; `key` tells it from all others of the split.
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for _ in pool.map(write, range(count)):
+            pass
+    return SplitInfo(split, tuple(after - before for before, after in pairwise(edges)), spool.num_bytes)
 
-        Raises:
-            InvalidArgumentError: an example with this key has been written before.
-        """
-        digest = self._hash(key)
-        if digest in self._places:
-            message = f"the key {key!r} came twice in split {self._split!r}."
-            raise InvalidArgumentError(message, hint="_generate_examples() must yield a unique key with each example.")
-        self._places[digest] = (self._size, len(record))
-        self._spool.write(record)
-        self._size += len(record)
 
-    def finish(self) -> SplitInfo:
-        """Write the shards and say what is in them."""
-        order = sorted(self._places)
-        count = self._num_shards or default_shards(self._size, len(order))
-        count = max(min(count, len(order)), 1)
-        edges = [round(number * len(order) / count) for number in range(count + 1)]
-        for number in range(count):
-            name = shard_name(self._dataset, self._split, number, count)
-            with TFRecordWriter(str(self._folder / name)) as shard:
-                for digest in order[edges[number] : edges[number + 1]]:
-                    start, length = self._places[digest]
-                    self._spool.seek(start)
-                    shard.write(self._spool.read(length))
-        lengths = tuple(after - before for before, after in pairwise(edges))
-        return SplitInfo(self._split, lengths, self._size)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._spool.close()
-        self._spool_path.unlink()
-
-    def _hash(self, key: Key) -> bytes:
-        if isinstance(key, bool) or not isinstance(key, str | bytes | int):
-            message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
-            raise InvalidTypeError(message, hint="A file name or a running number does well.")
-        salted = self._salted.copy()
-        salted.update(key if isinstance(key, bytes) else str(key).encode())
-        return salted.digest()
+def _records(spool: Spool, places: list[Place], start: int, stop: int) -> Iterator[bytes]:
+    """The records at positions `start` to `stop` of the whole order."""
+    begin = 0
+    for place in places:
+        first, last = max(start - begin, 0), min(stop - begin, len(place.entries))
+        if first < last:
+            yield from spool.records(place.bucket, place.entries[first:last])
+        begin += len(place.entries)
 
 
 def default_shards(num_bytes: int, num_examples: int) -> int:
-    """How many shards TFDS would write: of 64 MiB to 1 GiB each, 1024 of them where that allows.
+    """How many shards tfds writes: 1024, or the most of 512, 256 … 1 that are of 64 MiB to 1 GiB each.
 
     >>> default_shards(num_bytes=10 * 2**20, num_examples=1000)
     1
+    >>> default_shards(num_bytes=824 * 2**20, num_examples=23262)
+    8
     >>> default_shards(num_bytes=2**39, num_examples=10**7)
     1024
     """
     total = num_bytes + _RECORD_OVERHEAD * num_examples
-    most, least = max(total // _MIN_SHARD, 1), -(-total // _MAX_SHARD)
+    most, least = total // _MIN_SHARD, total // _MAX_SHARD
     if least > _PREFERRED_SHARDS:
-        return -(-least // _PREFERRED_SHARDS) * _PREFERRED_SHARDS
-    return min(most, _PREFERRED_SHARDS, max(num_examples, 1))
+        shards = 2 * _PREFERRED_SHARDS
+        while shards < least:
+            shards += _PREFERRED_SHARDS
+        return min(shards, num_examples)
+    for shards in (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2):
+        if least <= shards <= most and num_examples >= shards:
+            return shards
+    return 1

@@ -1,10 +1,35 @@
-"""What the values of an example are, how they are stored in a record and how they come back."""
+"""What the values of an example are, how they are stored in a record and how they come back. Names as in tfds."""
 
+from penstock.catalog.features.audio import Audio
+from penstock.catalog.features.bbox import BBox, BBoxFeature
 from penstock.catalog.features.class_label import ClassLabel
+from penstock.catalog.features.dataset import Dataset
 from penstock.catalog.features.feature import Feature
 from penstock.catalog.features.features_dict import FeaturesDict
+from penstock.catalog.features.from_json import register
 from penstock.catalog.features.image import Image
+from penstock.catalog.features.labeled_image import LabeledImage
+from penstock.catalog.features.sequence import Sequence, Video
 from penstock.catalog.features.tensor import Scalar, Tensor
 from penstock.catalog.features.text import Text
+from penstock.catalog.features.translation import Translation, TranslationVariableLanguages
 
-__all__ = ["ClassLabel", "Feature", "FeaturesDict", "Image", "Scalar", "Tensor", "Text"]
+__all__ = [
+    "Audio",
+    "BBox",
+    "BBoxFeature",
+    "ClassLabel",
+    "Dataset",
+    "Feature",
+    "FeaturesDict",
+    "Image",
+    "LabeledImage",
+    "Scalar",
+    "Sequence",
+    "Tensor",
+    "Text",
+    "Translation",
+    "TranslationVariableLanguages",
+    "Video",
+    "register",
+]

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.catalog.features.feature import Feature
+from penstock.catalog.features.tensor import Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.io import FixedLenFeature
 
 
-class ClassLabel(Feature):
+class ClassLabel(Tensor):
     """The number of a class, 0 … `num_classes` - 1; -1 means unknown. Names are optional; stored as int64.
 
     >>> animal = ClassLabel(names=["cat", "dog"])
@@ -24,6 +23,7 @@ class ClassLabel(Feature):
     tfds_class = "tensorflow_datasets.core.features.class_label_feature.ClassLabel"
 
     def __init__(self, *, num_classes: int | None = None, names: Sequence[str] | None = None) -> None:
+        super().__init__(shape=(), dtype=np.int64)
         self.names = None if names is None else tuple(names)
         count = num_classes if self.names is None else len(self.names)
         if count is None or (num_classes is not None and names is not None):
@@ -35,7 +35,9 @@ class ClassLabel(Feature):
         self.num_classes = count
 
     def str2int(self, name: str) -> int:
-        """The number of the class called `name`."""
+        """The number of the class called `name`; of classes without names, the number that the text is."""
+        if self.names is None and name.isdecimal() and int(name) < self.num_classes:
+            return int(name)
         if self.names is None or name not in self.names:
             message = f"there is no class {name!r}; the classes are {_listed(self.names, self.num_classes)}."
             raise InvalidArgumentError(message, hint="Check the spelling, or give the number of the class.")
@@ -46,33 +48,37 @@ class ClassLabel(Feature):
         if not 0 <= number < self.num_classes:
             message = f"a class number must be from 0 to {self.num_classes - 1}, got {number}."
             raise InvalidArgumentError(message, hint=f"The classes are {_listed(self.names, self.num_classes)}.")
-        return str(number) if self.names is None else self.names[number]
+        return str(int(number)) if self.names is None else self.names[number]
 
-    def encode_example(self, value: Any, name: str) -> int:
+    def encode_example(self, value: Any, name: str) -> Any:
+        if isinstance(value, bytes):
+            value = value.decode()
         if isinstance(value, str):
-            return self.str2int(value)
+            return np.int64(self.str2int(value))
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             message = f"feature {name!r} must be the name or the number of a class, got {type(value).__name__}."
             raise InvalidTypeError(message, hint=f"The classes are {_listed(self.names, self.num_classes)}.")
         if not -1 <= value < self.num_classes:
             message = f"feature {name!r} must be from 0 to {self.num_classes - 1}, or -1 for unknown, got {value}."
             raise InvalidArgumentError(message, hint=f"The classes are {_listed(self.names, self.num_classes)}.")
-        return int(value)
-
-    def serialized_spec(self) -> FixedLenFeature:
-        return FixedLenFeature((), np.int64)
-
-    def decode_example(self, stored: Any) -> Any:
-        return stored
+        return np.int64(value)
 
     def to_json(self) -> dict[str, Any]:
-        return {"classLabel": {"numClasses": str(self.num_classes)}}
+        return {"classLabel": {"numClasses": str(self.num_classes)} if self.num_classes else {}}
 
     def save_metadata(self, folder: Path, name: str) -> None:
         """Write the names of the classes, one a line, as `<feature>.labels.txt`."""
         if self.names is not None:
-            path = folder / f"{name.replace('/', '-')}.labels.txt"
+            path = folder / f"{name}.labels.txt"
             path.write_text("".join(f"{label}\n" for label in self.names), encoding="utf-8")
+
+    def load_metadata(self, folder: Path, name: str) -> None:
+        """Take the names of the classes from `<feature>.labels.txt`, where there is one."""
+        path = folder / f"{name}.labels.txt"
+        if path.is_file():
+            lines = path.read_text(encoding="utf-8").split("\n")
+            self.names = tuple(line.strip() for line in lines if line.strip())
+            self.num_classes = len(self.names)
 
 
 def _listed(names: tuple[str, ...] | None, count: int) -> str:

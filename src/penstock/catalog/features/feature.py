@@ -1,30 +1,67 @@
-"""Feature: the interface of all kinds of values."""
+"""Feature: the interface of all kinds of values, and what of them lies in a record."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.io import FixedLenFeature
+import numpy as np
+
+from penstock.block.tensors import RaggedTensor
+from penstock.errors import InvalidArgumentError
+
+# The longest a single value of a record may claim to be, once it is decompressed.
+MOST_BYTES = 1 << 31
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One entry of a record: `dtype` is `bytes` or a numpy dtype, `None` in the shape a size that differs.
+
+    Of the dimensions the first `sequence_rank` come from sequences around the value.
+    """
+
+    shape: tuple[int | None, ...]
+    dtype: Any
+    sequence_rank: int = 0
+    optional: bool = False
+    default: Any = None
+
+    def repeated(self, length: int | None) -> Stored:
+        """The same in a sequence."""
+        return replace(self, shape=(length, *self.shape), sequence_rank=self.sequence_rank + 1)
+
+    @property
+    def wire_dtype(self) -> Any:
+        """What the record holds: bytes, int64 or float32."""
+        if self.dtype is bytes:
+            return bytes
+        return np.float32 if self.dtype.kind == "f" else np.int64
+
+
+# One entry, or entries by name.
+StoredNest = Stored | Mapping[str, Any]
 
 
 class Feature(ABC):
-    """One named value of an example: checks and stores it, says how a parser finds it, brings it back.
+    """One named value of an example: checks and stores it, says what a record holds of it, brings it back.
 
-    Values are stored as tf.train.Example knows them (bytes, int64, float32), in the way TFDS stores them.
+    Values are stored as tf.train.Example knows them (bytes, int64, float32), in the way tfds stores them.
     """
 
-    # Where `features.json` sends TFDS for the same feature.
+    # Where `features.json` sends tfds for the same feature.
     tfds_class: str
 
     @abstractmethod
     def encode_example(self, value: Any, name: str) -> Any:
-        """Check `value` and return what `io.encode_example` stores; `name` is for the error text."""
+        """Check `value` and return what `stored` describes; `name` is for the error text."""
 
     @abstractmethod
-    def serialized_spec(self) -> FixedLenFeature:
-        """How `io.parse_single_example` reads the stored value."""
+    def stored(self) -> StoredNest:
+        """What a record holds of this feature."""
 
     @abstractmethod
     def decode_example(self, stored: Any) -> Any:
@@ -32,14 +69,68 @@ class Feature(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The entry of this feature in TFDS's `features.json`, less the class name."""
+        """The entry of this feature in tfds's `features.json`, less the class name."""
+
+    def decode_batch(self, stored: Any) -> Any:
+        """The values of a sequence, from the stored ones; they must be of one shape."""
+        values = [np.asarray(self.decode_example(one)) for one in rows_of(stored)]
+        if not values:
+            return self.empty_batch()
+        if any(value.shape != values[0].shape for value in values):
+            shapes = sorted({value.shape for value in values})
+            message = f"the values of one sequence must have one shape, got {shapes[0]} and {shapes[1]}."
+            hint = "Read them as they are stored, with decoders={…: SkipDecoding()}, and decode them one by one."
+            raise InvalidArgumentError(message, hint=hint)
+        return np.stack(values)
+
+    def empty_batch(self) -> Any:
+        """What a sequence of none gives."""
+        leaf = self.stored()
+        shape = leaf.shape if isinstance(leaf, Stored) else ()
+        dtype = object if not isinstance(leaf, Stored) or leaf.dtype is bytes else leaf.dtype
+        return np.empty((0, *(size or 0 for size in shape)), dtype)
+
+    def restore(self, stored: Any, rank: int, decoders: Any = None) -> Any:
+        """What users see of a stored value that stands in `rank` sequences, one in the other."""
+        using = self if decoders is None else decoders.of(self)
+        if rank == 0:
+            return using.decode_example(stored)
+        return using.decode_batch(stored) if rank == 1 else map_flat(using.decode_batch, stored)
+
+    def entry(self) -> dict[str, Any]:
+        """The whole entry in `features.json`."""
+        return {"pythonClassName": self.tfds_class, **self.to_json()}
 
     def save_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none
         """Write files that belong to the feature, such as the names of classes, into `folder`."""
 
+    def load_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none
+        """Take up what `save_metadata` has written."""
+
+
+def rows_of(stored: Any) -> list[Any]:
+    """The stored values of a sequence one by one; those of a dict as dicts."""
+    if isinstance(stored, Mapping):
+        columns = {name: list(values) for name, values in stored.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return list(stored)
+
+
+def map_flat(function: Any, stored: Any) -> Any:
+    """`function` of the innermost values of a ragged tensor, in the same rows."""
+    if isinstance(stored, Mapping):
+        first = next(iter(stored.values()))
+        if not isinstance(first, RaggedTensor):
+            return function(stored)
+        inner = map_flat(function, {name: ragged.values for name, ragged in stored.items()})
+        return RaggedTensor(inner, first.row_splits)
+    if isinstance(stored, RaggedTensor):
+        return RaggedTensor(map_flat(function, stored.values), stored.row_splits)
+    return function(stored)
+
 
 def shape_json(shape: tuple[int | None, ...]) -> dict[str, Any]:
-    """A shape as TFDS writes it: sizes as text, -1 where unknown, no entry for scalars.
+    """A shape as tfds writes it: sizes as text, -1 where unknown, no entry for scalars.
 
     >>> shape_json((None, 3))
     {'dimensions': ['-1', '3']}
@@ -47,3 +138,25 @@ def shape_json(shape: tuple[int | None, ...]) -> dict[str, Any]:
     {}
     """
     return {"dimensions": [str(-1 if size is None else size) for size in shape]} if shape else {}
+
+
+def shape_of_json(entry: Mapping[str, Any]) -> tuple[int | None, ...]:
+    """The shape of which `shape_json` makes `entry`.
+
+    >>> shape_of_json({"dimensions": ["-1", "3"]})
+    (None, 3)
+    """
+    return tuple(None if int(size) < 0 else int(size) for size in entry.get("dimensions", ()))
+
+
+def fits(shape: tuple[int | None, ...], found: tuple[int, ...]) -> bool:
+    """Whether an array of shape `found` is one of `shape`."""
+    return len(shape) == len(found) and all(
+        want is None or want == have for want, have in zip(shape, found, strict=True)
+    )
+
+
+def child_name(parent: str, name: str) -> str:
+    """The name under which the files of a feature in another one lie: `objects` and `label` give `objects-label`."""
+    name = name.replace("/", ".")
+    return f"{parent.replace('/', '-')}-{name}" if parent else name

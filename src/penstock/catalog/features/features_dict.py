@@ -1,4 +1,4 @@
-"""FeaturesDict: the features of an example by name."""
+"""FeaturesDict: features by name, and the record that holds an example of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.catalog.features.feature import Feature
+from penstock.catalog.features import wire
+from penstock.catalog.features.feature import Feature, StoredNest, child_name
+from penstock.catalog.features.tensor import Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.io import FixedLenFeature, encode_example, parse_single_example
 
 
-class FeaturesDict(Mapping[str, Feature]):
-    """The features of an example by name; stores an example as a tf.train.Example and reads it back.
+class FeaturesDict(Feature, Mapping[str, Feature]):
+    """Features by name; stores an example as a tf.train.Example and reads it back.
 
-    >>> import numpy as np
+    A dict of features stands for a FeaturesDict, a dtype for a scalar of it.
+
     >>> from penstock.catalog.features import Scalar, Text
-    >>> features = FeaturesDict({"title": Text(), "stars": Scalar(dtype=np.int64)})
+    >>> features = FeaturesDict({"title": Text(), "stars": np.int64})
     >>> record = features.serialize({"title": "Emma", "stars": 5})
     >>> features.deserialize(record)
     {'title': b'Emma', 'stars': np.int64(5)}
@@ -25,15 +27,9 @@ class FeaturesDict(Mapping[str, Feature]):
 
     tfds_class = "tensorflow_datasets.core.features.features_dict.FeaturesDict"
 
-    def __init__(self, features: Mapping[str, Feature]) -> None:
-        for name, feature in features.items():
-            if not isinstance(feature, Feature):
-                message = f"feature {name!r} must be a Feature, got {feature!r}."
-                raise InvalidTypeError(message, hint="For a number use Scalar(dtype=…), for a string Text().")
-        self._features = dict(features)
-        self._specs: dict[str, FixedLenFeature] = {
-            name: feature.serialized_spec() for name, feature in self._features.items()
-        }
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        self._features = {name: to_feature(feature, name) for name, feature in features.items()}
+        self._codec: wire.Codec | None = None
 
     def __getitem__(self, name: str) -> Feature:
         return self._features[name]
@@ -44,35 +40,124 @@ class FeaturesDict(Mapping[str, Feature]):
     def __len__(self) -> int:
         return len(self._features)
 
+    __hash__ = Feature.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
     def serialize(self, example: Mapping[str, Any]) -> bytes:
         """Check `example` and return it as a serialized tf.train.Example."""
-        if example.keys() != self._features.keys():
-            message = f"an example must have the features {sorted(self._features)}, got {sorted(example)}."
-            missing, extra = self._features.keys() - example.keys(), example.keys() - self._features.keys()
+        return self.codec.pack(self.encode_example(example, ""))
+
+    def deserialize(self, record: bytes, decoders: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The example that `serialize` stored in `record`; `decoders` stand in for the decoding of some features."""
+        found: dict[str, Any] = self.restore(self.codec.unpack(record), 0, decoders)
+        return found
+
+    @property
+    def codec(self) -> wire.Codec:
+        """How examples lie in records; made when it is first needed."""
+        if self._codec is None:
+            self._codec = wire.Codec(self.stored())
+        return self._codec
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_codec": None}
+
+    def part(self, wanted: Any, name: str = "") -> FeaturesDict:
+        """Those of the features that are `wanted`: names, or a dict of names to True or to what is wanted of each."""
+        from penstock.catalog.features.sequence import Sequence
+
+        if isinstance(wanted, list | tuple | set | frozenset):
+            wanted = dict.fromkeys(wanted, True)
+        if not isinstance(wanted, Mapping):
+            message = f"what to read must be names of features, or a dict of them, got {wanted!r}."
+            raise InvalidTypeError(message, hint='For example PartialDecoding({"image": True, "objects": {"bbox"}}).')
+        found: dict[str, Feature] = {}
+        for key, inner in wanted.items():
+            if inner is False:
+                continue
+            if key not in self._features:
+                message = f"there is no feature {f'{name}/{key}' if name else key!r} to read."
+                raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, self._features))}.")
+            feature = self._features[key]
+            if inner is True or isinstance(inner, Feature):
+                found[key] = feature
+            elif isinstance(feature, FeaturesDict):
+                found[key] = feature.part(inner, key)
+            elif isinstance(feature, Sequence) and isinstance(feature.feature, FeaturesDict):
+                found[key] = Sequence(feature.feature.part(inner, key), length=feature.length)
+            else:
+                message = f"feature {key!r} is a {type(feature).__name__}, of which no part can be read; got {inner!r}."
+                raise InvalidArgumentError(message, hint=f"Write {{{key!r}: True}} for all of it.")
+        return FeaturesDict(found)
+
+    # -- as a feature -------------------------------------------------------------------------------------------------
+
+    def encode_example(self, value: Any, name: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            message = f"{f'feature {name!r}' if name else 'an example'} must be a dict, got {type(value).__name__}."
+            raise InvalidTypeError(message, hint=f"The features are {', '.join(map(repr, self._features))}.")
+        if value.keys() != self._features.keys():
+            what = f"feature {name!r}" if name else "an example"
+            message = f"{what} must have the features {sorted(self._features)}, got {sorted(value)}."
+            missing, extra = self._features.keys() - value.keys(), value.keys() - self._features.keys()
             hint = "; ".join(
-                f"{what}: {', '.join(sorted(names))}"
-                for what, names in (("missing", missing), ("extra", extra))
+                f"{word}: {', '.join(sorted(names))}"
+                for word, names in (("missing", missing), ("extra", extra))
                 if names
             )
             raise InvalidArgumentError(message, hint=hint)
-        stored = {name: feature.encode_example(example[name], name) for name, feature in self._features.items()}
-        return encode_example(stored)
+        return {
+            key: feature.encode_example(value[key], f"{name}/{key}" if name else key)
+            for key, feature in self._features.items()
+        }
 
-    def deserialize(self, record: bytes) -> dict[str, Any]:
-        """The example that `serialize` stored in `record`."""
-        stored = parse_single_example(record, self._specs)
-        return {name: feature.decode_example(stored[name]) for name, feature in self._features.items()}
+    def stored(self) -> StoredNest:
+        return {name: feature.stored() for name, feature in self._features.items()}
+
+    def decode_example(self, stored: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self.restore(stored, 0)
+        return found
+
+    def restore(self, stored: Any, rank: int, decoders: Any = None) -> Any:
+        if decoders is not None and not isinstance(decoders, Mapping):
+            return super().restore(stored, rank, decoders)
+        decoders = decoders or {}
+        strange = [name for name in decoders if name not in self._features]
+        if strange:
+            message = f"decoders name {strange[0]!r}, which is no feature."
+            raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, self._features))}.")
+        return {
+            name: feature.restore(stored[name], rank, decoders.get(name)) for name, feature in self._features.items()
+        }
 
     def to_json(self) -> dict[str, Any]:
-        """`features.json` as TFDS writes it."""
-        entries = {
-            name: {"pythonClassName": feature.tfds_class, **feature.to_json()}
-            for name, feature in self._features.items()
-        }
-        return {"pythonClassName": self.tfds_class, "featuresDict": {"features": entries}}
+        return {"featuresDict": {"features": {name: feature.entry() for name, feature in self._features.items()}}}
 
-    def save_metadata(self, folder: Path) -> None:
-        """Write `features.json`, and the files of the features, into `folder`."""
-        (folder / "features.json").write_text(json.dumps(self.to_json(), indent=4), encoding="utf-8")
-        for name, feature in self._features.items():
-            feature.save_metadata(folder, name)
+    def save_metadata(self, folder: Path, name: str = "") -> None:
+        """Write the files of the features, and for the outermost dict `features.json`, into `folder`."""
+        if not name:
+            content = json.dumps(self.entry(), indent=4, sort_keys=True)
+            (folder / "features.json").write_text(content, encoding="utf-8")
+        for key, feature in self._features.items():
+            feature.save_metadata(folder, child_name(name, key))
+
+    def load_metadata(self, folder: Path, name: str = "") -> None:
+        for key, feature in self._features.items():
+            feature.load_metadata(folder, child_name(name, key))
+
+
+def to_feature(value: Any, name: str = "") -> Feature:
+    """A feature as it is given: itself, a dict of features, or the dtype of a scalar."""
+    if isinstance(value, Feature):
+        return value
+    if isinstance(value, Mapping):
+        return FeaturesDict(value)
+    try:
+        return Tensor(shape=(), dtype=value)
+    except TypeError:
+        message = f"feature {name!r} must be a Feature, got {value!r}."
+        raise InvalidTypeError(message, hint="For a number use Scalar(dtype=…), for a string Text().") from None

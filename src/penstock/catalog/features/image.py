@@ -10,18 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import image as codecs
-from penstock.catalog.features.feature import Feature, shape_json
+from penstock.catalog.features.feature import Feature, Stored, fits, shape_json
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.io import FixedLenFeature
 
 _MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG"}
+_DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "float32"))
 
 
 class Image(Feature):
-    """A picture; uint8 (height, width, channels), `None` where a size differs from picture to picture.
+    """A picture of shape (height, width, channels), `None` where a size differs from picture to picture.
 
-    `encoding_format` is "png" (exact) or "jpeg". An array is encoded so; bytes, and the file that a path names, are
-    taken as they are and must already be in that format.
+    `encoding_format` is "png" (exact), "jpeg", or None for whatever a file is. An array is encoded so, as PNG where it
+    is None; bytes, and the file that a path names, are taken as they are. `dtype` is uint8, uint16 (PNG), or float32:
+    the four bytes of each number are then stored as the four channels of a PNG.
 
     >>> photo = Image(shape=(None, None, 3), encoding_format="jpeg")
     >>> photo.shape
@@ -30,48 +31,83 @@ class Image(Feature):
 
     tfds_class = "tensorflow_datasets.core.features.image_feature.Image"
 
-    def __init__(self, *, shape: tuple[int | None, ...] = (None, None, 3), encoding_format: str = "png") -> None:
-        if len(shape) != 3 or shape[2] not in (1, 3, 4):
+    def __init__(
+        self,
+        *,
+        shape: tuple[int | None, ...] | None = None,
+        dtype: Any = np.uint8,
+        encoding_format: str | None = None,
+        use_colormap: bool = False,
+    ) -> None:
+        shape = (None, None, 3) if shape is None else tuple(shape)
+        if len(shape) != 3 or shape[2] not in (None, 0, 1, 3, 4):
             message = f"shape must be (height, width, channels) with 1, 3 or 4 channels, got {shape}."
             raise InvalidArgumentError(message, hint="Use None for a size that is not always the same.")
-        if encoding_format not in _MAGIC:
-            message = f'encoding_format must be "jpeg" or "png", got {encoding_format!r}.'
-            raise InvalidArgumentError(message, hint="PNG keeps every bit; JPEG is smaller.")
+        if encoding_format not in (*_MAGIC, None):
+            message = f'encoding_format must be "jpeg", "png" or None, got {encoding_format!r}.'
+            raise InvalidArgumentError(
+                message, hint="PNG keeps every bit; JPEG is smaller; None takes files as they are."
+            )
         if encoding_format == "jpeg" and shape[2] == 4:
             message = "JPEG has no fourth channel, got shape with 4 channels."
             raise InvalidArgumentError(message, hint='Use encoding_format="png".')
-        self.shape = tuple(shape)
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
         self.encoding_format = encoding_format
+        self.use_colormap = bool(use_colormap)
+        if self.dtype not in _DTYPES or (encoding_format == "jpeg" and self.dtype != np.uint8):
+            message = f"dtype must be uint8, or for PNG uint16 or float32, got {self.dtype}."
+            raise InvalidArgumentError(message, hint="Any other array is a Tensor.")
+        if self.dtype == np.float32 and shape[2] != 1:
+            message = f"a float32 picture has one channel, got shape {shape}."
+            raise InvalidArgumentError(message, hint="The four bytes of each number take the four channels of a PNG.")
 
     def encode_example(self, value: Any, name: str) -> bytes:
         if isinstance(value, np.ndarray):
-            self._check(value, name)
-            return codecs.encode_jpeg(value) if self.encoding_format == "jpeg" else codecs.encode_png(value)
+            return self._encoded(value, name)
         if isinstance(value, str | os.PathLike):
             value = Path(value).read_bytes()
+        elif hasattr(value, "read"):
+            value = value.read()
         if not isinstance(value, bytes):
             message = f"feature {name!r} must be an array, encoded bytes or a path, got {type(value).__name__}."
             raise InvalidTypeError(message, hint="Convert the value in _generate_examples().")
-        if not value.startswith(_MAGIC[self.encoding_format]):
-            message = (
-                f"feature {name!r} must be {self.encoding_format.upper()}, but its bytes begin with {value[:4]!r}."
-            )
+        wanted = self.encoding_format
+        if wanted is not None and not value.startswith(_MAGIC[wanted]):
+            message = f"feature {name!r} must be {wanted.upper()}, but its bytes begin with {value[:4]!r}."
             raise InvalidArgumentError(message, hint="Change encoding_format in _info(), or decode the picture first.")
         return value
 
-    def _check(self, array: NDArray[Any], name: str) -> None:
-        fits = array.ndim == 3 and all(want in (None, have) for want, have in zip(self.shape, array.shape, strict=True))
-        if array.dtype != np.uint8 or not fits:
-            message = f"feature {name!r} must be uint8 of shape {self.shape}, got {array.dtype} of shape {array.shape}."
+    def _encoded(self, array: NDArray[Any], name: str) -> bytes:
+        if array.dtype != self.dtype or not fits(self.shape, array.shape):
+            got = f"{array.dtype} of shape {array.shape}"
+            message = f"feature {name!r} must be {self.dtype} of shape {self.shape}, got {got}."
             raise InvalidArgumentError(message, hint="Change the value, or the shape in _info().")
+        if self.dtype == np.float32:
+            array = np.ascontiguousarray(array).view(np.uint8)
+        return codecs.encode_jpeg(array) if self.encoding_format == "jpeg" else codecs.encode_png(array)
 
-    def serialized_spec(self) -> FixedLenFeature:
-        return FixedLenFeature((), bytes)
+    def stored(self) -> Stored:
+        return Stored((), bytes)
 
     def decode_example(self, stored: Any) -> Any:
-        decode = codecs.decode_jpeg if self.encoding_format == "jpeg" else codecs.decode_png
-        return decode(stored, channels=self.shape[2] or 0)
+        stored = bytes(stored)
+        if self.dtype == np.float32:
+            return codecs.decode_png(stored, channels=4).view(np.float32)
+        channels = self.shape[2] or 0
+        if stored.startswith(_MAGIC["jpeg"]):
+            return codecs.decode_jpeg(stored, channels=channels)
+        if stored.startswith(_MAGIC["png"]):
+            return codecs.decode_png(stored, channels=channels, dtype=self.dtype)
+        return codecs.decode_image(stored, channels=channels, dtype=self.dtype, expand_animations=False)
+
+    def empty_batch(self) -> Any:
+        return np.empty((0, *(size or 0 for size in self.shape)), self.dtype)
 
     def to_json(self) -> dict[str, Any]:
-        entry = {"shape": shape_json(self.shape), "dtype": "uint8", "encodingFormat": self.encoding_format}
+        entry: dict[str, Any] = {"shape": shape_json(self.shape), "dtype": self.dtype.name}
+        if self.encoding_format is not None:
+            entry["encodingFormat"] = self.encoding_format
+        if self.use_colormap:
+            entry["useColormap"] = True
         return {"image": entry}

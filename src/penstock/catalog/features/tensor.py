@@ -1,22 +1,28 @@
-"""Tensor and Scalar: numbers of a fixed shape."""
+"""Tensor and Scalar: numbers, and strings, of one shape."""
 
 from __future__ import annotations
 
+import math
+import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from penstock.catalog.features.feature import Feature, shape_json
-from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.io import FixedLenFeature
+from penstock.catalog.features.feature import MOST_BYTES, Feature, Stored, StoredNest, fits, shape_json
+from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError
 
 # For each kind of dtype the kinds of values that it takes without a change of meaning.
 _TAKES = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}
+_ENCODINGS = ("none", "bytes", "zlib")
 
 
 class Tensor(Feature):
-    """An array of a fixed `shape`; booleans and integers are stored as int64, floats as float32.
+    """An array of `shape`; booleans and integers are stored as int64, floats as float32, strings as bytes.
+
+    One size of the shape may be `None`, which differs from example to example; more of them need an `encoding`:
+    "bytes", or "zlib", which compresses. Those keep every bit of a float64 too. `optional` takes `None` for a value;
+    it comes back as the least number of the dtype, `b""` or False, as with tfds.
 
     >>> box = Tensor(shape=(4,), dtype=np.float32)
     >>> box.encode_example([0, 0, 1, 0.5], "box").tolist()
@@ -25,20 +31,50 @@ class Tensor(Feature):
 
     tfds_class = "tensorflow_datasets.core.features.tensor_feature.Tensor"
 
-    def __init__(self, *, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    def __init__(
+        self, *, shape: tuple[int | None, ...], dtype: Any, encoding: str = "none", optional: bool = False
+    ) -> None:
         self.shape = tuple(shape)
-        self.dtype = np.dtype(dtype)
-        if self.dtype.kind not in _TAKES or self.dtype.itemsize > 8:
-            message = f"dtype must be a boolean, an integer or a float of at most 64 bits, got {self.dtype}."
-            raise InvalidTypeError(message, hint="For strings and bytes use features.Text().")
-        if any(not isinstance(size, int) or size < 0 for size in self.shape):
+        self.dtype = as_dtype(dtype)
+        self.encoding = str(encoding).lower()
+        self.optional = bool(optional)
+        if any(size is not None and (not isinstance(size, int | np.integer) or size < 0) for size in self.shape):
             message = f"shape must be made of sizes of 0 or more, got {self.shape}."
-            raise InvalidArgumentError(message, hint="A Tensor has the same shape in every example.")
+            raise InvalidArgumentError(message, hint="None stands for a size that differs from example to example.")
+        if self.encoding not in _ENCODINGS:
+            message = f'encoding must be "none", "bytes" or "zlib", got {encoding!r}.'
+            raise InvalidArgumentError(message, hint='"zlib" compresses; both keep the bits as they are.')
+        if self.dtype is bytes and self.encoding != "none":
+            message = f"strings are stored as they are, got encoding={encoding!r}."
+            raise InvalidArgumentError(message, hint="Leave encoding out.")
+        if self.shape.count(None) > 1 and self.encoding == "none":
+            message = f"a shape with more than one unknown size needs an encoding, got {self.shape}."
+            raise InvalidArgumentError(message, hint='Use encoding="zlib", or "bytes".')
+
+    # -- storing ------------------------------------------------------------------------------------------------------
 
     def encode_example(self, value: Any, name: str) -> Any:
+        if value is None and self.optional:
+            return None
+        array = self.checked(value, name, self.shape)
+        if self.encoding == "none":
+            return array
+        content = np.ascontiguousarray(array).tobytes()
+        content = zlib.compress(content) if self.encoding == "zlib" else content
+        return {"shape": np.array(array.shape, np.int64), "value": content} if self._has_shape else content
+
+    def checked(self, value: Any, name: str, shape: tuple[int | None, ...]) -> Any:
+        """`value` as an array of the dtype, or as a nest of bytes; raises where it does not fit."""
+        if value is None:
+            message = f"feature {name!r} must have a value, got None."
+            raise InvalidTypeError(message, hint="Make it optional in _info(): Scalar(…, optional=True).")
+        if self.dtype is bytes:
+            return _strings(value, name, shape)
         array = np.asarray(value)
-        if array.shape != self.shape:
-            message = f"feature {name!r} must have shape {self.shape}, got {array.shape}."
+        if array.size == 0 and array.dtype == np.float64 and not isinstance(value, np.ndarray):
+            array = array.astype(self.dtype)  # an empty list has no kind
+        if not fits(shape, array.shape):
+            message = f"feature {name!r} must have shape {shape}, got {array.shape}."
             raise InvalidArgumentError(message, hint="Change the value, or the shape in _info().")
         if array.dtype.kind not in _TAKES[self.dtype.kind]:
             message = f"feature {name!r} must be of dtype {self.dtype}, got {array.dtype}."
@@ -47,23 +83,65 @@ class Tensor(Feature):
         if self.dtype.kind in "iu" and not np.array_equal(converted, array):
             message = f"feature {name!r} holds values that {self.dtype} cannot hold."
             raise InvalidArgumentError(message, hint="Choose a wider dtype in _info().")
-        if self.dtype == np.uint64:
-            return converted.view(np.int64)  # records know int64 only: the same bits
-        return converted.astype(np.float32 if self.dtype.kind == "f" else np.int64)
+        return converted
 
-    def serialized_spec(self) -> FixedLenFeature:
-        return FixedLenFeature(self.shape, np.float32 if self.dtype.kind == "f" else np.int64)
+    @property
+    def _has_shape(self) -> bool:
+        return self.shape.count(None) > 1
+
+    def stored(self) -> StoredNest:
+        if self.encoding != "none":
+            value = Stored((), bytes, optional=self.optional, default=b"" if self.optional else None)
+            if not self._has_shape:
+                return value
+            return {"shape": Stored((len(self.shape),), np.dtype(np.int32)), "value": value}
+        return Stored(self.shape, self.dtype, optional=self.optional, default=self._default())
+
+    def _default(self) -> Any:
+        if not self.optional:
+            return None
+        if self.dtype is bytes:
+            least: Any = b""
+        elif self.dtype.kind in "bu":
+            least = 0
+        else:
+            least = (np.finfo if self.dtype.kind == "f" else np.iinfo)(self.dtype).min
+        if self.dtype is not bytes and self.dtype.kind == "f":
+            least = max(float(least), float(np.finfo(np.float32).min))
+        if not self.shape or None in self.shape:
+            return least
+        return [least] * math.prod(size or 0 for size in self.shape)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
 
     def decode_example(self, stored: Any) -> Any:
-        array = np.asarray(stored)
-        return (array.view(np.uint64) if self.dtype == np.uint64 else array.astype(self.dtype))[()]
+        if self.encoding == "none":
+            return stored
+        shape: tuple[int | None, ...] = self.shape
+        if isinstance(stored, Mapping):
+            shape, stored = tuple(int(size) for size in stored["shape"]), stored["value"]
+        content = _inflated(bytes(stored)) if self.encoding == "zlib" else bytes(stored)
+        try:
+            return np.frombuffer(content, self.dtype).reshape([-1 if size is None else size for size in shape]).copy()
+        except ValueError as error:
+            message = f"{len(content)} bytes are no {self.dtype} array of shape {shape}."
+            raise DataLossError(message, hint="Prepare the data set again.") from error
+
+    def decode_batch(self, stored: Any) -> Any:
+        return stored if self.encoding == "none" else super().decode_batch(stored)
+
+    def empty_batch(self) -> Any:
+        return np.empty((0, *(size or 0 for size in self.shape)), object if self.dtype is bytes else self.dtype)
+
+    # -- features.json ------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        return {"tensor": {"shape": shape_json(self.shape), "dtype": self.dtype.name, "encoding": "none"}}
+        entry = {"shape": shape_json(self.shape), "dtype": dtype_name(self.dtype), "encoding": self.encoding}
+        return {"tensor": entry | ({"optional": True} if self.optional else {})}
 
 
 class Scalar(Tensor):
-    """A single number.
+    """A single number, or string.
 
     >>> Scalar(dtype=np.int64).encode_example(3, "count").item()
     3
@@ -71,5 +149,58 @@ class Scalar(Tensor):
 
     tfds_class = "tensorflow_datasets.core.features.scalar.Scalar"
 
-    def __init__(self, *, dtype: DTypeLike) -> None:
-        super().__init__(shape=(), dtype=dtype)
+    def __init__(self, dtype: Any, *, optional: bool = False) -> None:
+        super().__init__(shape=(), dtype=dtype, optional=optional)
+
+
+def as_dtype(dtype: Any) -> Any:
+    """`bytes`, or a numpy dtype of numbers that a record can hold.
+
+    >>> as_dtype("string"), as_dtype(np.int32)
+    (<class 'bytes'>, dtype('int32'))
+    """
+    if dtype in (bytes, str, "string", "object", np.object_, np.bytes_, np.str_):
+        return bytes
+    found = np.dtype(dtype)
+    if found.kind in "OSU":
+        return bytes
+    if found.kind not in _TAKES or found.itemsize > 8:
+        message = f"dtype must be a boolean, an integer or a float of at most 64 bits, or bytes, got {found}."
+        raise InvalidTypeError(message, hint="For strings use features.Text().")
+    return found
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype in `features.json`."""
+    return "string" if dtype is bytes else str(dtype.name)
+
+
+def _strings(value: Any, name: str, shape: tuple[int | None, ...]) -> Any:
+    array = np.empty((), object)
+    if isinstance(value, str | bytes | bytearray | memoryview):
+        array[()] = value
+    else:
+        array = np.asarray(value, object)
+    if not fits(shape, array.shape):
+        message = f"feature {name!r} must have shape {shape}, got {array.shape}."
+        raise InvalidArgumentError(message, hint="Change the value, or the shape in _info().")
+    found = np.empty(array.shape, object)
+    for place, item in np.ndenumerate(array):
+        if not isinstance(item, str | bytes | bytearray | memoryview):
+            message = f"feature {name!r} must be a str or bytes, got {type(item).__name__}."
+            raise InvalidTypeError(message, hint="Convert the value in _generate_examples().")
+        found[place] = item.encode() if isinstance(item, str) else bytes(item)
+    return found[()] if not found.shape else found
+
+
+def _inflated(content: bytes) -> bytes:
+    inflate = zlib.decompressobj()
+    try:
+        found = inflate.decompress(content, MOST_BYTES)
+    except zlib.error as error:
+        message = f"a value that should be compressed by zlib is not ({error})."
+        raise DataLossError(message, hint="Prepare the data set again.") from error
+    if inflate.unconsumed_tail:
+        message = f"a value unpacks to more than {MOST_BYTES} bytes."
+        raise DataLossError(message, hint="No array of a data set is that large: the file is not what it claims to be.")
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from penstock import image
@@ -11,10 +11,9 @@ from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
 from penstock.catalog.builders.shapes.outline import LABELS
 from penstock.catalog.builders.shapes.render import render
+from penstock.catalog.each import Each
 from penstock.catalog.info import DatasetInfo
-from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidArgumentError
-from penstock.plan.node import AUTOTUNE
 
 DEFAULT_EXAMPLES = 2000
 # Numbers of test pictures begin here, so that a larger train split never reaches them.
@@ -72,17 +71,13 @@ class Shapes(Builder):
     def _split_generators(self) -> Mapping[str, Examples]:
         starts = {"train": 0, "test": _TEST_START}
         return {
-            split: self._generate_examples(range(starts[split], starts[split] + n)) for split, n in self._counts.items()
+            split: Each(range(starts[split], starts[split] + count), self._draw)
+            for split, count in self._counts.items()
         }
 
-    def _generate_examples(self, numbers: range) -> Iterator[tuple[int, dict[str, Any]]]:
-        drawn = Dataset.range(numbers.start, numbers.stop).map(self._draw, num_parallel_calls=AUTOTUNE)
-        with iter(drawn) as examples:
-            yield from zip(numbers, examples, strict=True)
-
-    def _draw(self, number: Any) -> dict[str, Any]:
-        picture, label = render(int(number), self._seed)
-        return {"image": image.encode_jpeg(picture, quality=_QUALITY), "label": label}
+    def _draw(self, number: int) -> tuple[int, dict[str, Any]]:
+        picture, label = render(number, self._seed)
+        return number, {"image": image.encode_jpeg(picture, quality=_QUALITY), "label": label}
 
     def _num_examples(self, split: str) -> int:
         return self._counts[split]

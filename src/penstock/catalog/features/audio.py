@@ -1,0 +1,105 @@
+"""Audio: samples of sound."""
+
+from __future__ import annotations
+
+import io
+import os
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.catalog.features.feature import Stored, StoredNest, shape_json
+from penstock.catalog.features.tensor import Tensor
+from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, UnimplementedError
+
+_WIDTHS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
+
+
+class Audio(Tensor):
+    """The samples of a sound: (length,), or (length, channels).
+
+    Takes an array, or a WAV file as a path, bytes or an open file. With `lazy_decode` the file is stored as it is and
+    decoded when it is read; WAV is what is decoded here.
+
+    >>> Audio(sample_rate=16000).encode_example([0, 1, -1], "audio").tolist()
+    [0, 1, -1]
+    """
+
+    tfds_class = "tensorflow_datasets.core.features.audio_feature.Audio"
+
+    def __init__(
+        self,
+        *,
+        file_format: str | None = None,
+        shape: tuple[int | None, ...] = (None,),
+        dtype: Any = np.int64,
+        sample_rate: int | None = None,
+        encoding: str = "none",
+        lazy_decode: bool = False,
+    ) -> None:
+        super().__init__(shape=shape, dtype=dtype, encoding=encoding)
+        if len(self.shape) not in (1, 2):
+            message = f"shape must be (length,) or (length, channels), got {self.shape}."
+            raise InvalidArgumentError(message, hint="Use None for a length that differs.")
+        self.file_format, self.sample_rate, self.lazy_decode = file_format, sample_rate, bool(lazy_decode)
+
+    def encode_example(self, value: Any, name: str) -> Any:
+        if isinstance(value, np.ndarray | list | tuple):
+            if self.lazy_decode:
+                message = f"feature {name!r} is stored as a file, got {type(value).__name__}."
+                raise InvalidTypeError(message, hint="Give a path or the bytes of the file, or leave lazy_decode out.")
+            return super().encode_example(value, name)
+        if isinstance(value, str | os.PathLike):
+            value = Path(value).read_bytes()
+        elif hasattr(value, "read"):
+            value = value.read()
+        if not isinstance(value, bytes):
+            message = f"feature {name!r} must be an array, or a WAV file, got {type(value).__name__}."
+            raise InvalidTypeError(message, hint="Convert the value in _generate_examples().")
+        return value if self.lazy_decode else super().encode_example(self._samples(value), name)
+
+    def stored(self) -> StoredNest:
+        return Stored((), bytes) if self.lazy_decode else super().stored()
+
+    def decode_example(self, stored: Any) -> Any:
+        return self._samples(bytes(stored)) if self.lazy_decode else super().decode_example(stored)
+
+    def decode_batch(self, stored: Any) -> Any:
+        from penstock.catalog.features.feature import Feature
+
+        return Feature.decode_batch(self, stored) if self.lazy_decode else super().decode_batch(stored)
+
+    def _samples(self, content: bytes) -> Any:
+        if content[:4] != b"RIFF":
+            message = f"a sound that is not WAV cannot be decoded here; its bytes begin with {content[:4]!r}."
+            hint = "Read it as it is stored, with decoders={…: SkipDecoding()}, and decode it with a library of yours."
+            raise UnimplementedError(message, hint=hint)
+        try:
+            with wave.open(io.BytesIO(content)) as sound:
+                width, channels = sound.getsampwidth(), sound.getnchannels()
+                frames = sound.readframes(sound.getnframes())
+        except (wave.Error, EOFError) as error:
+            message = f"a WAV file cannot be read ({error})."
+            raise DataLossError(message, hint="Was it cut short?") from error
+        if width not in _WIDTHS:
+            message = f"a WAV file has samples of {width} bytes; 1, 2 and 4 can be decoded."
+            raise UnimplementedError(message, hint="Convert it first.")
+        samples = np.frombuffer(frames, _WIDTHS[width])
+        if width == 1:
+            samples = samples.astype(np.int16) - 128  # 8-bit WAV is unsigned, and its zero is 128
+        if len(self.shape) == 2:
+            samples = samples.reshape(-1, channels)
+        elif channels > 1:
+            samples = samples.reshape(-1, channels).mean(axis=1)
+        return samples.astype(self.dtype)
+
+    def to_json(self) -> dict[str, Any]:
+        entry: dict[str, Any] = {"shape": shape_json(self.shape), "dtype": self.dtype.name}
+        if self.file_format:
+            entry["fileFormat"] = self.file_format
+        if self.sample_rate:
+            entry["sampleRate"] = str(self.sample_rate)
+        entry["encoding"] = self.encoding.upper()
+        return {"audio": entry | ({"lazyDecode": True} if self.lazy_decode else {})}

@@ -1,0 +1,173 @@
+"""From an entry of tfds's `features.json` to the feature."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.catalog.features.audio import Audio
+from penstock.catalog.features.bbox import BBoxFeature
+from penstock.catalog.features.class_label import ClassLabel
+from penstock.catalog.features.dataset import Dataset
+from penstock.catalog.features.feature import Feature, shape_of_json
+from penstock.catalog.features.features_dict import FeaturesDict
+from penstock.catalog.features.image import Image
+from penstock.catalog.features.labeled_image import LabeledImage
+from penstock.catalog.features.sequence import Sequence, Video
+from penstock.catalog.features.tensor import Scalar, Tensor
+from penstock.catalog.features.text import Text
+from penstock.catalog.features.translation import Translation, TranslationVariableLanguages
+from penstock.catalog.features.unknown import UnknownFeature
+from penstock.errors import DataLossError
+
+FILE_NAME = "features.json"
+
+# What a feature of a user's own is made of: its entry in `features.json`, less the class name.
+Reader = Callable[[dict[str, Any]], Feature]
+_OWN: dict[str, Reader] = {}
+
+
+def register(tfds_class: str, reader: Reader) -> None:
+    """Say how a feature of a class of your own is made from its entry in `features.json`.
+
+    >>> register("my_package.Ratio", lambda entry: Scalar("float32"))
+    >>> type(feature_of("ratio", {"pythonClassName": "my_package.Ratio", "jsonFeature": {"json": "{}"}})).__name__
+    'Scalar'
+    """
+    _OWN[tfds_class] = reader
+
+
+def load_features(folder: Path) -> FeaturesDict:
+    """The features that `features.json` in `folder` describes, with the names of their classes.
+
+    Raises:
+        DataLossError: the file is missing, or is not what tfds writes.
+    """
+    path = folder / FILE_NAME
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        features = feature_of("", entry)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{FILE_NAME} does not describe features ({type(error).__name__}: {error})."
+        raise DataLossError(message, hint="Prepare the data set again.", file=str(path)) from error
+    if not isinstance(features, FeaturesDict):
+        message = f"{FILE_NAME} describes a {type(features).__name__} where a dict of features is expected."
+        raise DataLossError(message, hint="Only data sets whose examples are dicts are read.", file=str(path))
+    features.load_metadata(folder, "")
+    return features
+
+
+def feature_of(name: str, entry: Mapping[str, Any]) -> Feature:
+    """The feature that an entry of `features.json` describes; `UnknownFeature` for one that nothing here knows."""
+    class_name = str(entry.get("pythonClassName") or entry.get("type") or "")
+    if class_name in _OWN:
+        return _OWN[class_name]({key: value for key, value in entry.items() if key != "pythonClassName"})
+    if "content" in entry:  # as tfds wrote it before 4.5
+        entry = _of_old(entry)
+    short = class_name.rpartition(".")[2]
+    make = _MAKERS.get(short)
+    kinds = [kind for kind in _KINDS.get(short, ()) if kind in entry]
+    if make is None or not kinds or not class_name.startswith("tensorflow_datasets."):
+        return UnknownFeature(name, dict(entry))
+    return make(name, entry[kinds[0]])
+
+
+_OLD_KINDS = {"ClassLabel": "classLabel", "Text": "text", "Image": "image", "LabeledImage": "image", "Video": "video"}
+_OLD_KINDS |= {"Audio": "audio", "BBoxFeature": "boundingBox", "Sequence": "sequence", "Dataset": "sequence"}
+_OLD_KINDS |= {"Translation": "translation", "TranslationVariableLanguages": "translation"}
+_OLD_KINDS |= {"FeaturesDict": "featuresDict", "Tensor": "tensor", "Scalar": "tensor"}
+
+
+def _of_old(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of the older kind, {"type", "content", "proto_cls"}, in the words of the newer one."""
+    content = entry["content"]
+    content = json.loads(content) if isinstance(content, str) else content
+    short = str(entry["type"]).rpartition(".")[2]
+    if not entry.get("proto_cls"):
+        content = {_camel(key): value for key, value in content.items()} if short != "FeaturesDict" else content
+        if isinstance(content.get("shape"), list):
+            content["shape"] = {"dimensions": [-1 if size is None else size for size in content["shape"]]}
+        if short == "FeaturesDict":
+            content = {"features": content}
+    return {"pythonClassName": entry["type"], _OLD_KINDS.get(short, "jsonFeature"): content}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _features(name: str, entry: Any) -> Feature:
+    inner = entry.get("features", {})
+    return FeaturesDict({key: feature_of(f"{name}/{key}" if name else key, value) for key, value in inner.items()})
+
+
+def _sequence(kind: type[Sequence]) -> Callable[[str, Any], Feature]:
+    def make(name: str, entry: Any) -> Feature:
+        length = int(-1 if entry.get("length") is None else entry["length"]) if "length" in entry else 0
+        return kind(feature_of(name, entry["feature"]), length=None if length < 0 else length)
+
+    return make
+
+
+def _image_arguments(entry: Any) -> dict[str, Any]:
+    return {
+        "shape": shape_of_json(entry["shape"]) if entry.get("shape") else None,
+        "dtype": entry.get("dtype") or "uint8",
+        "encoding_format": entry.get("encodingFormat") or None,
+    }
+
+
+def _image(name: str, entry: Any) -> Feature:
+    return Image(**_image_arguments(entry), use_colormap=bool(entry.get("useColormap")))
+
+
+def _labeled_image(name: str, entry: Any) -> Feature:
+    return LabeledImage(**_image_arguments(entry), labels=int(entry.get("label", {}).get("numClasses", 0)))
+
+
+def _video(name: str, entry: Any) -> Feature:
+    arguments = _image_arguments(entry)
+    arguments["shape"] = arguments["shape"] or (None, None, None, 3)
+    return Video(**arguments, use_colormap=bool(entry.get("useColormap")))
+
+
+def _audio(name: str, entry: Any) -> Feature:
+    return Audio(
+        file_format=entry.get("fileFormat") or None,
+        shape=shape_of_json(entry.get("shape", {})),
+        dtype=entry.get("dtype") or "int64",
+        sample_rate=int(entry.get("sampleRate") or 0) or None,
+        encoding=entry.get("encoding") or "none",
+        lazy_decode=bool(entry.get("lazyDecode")),
+    )
+
+
+def _tensor(name: str, entry: Any) -> Feature:
+    return Tensor(
+        shape=shape_of_json(entry.get("shape", {})),
+        dtype=entry["dtype"],
+        encoding=entry.get("encoding") or "none",
+        optional=bool(entry.get("optional")),
+    )
+
+
+_MAKERS: dict[str, Callable[[str, Any], Feature]] = {
+    "FeaturesDict": _features,
+    "Sequence": _sequence(Sequence),
+    "Dataset": _sequence(Dataset),
+    "Image": _image,
+    "LabeledImage": _labeled_image,
+    "Video": _video,
+    "Audio": _audio,
+    "Tensor": _tensor,
+    "Scalar": lambda name, entry: Scalar(entry["dtype"], optional=bool(entry.get("optional"))),
+    "Text": lambda name, entry: Text(),
+    "ClassLabel": lambda name, entry: ClassLabel(num_classes=int(entry.get("numClasses", 0))),
+    "BBoxFeature": lambda name, entry: BBoxFeature(bbox_format=entry.get("bboxFormat") or None),
+    "Translation": lambda name, entry: Translation(entry.get("languages", [])),
+    "TranslationVariableLanguages": lambda name, entry: TranslationVariableLanguages(entry.get("languages")),
+}
+_KINDS = {name: (kind,) for name, kind in _OLD_KINDS.items()}

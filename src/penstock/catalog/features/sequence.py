@@ -1,0 +1,141 @@
+"""Sequence and Video: values of one kind, any number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.catalog.features.feature import Feature, Stored, StoredNest, shape_json
+from penstock.catalog.features.image import Image
+from penstock.catalog.features.tensor import Scalar, Tensor
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+
+
+class Sequence(Feature):
+    """Values of one feature, `length` of them, or any number.
+
+    Of a dict of features an example gives a list of dicts or a dict of lists; what comes back is a dict, with a vector
+    for each. A sequence of sequences comes back as a `RaggedTensor`.
+
+    >>> words = Sequence({"word": Scalar(bytes), "count": Scalar(np.int64)})
+    >>> words.encode_example([{"word": "a", "count": 2}, {"word": "the", "count": 1}], "words")["word"]
+    [b'a', b'the']
+    """
+
+    tfds_class = "tensorflow_datasets.core.features.sequence_feature.Sequence"
+
+    def __init__(self, feature: Any, length: int | None = None) -> None:
+        from penstock.catalog.features.features_dict import to_feature
+
+        self.feature: Feature = to_feature(feature)
+        self.length = length
+
+    def __getitem__(self, name: str) -> Feature:
+        found: Feature = self.feature[name]  # type: ignore[index]
+        return found
+
+    def encode_example(self, value: Any, name: str) -> Any:
+        rows = _rows(value, name)
+        if self.length is not None and len(rows) != self.length:
+            message = f"feature {name!r} must have {self.length} values, got {len(rows)}."
+            raise InvalidArgumentError(message, hint="Change the value, or the length in _info().")
+        if type(self.feature) in (Scalar, Tensor) and self.feature.encoding == "none" and not self.feature.optional:  # type: ignore[attr-defined]
+            plain: Tensor = self.feature  # type: ignore[assignment]
+            if None not in plain.shape and len(rows):
+                array = plain.checked(value, name, (None, *plain.shape))
+                return list(array) if plain.dtype is bytes else array
+        encoded = [self.feature.encode_example(row, name) for row in rows]
+        return _columns(encoded) if encoded else empty_of(self.stored())
+
+    def stored(self) -> StoredNest:
+        return _repeated(self.feature.stored(), self.length)
+
+    def decode_example(self, stored: Any) -> Any:
+        return self.restore(stored, 0)
+
+    def restore(self, stored: Any, rank: int, decoders: Any = None) -> Any:
+        if decoders is not None and not isinstance(decoders, Mapping):
+            return super().restore(stored, rank, decoders)
+        return self.feature.restore(stored, rank + 1, decoders)
+
+    def to_json(self) -> dict[str, Any]:
+        length = -1 if self.length is None else self.length
+        return {"sequence": {"feature": self.feature.entry(), **({"length": str(length)} if length else {})}}
+
+    def save_metadata(self, folder: Path, name: str) -> None:
+        self.feature.save_metadata(folder, name)
+
+    def load_metadata(self, folder: Path, name: str) -> None:
+        self.feature.load_metadata(folder, name)
+
+
+class Video(Sequence):
+    """The frames of a video, each an image: `shape` is (frames, height, width, channels).
+
+    Takes arrays, or encoded frames as bytes or paths. Files of video are not decoded.
+
+    >>> Video(shape=(None, 64, 64, 3)).feature.shape
+    (64, 64, 3)
+    """
+
+    tfds_class = "tensorflow_datasets.core.features.video_feature.Video"
+
+    def __init__(
+        self,
+        *,
+        shape: tuple[int | None, ...] = (None, None, None, 3),
+        dtype: Any = np.uint8,
+        encoding_format: str | None = "png",
+        use_colormap: bool = False,
+    ) -> None:
+        if len(shape) != 4:
+            message = f"shape must be (frames, height, width, channels), got {tuple(shape)}."
+            raise InvalidArgumentError(message, hint="Use None for a size that is not always the same.")
+        frame = Image(shape=tuple(shape[1:]), dtype=dtype, encoding_format=encoding_format, use_colormap=use_colormap)
+        super().__init__(frame, length=shape[0])
+        self.shape, self.frame = tuple(shape), frame
+
+    def encode_example(self, value: Any, name: str) -> Any:
+        if isinstance(value, str | bytes | Path) or hasattr(value, "read"):
+            message = f"feature {name!r} must be the frames of a video, got {type(value).__name__}."
+            raise InvalidTypeError(message, hint="Decode the video first, with PyAV or ffmpeg, and give its frames.")
+        return super().encode_example(value, name)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"video": self.frame.to_json()["image"] | {"shape": shape_json(self.shape)}}
+
+
+def _rows(value: Any, name: str) -> list[Any]:
+    """The values one by one, from a list of them or a dict of lists."""
+    if isinstance(value, Mapping):
+        columns = {key: _rows(column, name) for key, column in value.items()}
+        lengths = {len(column) for column in columns.values()}
+        if len(lengths) > 1:
+            found = ", ".join(f"{key}: {len(column)}" for key, column in columns.items())
+            message = f"the lists of feature {name!r} must be of one length, got {found}."
+            raise InvalidArgumentError(message, hint="Each value of the sequence has all of them.")
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if isinstance(value, list | tuple | np.ndarray):
+        return list(value)
+    message = f"feature {name!r} must be a list, a tuple or an array, got {type(value).__name__}."
+    raise InvalidTypeError(message, hint="A single value is a list of one.")
+
+
+def _columns(encoded: list[Any]) -> Any:
+    if isinstance(encoded[0], Mapping):
+        return {key: _columns([row[key] for row in encoded]) for key in encoded[0]}
+    return encoded
+
+
+def _repeated(stored: StoredNest, length: int | None) -> StoredNest:
+    if isinstance(stored, Stored):
+        return stored.repeated(length)
+    return {name: _repeated(part, length) for name, part in stored.items()}
+
+
+def empty_of(stored: StoredNest) -> Any:
+    """What a sequence of none is encoded as."""
+    return [] if isinstance(stored, Stored) else {name: empty_of(part) for name, part in stored.items()}

@@ -1,0 +1,160 @@
+"""FolderBuilder: a data set that somebody has prepared, read without its builder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from penstock.catalog.builder import Reading
+from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, read_info
+from penstock.catalog.names import newest
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+
+
+class FolderBuilder(Reading):
+    """A prepared folder: `info` and `as_dataset` are those of a Builder; there is nothing to prepare."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder).expanduser()
+        if not self.is_prepared:
+            message = f"there is no {FILE_NAME} in {self._folder}."
+            hint = "Name the folder of a version, such as ~/tensorflow_datasets/mnist/3.0.1."
+            raise NotFoundError(message, hint=hint, file=str(self._folder))
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def data_path(self) -> Path:
+        return self._folder
+
+    @cached_property
+    def info(self) -> DatasetInfo:
+        return read_info(self._folder)
+
+    def download_and_prepare(self, **arguments: Any) -> None:
+        """Nothing: the data set is there."""
+
+
+class FoldersBuilder(Reading):
+    """Prepared folders of one kind as one data set: of a split that several have, the shards of all."""
+
+    def __init__(self, folders: Sequence[str | os.PathLike[str]]) -> None:
+        self._builders = [FolderBuilder(folder) for folder in folders]
+        if not self._builders:
+            message = "builder_from_directories needs at least one folder."
+            raise InvalidArgumentError(message, hint="Each is the folder of a version.")
+        first = self._builders[0].info
+        for other in self._builders[1:]:
+            if other.info.features.entry() != first.features.entry() or other.info.file_format != first.file_format:
+                message = f"the features in {other.data_path} are not those in {self._builders[0].data_path}."
+                raise InvalidArgumentError(message, hint="Only data sets of one kind can be read as one.")
+
+    @property
+    def name(self) -> str:
+        return self._builders[0].name
+
+    @property
+    def data_path(self) -> Path:
+        return self._builders[0].data_path
+
+    @cached_property
+    def info(self) -> DatasetInfo:
+        found: dict[str, _Together] = {}
+        for one in self._builders:
+            for name, split in one.info.splits.items():
+                files = [str(one.data_path / file) for file in split.filenames(one.info.name, one.info.file_format)]
+                before = found.get(name, _Together(name, (), 0, files=()))
+                found[name] = _Together(
+                    name,
+                    before.shard_lengths + split.shard_lengths,
+                    before.num_bytes + split.num_bytes,
+                    files=(*before.files, *files),
+                )
+        return replace(self._builders[0].info, splits=dict(found))
+
+    def download_and_prepare(self, **arguments: Any) -> None:
+        """Nothing: the data sets are there."""
+
+
+class _Together(SplitInfo):
+    """A split of which the shards lie in several folders."""
+
+    def __init__(self, name: str, shard_lengths: tuple[int, ...], num_bytes: int, *, files: Sequence[str]) -> None:
+        super().__init__(name, shard_lengths, num_bytes)
+        object.__setattr__(self, "files", tuple(files))
+
+    files: tuple[str, ...]
+
+    def filenames(self, dataset: str, file_format: str = "tfrecord") -> list[str]:
+        return list(self.files)
+
+
+def builder_from_directory(folder: str | os.PathLike[str]) -> FolderBuilder:
+    """The builder of a folder that is prepared: `builder_from_directory("~/tensorflow_datasets/mnist/3.0.1")`.
+
+    Raises:
+        NotFoundError: nothing is prepared there.
+    """
+    return FolderBuilder(folder)
+
+
+def builder_from_directories(folders: Sequence[str | os.PathLike[str]]) -> FoldersBuilder:
+    """The builder of several prepared folders of one kind, which are read as one data set.
+
+    Raises:
+        NotFoundError: in one of them nothing is prepared. InvalidArgumentError: their features are not the same.
+    """
+    if isinstance(folders, str | os.PathLike):
+        folders = [folders]
+    return FoldersBuilder(list(folders))
+
+
+def find_folder(dirs: Sequence[Path], name: str, config: str | None, version: str | None) -> Path | None:
+    """The folder, in the first of `dirs` that has one, of the newest version that is wanted of a data set.
+
+    Raises FailedPreconditionError where there are several configs and none was named.
+    """
+    for data_dir in dirs:
+        home = data_dir / name / config if config else data_dir / name
+        found = newest(_prepared(home), version)
+        if found is None and not config and home.is_dir():
+            found_configs = [one for one in sorted(home.iterdir()) if one.is_dir() and newest(_prepared(one), version)]
+            if len(found_configs) > 1:
+                names = ", ".join(repr(f"{name}/{one.name}") for one in found_configs)
+                message = f"several configs of {name!r} are prepared in {home}."
+                raise FailedPreconditionError(message, hint=f"Name one of {names}.")
+            if found_configs:
+                home = found_configs[0]
+                found = newest(_prepared(home), version)
+        if found is not None:
+            return home / found
+    return None
+
+
+def prepared_in(dirs: Sequence[Path]) -> list[str]:
+    """The names of all data sets that are prepared in `dirs`."""
+    found: set[str] = set()
+    for data_dir in dirs:
+        for home in data_dir.iterdir() if data_dir.is_dir() else ():
+            if any(home.glob(f"*/{FILE_NAME}")) or any(home.glob(f"*/*/{FILE_NAME}")):
+                found.add(home.name)
+    return sorted(found)
+
+
+def _prepared(home: Path) -> list[str]:
+    """The versions of a data set that are prepared."""
+    if not home.is_dir():
+        return []
+    return [one.name for one in home.iterdir() if (one / FILE_NAME).is_file()]
+
+
+def versions_in(dirs: Sequence[Path], name: str, config: Any) -> list[str]:
+    """The versions that are prepared, for error texts."""
+    below = Path(name, config) if config else Path(name)
+    return sorted({version for data_dir in dirs for version in _prepared(data_dir / below)})

@@ -1,0 +1,390 @@
+"""Preparation: from a builder's examples to a published folder, gone on with after whatever ended it early.
+
+The work lies in `incomplete.<version>` beside the place of the finished folder. Of each split, `<split>.spool` holds
+the examples made so far, `<split>.state.json` how far it is. When all is written, the folder gets its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import inspect
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.cache.entry.lock import Lock, Unlockable, hold
+from penstock.catalog.each import Each, Key, Skipped
+from penstock.catalog.features import FeaturesDict
+from penstock.catalog.info import SplitInfo
+from penstock.catalog.progress import Progress, Stopwatch
+from penstock.catalog.spool import Spool, key_bytes
+from penstock.catalog.writer import write_shards
+from penstock.dataset.dataset import Dataset
+from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError
+from penstock.plan.node import AUTOTUNE
+from penstock.runtime.machine.granted import granted_cpus
+
+if TYPE_CHECKING:
+    from penstock.catalog.builder import Builder
+
+_FORMAT = 1  # of what lies in the folder of the work; another one begins anew
+_FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}
+_CHUNK, _CHUNK_BYTES = 32, 1 << 22
+_LISTED = 10_000  # skipped inputs that the metadata names
+_working: dict[str, int] = {}
+
+
+def prepare(builder: Builder, progress: Progress) -> None:
+    """Write the data set of `builder`, unless it is there; wait where another process writes it.
+
+    Raises:
+        InvalidArgumentError: a key came twice, or an example does not fit the features.
+        DataLossError: more inputs cannot be used than the builder expects.
+        FailedPreconditionError: the disk is full; the next call goes on.
+    """
+    final = builder.data_path
+    with _place_of_work(builder, progress) as folder:
+        if folder is None:
+            return
+        try:
+            _check_plan(builder, folder)
+            _write_all(builder, folder, progress)
+            if not builder.is_prepared:
+                folder.rename(final)
+        except OSError as error:
+            if builder.is_prepared:  # another process, on a system without locks, was faster and has written the same
+                shutil.rmtree(folder, ignore_errors=True)
+                return
+            if error.errno in _FULL:
+                raise _no_space(error, folder) from error
+            raise
+        except Exception:
+            # The builder is at fault, and will be another one next time: what it has made is worth nothing.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+# -- who works, and where ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _place_of_work(builder: Builder, progress: Progress) -> Iterator[Path | None]:
+    """The folder of the work, held; None where another process has done it."""
+    final = builder.data_path
+    folder = final.parent / f"incomplete.{final.name}"
+    if _working.get(str(folder)) == threading.get_ident():
+        message = f"{builder.name!r} is being prepared, and asks for itself."
+        raise FailedPreconditionError(message, hint="A builder cannot load the data set that it prepares.")
+    told = False
+    while True:
+        if builder.is_prepared:
+            yield None
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = hold(str(folder))
+        except FileNotFoundError:  # it was published between the two
+            continue
+        except Unlockable:
+            yield Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=final.parent))
+            return
+        if lock is None:
+            if not told:
+                progress.note(f"{builder.name}: another process prepares it, in {folder}; waiting for it")
+                told = True
+            time.sleep(0.1)
+            continue
+        if _still_there(folder, lock):
+            break
+        lock.release()
+    _working[str(folder)] = threading.get_ident()
+    try:
+        yield folder
+    finally:
+        del _working[str(folder)]
+        lock.release()
+
+
+def _still_there(folder: Path, lock: Lock) -> bool:
+    """Whether the folder that was locked is the one under that name, and not one that has been published since."""
+    try:
+        return os.path.samestat(os.fstat(lock._handle), folder.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _check_plan(builder: Builder, folder: Path) -> None:
+    """Leave what an other builder, or another version of its code, has made."""
+    described = builder.info
+    plan = {
+        "format": _FORMAT,
+        "name": described.full_name,
+        "features": described.features.entry(),
+        "arguments": builder.arguments,
+        "code": _code_of(type(builder)),
+    }
+    path = folder / "plan.json"
+    text = json.dumps(plan, sort_keys=True, default=repr)
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
+    for entry in folder.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    path.write_text(text, encoding="utf-8")
+
+
+def _code_of(kind: type) -> str:
+    """A digest of the files in which a builder is written."""
+    digest = hashlib.sha256()
+    for part in kind.__mro__:
+        if part.__module__.startswith("penstock.catalog.builder") and "builders" not in part.__module__:
+            break
+        module = sys.modules.get(part.__module__)
+        try:
+            digest.update(inspect.getsource(module if module is not None else part).encode())
+        except (OSError, TypeError):
+            digest.update(part.__qualname__.encode())
+    return digest.hexdigest()
+
+
+# -- splits -----------------------------------------------------------------------------------------------------------
+
+
+def _write_all(builder: Builder, folder: Path, progress: Progress) -> None:
+    generators = builder.split_generators()
+    splits: dict[str, SplitInfo] = {}
+    skipped: dict[str, Any] = {}
+    for name in generators:
+        splits[name], left_out = _write(builder, folder, name, generators[name], progress)
+        if left_out["count"]:
+            skipped[name] = left_out
+    described = builder.info
+    metadata = {**described.metadata, **({"skipped": skipped} if skipped else {})}
+    size = builder.downloaded_bytes
+    for entry in folder.glob("*.state.json"):
+        entry.unlink()
+    (folder / "plan.json").unlink()
+    replace(described, splits=splits, metadata=metadata, download_size=size).save(folder)
+
+
+def _write(
+    builder: Builder, folder: Path, split: str, examples: Any, progress: Progress
+) -> tuple[SplitInfo, dict[str, Any]]:
+    watch = Stopwatch()
+    state = _State(folder / f"{split}.state.json")
+    spool_folder = folder / f"{split}.spool"
+    if state.shards is None:
+        with Spool(spool_folder, split) as spool:
+            if not state.generated:
+                _fill(builder, split, spool, examples, state, progress)
+            with progress.step(f"{builder.name}: writing {split}", spool.count) as step:
+                written = write_shards(spool, folder, builder.name, split, step, builder._num_shards(split))
+        state.finish(written)
+        shutil.rmtree(spool_folder)
+        megabytes = written.num_bytes / 1e6
+        counts = f"{written.num_examples} examples, {megabytes:.1f} MB in {written.num_shards} shards"
+        also = f", {state.skipped['count']} inputs skipped" if state.skipped["count"] else ""
+        progress.say(f"{builder.name}: {split}: {counts}, {watch.seconds:.1f} s{also}")
+    else:
+        shutil.rmtree(spool_folder, ignore_errors=True)
+    assert state.shards is not None
+    return SplitInfo(split, *state.shards), state.skipped
+
+
+class _State:
+    """How far a split is: what was skipped, whether all is generated, what was written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        self.generated: bool = known.get("generated", False)
+        self.skipped: dict[str, Any] = known.get("skipped", {"count": 0, "inputs": {}})
+        self.shards: tuple[tuple[int, ...], int] | None = None
+        if "shards" in known:
+            self.shards = tuple(known["shards"][0]), known["shards"][1]
+
+    def skip(self, one: Skipped) -> None:
+        self.skipped["count"] += 1
+        if len(self.skipped["inputs"]) < _LISTED:
+            self.skipped["inputs"][one.name] = one.reason
+
+    def generation_ends(self) -> None:
+        self.generated = True
+        self._save()
+
+    def finish(self, written: SplitInfo) -> None:
+        self.shards = written.shard_lengths, written.num_bytes
+        self._save()
+
+    def _save(self) -> None:
+        content = {"generated": self.generated, "skipped": self.skipped}
+        part = self._path.with_suffix(".part")
+        part.write_text(json.dumps(content | ({"shards": self.shards} if self.shards else {})), encoding="utf-8")
+        part.rename(self._path)
+
+
+def _fill(builder: Builder, split: str, spool: Spool, examples: Any, state: _State, progress: Progress) -> None:
+    features = builder.info.features
+    expected = builder._max_skipped(split)
+    total = builder._num_examples(split)
+    total = len(examples) if total is None and isinstance(examples, Each) else total
+    with (
+        progress.step(f"{builder.name}: generating {split}", total) as step,
+        _closing(examples),
+    ):
+        step.advance(spool.count)
+        made = _of_each(examples, features, spool) if isinstance(examples, Each) else _of_any(examples, features, spool)
+        with closing(made):
+            for number, key, content in made:
+                if isinstance(content, Skipped):
+                    state.skip(content)
+                    if expected is not None and state.skipped["count"] > expected:
+                        raise _too_many(builder.name, split, expected, state)
+                    continue
+                spool.add(key, content, number)
+                step.advance()
+        spool.flush()
+    state.generation_ends()
+
+
+Filled = Generator[tuple[int, Key, "bytes | Skipped"], None, None]
+
+
+def _of_each(examples: Each, features: FeaturesDict, spool: Spool) -> Filled:
+    """The records of the items that are not in the spool; made by the engine, which chooses how."""
+    left = np.setdiff1d(np.arange(len(examples), dtype=np.int64), spool.numbers())
+    if not len(left):
+        return
+    made = Dataset.from_tensor_slices(left).map(_Making(examples, features), num_parallel_calls=AUTOTUNE)
+    with iter(made) as found:
+        for number, kind, key, content in found:
+            if kind == _EXAMPLE:
+                yield int(number), bytes(key), bytes(content)
+            elif kind == _SKIPPED:
+                yield int(number), b"", Skipped(bytes(key).decode(), bytes(content).decode())
+
+
+_NOTHING, _EXAMPLE, _SKIPPED = range(3)
+
+
+class _Making:
+    """From the number of an item to its record; runs in the workers."""
+
+    def __init__(self, examples: Each, features: FeaturesDict) -> None:
+        self._examples, self._features = examples, features
+
+    def __call__(self, number: Any) -> tuple[Any, int, bytes, bytes]:
+        made = self._examples.function(self._examples.items[int(number)])
+        if made is None:
+            return number, _NOTHING, b"", b""
+        if isinstance(made, Skipped):
+            return number, _SKIPPED, made.name.encode(), made.reason.encode()
+        key, example = _pair(made)
+        return number, _EXAMPLE, _checked_key(key), self._features.serialize(example)
+
+
+def _of_any(examples: Iterable[Any], features: FeaturesDict, spool: Spool) -> Filled:
+    """The records of what an iterable gives, made by some threads; of a known key nothing is made again."""
+    known = spool.hashes() if spool.count else set()
+    workers = granted_cpus()
+    waiting: deque[Future[list[tuple[int, Key, bytes | Skipped]]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for chunk in _chunks(examples, spool, known):
+                waiting.append(pool.submit(_serialised, chunk, features))
+                while len(waiting) > 2 * workers:
+                    yield from waiting.popleft().result()
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _chunks(examples: Iterable[Any], spool: Spool, known: set[bytes]) -> Iterator[list[tuple[int, Any]]]:
+    chunk: list[tuple[int, Any]] = []
+    size = 0
+    for number, made in enumerate(examples):
+        if made is None:
+            continue
+        if not isinstance(made, Skipped) and known:
+            digest = spool.hash_of(_pair(made)[0])
+            if digest in known:
+                known.discard(digest)  # the same key a second time in this run is an error, which sorting finds
+                continue
+        chunk.append((number, made))
+        size += _size_of(made)
+        if len(chunk) == _CHUNK or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _serialised(chunk: list[tuple[int, Any]], features: FeaturesDict) -> list[tuple[int, Key, bytes | Skipped]]:
+    found: list[tuple[int, Key, bytes | Skipped]] = []
+    for number, made in chunk:
+        if isinstance(made, Skipped):
+            found.append((number, b"", made))
+        else:
+            key, example = _pair(made)
+            found.append((number, key, features.serialize(example)))
+    return found
+
+
+def _pair(made: Any) -> tuple[Key, Mapping[str, Any]]:
+    if isinstance(made, tuple) and len(made) == 2:
+        return made
+    message = f"_generate_examples() must yield pairs of a key and an example, got {made!r:.80}."
+    raise InvalidTypeError(message, hint="For example `yield file.name, {'image': file, 'label': 'cat'}`.")
+
+
+def _checked_key(key: Any) -> bytes:
+    if isinstance(key, bool) or not isinstance(key, str | bytes | int | np.integer):
+        message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
+        raise InvalidTypeError(message, hint="A file name or a running number does well.")
+    return key_bytes(int(key) if isinstance(key, np.integer) else key)
+
+
+def _size_of(made: Any) -> int:
+    """About how many bytes an example holds, for bounding what waits."""
+    if isinstance(made, bytes | str):
+        return len(made)
+    if isinstance(made, np.ndarray):
+        return made.nbytes
+    if isinstance(made, Mapping):
+        return sum(map(_size_of, made.values()))
+    return sum(map(_size_of, made)) if isinstance(made, tuple | list) else 8
+
+
+def _closing(examples: Any) -> AbstractContextManager[Any]:
+    """Ends a generator, and with it the workers it has started, when the loop over it ends early."""
+    return closing(examples) if isinstance(examples, Generator) else nullcontext()
+
+
+def _too_many(name: str, split: str, expected: int, state: _State) -> DataLossError:
+    (first, reason), *_ = state.skipped["inputs"].items()
+    more = f"more than {expected}" if expected else "some"
+    message = f"{more} inputs of {name!r}, split {split!r}, cannot be used; the first is {first}: {reason}"
+    hint = "Were the files changed, or cut short? A builder says with _max_skipped() how many it expects."
+    return DataLossError(message, hint=hint)
+
+
+def _no_space(error: OSError, folder: Path) -> FailedPreconditionError:
+    free = shutil.disk_usage(folder).free
+    message = f"the disk is full: {free / 1e6:.0f} MB are left ({error.strerror})."
+    hint = "Make room, or choose another data_dir. What was done is kept, and the next call goes on with it."
+    return FailedPreconditionError(message, hint=hint, file=str(error.filename or folder))

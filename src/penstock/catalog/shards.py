@@ -1,0 +1,272 @@
+"""ShardsSource: records of prepared shards by number; a shard is opened when one of its records is asked for."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock.block.block import Block, concat_blocks
+from penstock.block.column import BytesColumn
+from penstock.block.origin import Origin
+from penstock.block.spec import TensorSpec
+from penstock.errors import DataLossError, MissingDependencyError, NotFoundError, PenstockError, UnimplementedError
+from penstock.forked import new_rlock
+from penstock.sources.indexed import IndexedSource
+from penstock.sources.indexed_records import RecordRows
+from penstock.sources.row_files import gather
+
+_MOST_OPEN = 64
+
+
+class Stretch(NamedTuple):
+    """Rows `start` up to `stop` of a shard that holds `length` of them."""
+
+    file: str
+    start: int
+    stop: int
+    length: int
+
+
+@dataclass(frozen=True)
+class ShardsSource(IndexedSource):
+    """The records of `stretches`; of more than one in turn, `block` of each, `cycle` of them at a time, as tfds reads.
+
+    Their number is known from the metadata, and a shard of which nothing is asked is never opened.
+    """
+
+    stretches: tuple[Stretch, ...]
+    file_format: str = "tfrecord"
+    cycle: int = 16
+    block: int = 16
+
+    @property
+    def label(self) -> str:
+        return f"catalog({len(self.stretches)} shards)"
+
+    @property
+    def spec(self) -> Any:
+        return TensorSpec((), bytes)
+
+    @property
+    def cardinality(self) -> int:
+        return sum(stretch.stop - stretch.start for stretch in self.stretches)
+
+    @cached_property
+    def _order(self) -> _Order:
+        lengths = [stretch.stop - stretch.start for stretch in self.stretches]
+        return _Order.of(lengths, self.cycle, self.block)
+
+    @cached_property
+    def _files(self) -> _OpenFiles:
+        return _OpenFiles(self.stretches, self.file_format)
+
+    def rows(self, start: int, stop: int) -> Block:
+        order, parts = self._order, []
+        while start < stop:
+            shard, row, left = order.run_at(start)
+            taken = min(left, stop - start)
+            parts.append(self._files.rows(shard, row, row + taken))
+            start += taken
+        return concat_blocks(parts)
+
+    def rows_at(self, indices: np.ndarray) -> Block:
+        shards, rows = self._order.places(indices)
+        return gather(shards, rows, self._files.rows_at)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is open stays here."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Runs of neighbouring rows: run i begins at position `begins[i]` and is rows `rows[i]`… of shard `shards[i]`."""
+
+    begins: np.ndarray
+    shards: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, lengths: list[int], cycle: int, block: int) -> _Order:
+        runs = _in_turn(lengths, cycle, block) if cycle > 1 else [(i, 0, n) for i, n in enumerate(lengths) if n]
+        shards, rows, sizes = (np.array([run[part] for run in runs], np.int64) for part in range(3))
+        return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), shards, rows)
+
+    def run_at(self, position: int) -> tuple[int, int, int]:
+        """The shard and the row at a position, and how many rows of that shard follow one another from there."""
+        run = int(np.searchsorted(self.begins, position, side="right")) - 1
+        ahead = position - int(self.begins[run])
+        return int(self.shards[run]), int(self.rows[run]) + ahead, int(self.begins[run + 1]) - position
+
+    def places(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        runs = np.searchsorted(self.begins, positions, side="right") - 1
+        return self.shards[runs], self.rows[runs] + positions - self.begins[runs]
+
+
+def _in_turn(lengths: list[int], cycle: int, block: int) -> list[tuple[int, int, int]]:
+    """(shard, first row, number of rows) of the runs in which `interleave(cycle_length, block_length)` reads shards."""
+    runs: list[tuple[int, int, int]] = []
+    waiting = iter(range(len(lengths)))
+    slots: list[list[int] | None] = [_next(waiting) for _ in range(min(cycle, len(lengths)))]
+    while any(slot is not None for slot in slots):
+        for number, slot in enumerate(slots):
+            if slot is None:
+                continue
+            shard, row = slot
+            taken = min(block, lengths[shard] - row)
+            if taken:
+                runs.append((shard, row, taken))
+            # A shard that ends within its turn gives up its place at once; the next one begins with the next turn. One
+            # that ends with its turn is found to be empty when its next turn comes.
+            slots[number] = [shard, row + taken] if taken == block else _next(waiting)
+    return runs
+
+
+def _next(waiting: Any) -> list[int] | None:
+    shard = next(waiting, None)
+    return None if shard is None else [shard, 0]
+
+
+class _OpenFiles:
+    """The files of the shards, those used last kept open. Thread-safe."""
+
+    def __init__(self, stretches: tuple[Stretch, ...], file_format: str) -> None:
+        self._stretches, self._format = stretches, file_format
+        self._lock = new_rlock()
+        self._open: OrderedDict[str, ShardFile] = OrderedDict()
+
+    def rows(self, shard: int, start: int, stop: int) -> Block:
+        first = self._stretches[shard].start
+        return self._file(shard).part(first + start, first + stop)
+
+    def rows_at(self, shard: int, rows: np.ndarray) -> Block:
+        return self._file(shard).rows_at(self._stretches[shard].start + rows)
+
+    def _file(self, shard: int) -> ShardFile:
+        stretch = self._stretches[shard]
+        with self._lock:
+            file = self._open.get(stretch.file)
+            if file is None:
+                file = self._open[stretch.file] = _opened(stretch, self._format)
+                if len(self._open) > _MOST_OPEN:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(stretch.file)
+            return file
+
+
+class ShardFile(ABC):
+    """An open shard. Used by several threads at once."""
+
+    size: int
+
+    @abstractmethod
+    def part(self, start: int, stop: int) -> Block:
+        """Rows `start` up to `stop`."""
+
+    @abstractmethod
+    def rows_at(self, rows: np.ndarray) -> Block:
+        """The rows with these numbers."""
+
+
+class _TFRecordShard(ShardFile):
+    def __init__(self, name: str) -> None:
+        self._rows = RecordRows(name)
+        self.size = self._rows.size
+
+    def part(self, start: int, stop: int) -> Block:
+        return self._rows.part(start, stop)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return self._rows.rows_at(rows)
+
+
+class _ParquetShard(ShardFile):
+    """One column of records, `data`, as tfds writes Parquet; row groups are read when they are asked for."""
+
+    def __init__(self, name: str) -> None:
+        import pyarrow.parquet as pq
+
+        self._name, self._file, self._lock = name, pq.ParquetFile(name), new_rlock()
+        counts = [self._file.metadata.row_group(number).num_rows for number in range(self._file.num_row_groups)]
+        self._begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.size = int(self._begins[-1])
+        self._groups: OrderedDict[int, list[bytes]] = OrderedDict()
+
+    def part(self, start: int, stop: int) -> Block:
+        return self.rows_at(np.arange(start, stop))
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        groups = np.searchsorted(self._begins, rows, side="right") - 1
+        found = [
+            self._group(int(group))[int(row - self._begins[group])] for group, row in zip(groups, rows, strict=True)
+        ]
+        return _block(found, self._name, rows)
+
+    def _group(self, number: int) -> list[bytes]:
+        with self._lock:
+            if number not in self._groups:
+                self._groups[number] = self._file.read_row_group(number, columns=["data"]).column(0).to_pylist()
+                if len(self._groups) > 4:
+                    self._groups.popitem(last=False)
+            return self._groups[number]
+
+
+class _ArrayRecordShard(ShardFile):
+    def __init__(self, name: str) -> None:
+        try:
+            from array_record.python.array_record_module import ArrayRecordReader  # type: ignore[import-not-found]
+        except ImportError as error:
+            message = "this data set is stored as ArrayRecord, which needs the package array_record."
+            raise MissingDependencyError(message, hint="pip install array_record", file=name) from error
+        self._name, self._reader, self._lock = name, ArrayRecordReader(name), new_rlock()
+        self.size = self._reader.num_records()
+
+    def part(self, start: int, stop: int) -> Block:
+        return self.rows_at(np.arange(start, stop))
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        with self._lock:
+            return _block(self._reader.read(rows.tolist()), self._name, rows)
+
+
+def _block(records: list[bytes], name: str, rows: np.ndarray) -> Block:
+    lengths = np.array([len(record) for record in records], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    column = BytesColumn((np.frombuffer(b"".join(records), np.uint8),), starts, lengths)
+    return Block.single(column, Origin.of_file(name, np.asarray(rows, np.int64)))
+
+
+_FORMATS: dict[str, type[ShardFile]] = {
+    "tfrecord": _TFRecordShard,
+    "parquet": _ParquetShard,
+    "array_record": _ArrayRecordShard,
+}
+
+
+def check_format(file_format: str) -> None:
+    """Raises UnimplementedError for a format of shards that is not read."""
+    if file_format not in _FORMATS:
+        message = f"shards of format {file_format!r} are not read."
+        hint = f"Formats that are read: {', '.join(_FORMATS)}; tfds's convert_format writes them."
+        raise UnimplementedError(message, hint=hint)
+
+
+def _opened(stretch: Stretch, file_format: str) -> ShardFile:
+    make: Any = _FORMATS[file_format]
+    try:
+        file: ShardFile = make(stretch.file)
+    except PenstockError as error:
+        raise copy.copy(error).with_traceback(None) from None
+    except FileNotFoundError:
+        message = "a shard of the data set is missing."
+        raise NotFoundError(message, hint="Prepare the data set again.", file=stretch.file) from None
+    if file.size != stretch.length:
+        message = f"the shard holds {file.size} records, and the metadata says {stretch.length}."
+        raise DataLossError(message, hint="Delete the folder and prepare again.", file=stretch.file)
+    return file
