@@ -203,6 +203,7 @@ class Builder(Reading):
             return self._described
         found = self._described.with_splits_of(self.data_path)
         if found.module_name == self._described.module_name:
+            found.features.load_metadata(self.data_path)  # names of classes that a download has told
             return found
         return read_info(self.data_path)  # of somebody else's making: what is in its records it says itself
 

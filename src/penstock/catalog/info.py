@@ -210,7 +210,10 @@ class DatasetInfo:
         found = _read(folder)
         return replace(
             self,
-            **{key: found[key] for key in ("splits", "file_format", "download_size", "metadata", "data_dir")},
+            **{
+                key: found[key]
+                for key in ("splits", "file_format", "download_size", "metadata", "data_dir", "module_name")
+            },
         )
 
 

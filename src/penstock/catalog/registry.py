@@ -15,6 +15,12 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 # Name → "module:class"; a builder is imported when it is asked for.
 _BUILDERS = {
+    "cats_vs_dogs": "penstock.catalog.builders.cats_vs_dogs:CatsVsDogs",
+    "cifar10": "penstock.catalog.builders.cifar10:Cifar10",
+    "cifar100": "penstock.catalog.builders.cifar100:Cifar100",
+    "fashion_mnist": "penstock.catalog.builders.fashion_mnist:FashionMNIST",
+    "kmnist": "penstock.catalog.builders.kmnist:KMNIST",
+    "mnist": "penstock.catalog.builders.mnist:MNIST",
     "shapes": "penstock.catalog.builders.shapes:Shapes",
 }
 ENTRY_POINTS = "penstock.builders"

@@ -66,6 +66,13 @@ class ClassLabel(Tensor):
     def to_json(self) -> dict[str, Any]:
         return {"classLabel": {"numClasses": str(self.num_classes)} if self.num_classes else {}}
 
+    def name(self, names: Sequence[str]) -> None:
+        """Give the classes names that were not known when the feature was made, such as those in a download."""
+        if len(names) != self.num_classes or len(set(names)) != len(names):
+            message = f"there must be {self.num_classes} names that differ, got {list(names)!r:.100}."
+            raise InvalidArgumentError(message, hint="One for each class, in the order of their numbers.")
+        self.names = tuple(names)
+
     def save_metadata(self, folder: Path, name: str) -> None:
         """Write the names of the classes, one a line, as `<feature>.labels.txt`."""
         if self.names is not None:

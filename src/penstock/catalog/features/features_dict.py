@@ -18,7 +18,8 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
 
     A dict of features stands for a FeaturesDict, a dtype for a scalar of it.
 
-    >>> from penstock.catalog.features import Scalar, Text
+    >>> import numpy as np
+    >>> from penstock.catalog.features import Text
     >>> features = FeaturesDict({"title": Text(), "stars": np.int64})
     >>> record = features.serialize({"title": "Emma", "stars": 5})
     >>> features.deserialize(record)

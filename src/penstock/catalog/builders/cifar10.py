@@ -1,0 +1,84 @@
+"""Cifar10: 60,000 small pictures of ten classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.catalog import features
+from penstock.catalog.builder import Builder, Examples
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.info import DatasetInfo
+from penstock.errors import DataLossError
+
+CITATION = (
+    "@TECHREPORT{Krizhevsky09learningmultiple,\n    author = {Alex Krizhevsky},\n"
+    "    title = {Learning multiple layers of features from tiny images},\n    institution = {},\n    year = {2009}\n}"
+)
+HOMEPAGE = "https://www.cs.toronto.edu/~kriz/cifar.html"
+SHAPE = (32, 32, 3)
+_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+_PIXELS = 3 * 32 * 32
+
+
+class Cifar10(Builder):
+    """Pictures of 32 by 32 pixels, of ten classes: 50,000 to train and 10,000 to test."""
+
+    VERSION = "3.0.2"
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        _URL: Checksum(170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd")
+    }
+    FOLDER: ClassVar[str] = "cifar-10-batches-bin"
+    FILES: ClassVar[Mapping[str, Sequence[str]]] = {
+        "train": [f"data_batch_{number}.bin" for number in range(1, 6)],
+        "test": ["test_batch.bin"],
+    }
+    # The labels in the order in which they precede the pixels, and the files with their names.
+    LABELS: ClassVar[Mapping[str, str]] = {"label": "batches.meta.txt"}
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {
+                    "id": features.Text(),
+                    "image": features.Image(shape=SHAPE),
+                    "label": features.ClassLabel(num_classes=10),
+                }
+            ),
+            description="Colour pictures of 32 by 32 pixels, 6,000 of each of 10 classes.",
+            supervised_keys=("image", "label"),
+            homepage=HOMEPAGE,
+            citation=CITATION,
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        folder = dl_manager.download_and_extract(self.URL) / self.FOLDER
+        for label, file in self.LABELS.items():
+            names = [name.strip() for name in (folder / file).read_text(encoding="utf-8").split("\n") if name.strip()]
+            feature = self.info.features[label]
+            assert isinstance(feature, features.ClassLabel)
+            feature.name(names)
+        return {
+            split: self._generate_examples(split, [folder / name for name in names])
+            for split, names in self.FILES.items()
+        }
+
+    def _generate_examples(self, split: str, files: Sequence[Path]) -> Iterator[tuple[int, dict[str, Any]]]:
+        number, ahead = 0, len(self.LABELS)
+        for file in files:
+            content = np.fromfile(file, np.uint8)
+            if len(content) % (ahead + _PIXELS):
+                message = f"a file of {len(content)} bytes does not hold whole pictures of {ahead + _PIXELS} bytes."
+                raise DataLossError(message, hint="Was it cut short?", file=str(file))
+            for row in content.reshape(-1, ahead + _PIXELS):
+                labels = dict(zip(self.LABELS, row[:ahead].tolist(), strict=True))
+                picture = np.ascontiguousarray(row[ahead:].reshape(3, 32, 32).transpose(1, 2, 0))
+                yield number, {**labels, "id": f"{split}_{number:05d}", "image": picture}
+                number += 1
+
+    def _num_examples(self, split: str) -> int | None:
+        return 50_000 if split == "train" else 10_000

@@ -1,0 +1,41 @@
+"""Cifar100: 60,000 small pictures of a hundred classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from penstock.catalog import features
+from penstock.catalog.builders.cifar10 import CITATION, HOMEPAGE, SHAPE, Cifar10
+from penstock.catalog.download.manager import Checksum
+from penstock.catalog.info import DatasetInfo
+
+_URL = "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"
+
+
+class Cifar100(Cifar10):
+    """Pictures of 32 by 32 pixels, of 100 classes in 20 groups: 50,000 to train and 10,000 to test."""
+
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        _URL: Checksum(168513733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec")
+    }
+    FOLDER: ClassVar[str] = "cifar-100-binary"
+    FILES: ClassVar[Mapping[str, Sequence[str]]] = {"train": ["train.bin"], "test": ["test.bin"]}
+    LABELS: ClassVar[Mapping[str, str]] = {"coarse_label": "coarse_label_names.txt", "label": "fine_label_names.txt"}
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {
+                    "id": features.Text(),
+                    "image": features.Image(shape=SHAPE),
+                    "label": features.ClassLabel(num_classes=100),
+                    "coarse_label": features.ClassLabel(num_classes=20),
+                }
+            ),
+            description="Colour pictures of 32 by 32 pixels, 600 of each of 100 classes, which form 20 groups.",
+            supervised_keys=("image", "label"),
+            homepage=HOMEPAGE,
+            citation=CITATION,
+        )

@@ -1,0 +1,42 @@
+"""`read_idx`: an array in the format of MNIST's files."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import DataLossError
+
+_DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
+    """The array in an IDX file, compressed by gzip or not: two zeros, a type, the number of dimensions, sizes, values.
+
+    Raises:
+        DataLossError: it is no such file, or not whole.
+    """
+    content = Path(path).read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            message = f"the file is damaged ({error})."
+            raise DataLossError(message, hint="Delete it, and it is downloaded again.", file=str(path)) from error
+    dtype = np.dtype(_DTYPES.get(content[2] if len(content) > 3 else 0, "u1"))
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _DTYPES:
+        message = f"an IDX file begins with two zeros and a type, and this one with {content[:4]!r}."
+        raise DataLossError(message, hint="Delete it, and it is downloaded again.", file=str(path))
+    begin = 4 + 4 * content[3]
+    sizes = struct.unpack(f">{content[3]}I", content[4:begin]) if len(content) >= begin else ()
+    if len(sizes) != content[3] or len(content) != begin + dtype.itemsize * math.prod(sizes):
+        message = f"the file should hold {dtype.name} of shape {sizes}, and has {len(content)} bytes."
+        raise DataLossError(message, hint="Delete it, and it is downloaded again.", file=str(path))
+    return np.frombuffer(content, dtype, offset=begin).reshape(sizes).astype(dtype.newbyteorder("="))
