@@ -185,6 +185,20 @@ def test_a_registered_builder_is_known_by_name_config_and_version(tmp_path):
         del registry._registered["numbers"]
 
 
+def test_a_builder_of_an_installed_package_is_known_by_its_entry_point(tmp_path, monkeypatch):
+    class Entry:
+        name = "numbers"
+
+        def load(self):
+            return Numbers
+
+    monkeypatch.setattr(
+        "penstock.catalog.registry.entry_points", lambda group: [Entry()] if group == "penstock.builders" else []
+    )
+    assert "numbers" in catalog.list_builders()
+    assert isinstance(catalog.builder("numbers", data_dir=tmp_path), Numbers)
+
+
 def _edit(folder, **changes):
     path = folder / "dataset_info.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))

@@ -48,7 +48,12 @@ class Reading(ABC):
         return (self.data_path / FILE_NAME).is_file()
 
     @abstractmethod
-    def download_and_prepare(self, **arguments: Any) -> None:
+    def download_and_prepare(
+        self,
+        *,
+        download_dir: str | os.PathLike[str] | None = None,
+        manual_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Write the data set to disk, unless it is there."""
 
     def as_dataset(
@@ -212,7 +217,6 @@ class Builder(Reading):
         *,
         download_dir: str | os.PathLike[str] | None = None,
         manual_dir: str | os.PathLike[str] | None = None,
-        **arguments: Any,
     ) -> None:
         """Write the data set to disk, unless it is there: into `incomplete.<version>`, renamed when it is whole.
 

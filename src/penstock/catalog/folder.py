@@ -37,7 +37,12 @@ class FolderBuilder(Reading):
     def info(self) -> DatasetInfo:
         return read_info(self._folder)
 
-    def download_and_prepare(self, **arguments: Any) -> None:
+    def download_and_prepare(
+        self,
+        *,
+        download_dir: str | os.PathLike[str] | None = None,
+        manual_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Nothing: the data set is there."""
 
 
@@ -78,7 +83,12 @@ class FoldersBuilder(Reading):
                 )
         return replace(self._builders[0].info, splits=dict(found))
 
-    def download_and_prepare(self, **arguments: Any) -> None:
+    def download_and_prepare(
+        self,
+        *,
+        download_dir: str | os.PathLike[str] | None = None,
+        manual_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Nothing: the data sets are there."""
 
 

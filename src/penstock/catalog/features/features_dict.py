@@ -126,7 +126,8 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
     def restore(self, stored: Any, rank: int, decoders: Any = None) -> Any:
         if decoders is not None and not isinstance(decoders, Mapping):
             return super().restore(stored, rank, decoders)
-        decoders = decoders or {}
+        if not decoders:
+            return {name: feature.restore(stored[name], rank) for name, feature in self._features.items()}
         strange = [name for name in decoders if name not in self._features]
         if strange:
             message = f"decoders name {strange[0]!r}, which is no feature."

@@ -30,6 +30,9 @@ class Codec:
         self._specs: dict[str, Any] = {}
         for name, leaf in self._leaves.items():
             self._specs.update(_specs(name, leaf))
+        # What is parsed is what is wanted in most data sets: then only the others are looked at.
+        self._changed = [name for name, leaf in self._leaves.items() if not _is_plain(leaf)]
+        self._is_flat = isinstance(stored, Mapping) and list(stored) == list(self._leaves)
 
     def pack(self, values: Mapping[str, Any]) -> bytes:
         """A record of `values`."""
@@ -52,8 +55,17 @@ class Codec:
     def unpack(self, record: bytes) -> Any:
         """The nest of values in a record."""
         found = parse_single_example(record, self._specs)
-        values = {name: _restored(name, leaf, found) for name, leaf in self._leaves.items()}
-        return _nest(self._stored, "", values)
+        if self._is_flat and not self._changed:
+            return found
+        for name in self._changed:
+            found[name] = _restored(name, self._leaves[name], found)
+        return _nest(self._stored, "", found)
+
+
+def _is_plain(leaf: Stored) -> bool:
+    """Whether the parser gives the value as it is wanted."""
+    same = leaf.dtype is bytes or leaf.dtype == leaf.wire_dtype
+    return same and leaf.sequence_rank < 2 and (None not in leaf.shape or len(leaf.shape) == 1)
 
 
 def _flat(values: Any, prefix: str, like: Any = None) -> Iterator[tuple[str, Any]]:
