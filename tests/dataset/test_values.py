@@ -556,6 +556,7 @@ REFUSED = {
     "text and numbers": ((2,), np.int64, [1, "a"]),
     "differing rows": ((2, None), np.int64, ((1,), (1, 2))),
     "none": ((), np.int64, None),
+    "data sets": ((2, 2), np.int64, [D.range(2), D.counter()]),
 }
 
 

@@ -117,6 +117,8 @@ class Structure:
 
     def flatten_up_to(self, element: Any) -> list[Any]:
         """`flatten`, with whatever stands where this has a leaf as that leaf: a tuple, too."""
+        if self.flat and self.kind is tuple and type(element) is tuple and len(element) == self.size:
+            return list(element)
         leaves: list[Any] = []
         if not self._collect(element, leaves):
             self.flatten(element)  # which says what differs

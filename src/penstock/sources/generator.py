@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.leaf import as_leaf, list_leaf
+from penstock.block.leaf import NESTED, as_leaf, list_leaf
 from penstock.block.same_kind import SameKind
 from penstock.block.spec import dtype_name, spec_of
 from penstock.block.structure import Structure, flatten
@@ -162,14 +162,21 @@ class _GeneratorReader(Reader):
 
 
 _LITERALS = (bool, int, float, complex, list, tuple, range)
+_NUMBERS = {bool: "biufc", int: "biufc", float: "fc", complex: "c"}  # the kinds of dtypes that hold them
 _FITTING = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # dtypes that become one of this kind
 
 
 def _in_dtype(leaf: Any, spec: Any) -> Any:
     """Python literals take the dtype the signature asks for, as in tf.data; numpy values keep theirs."""
+    fitting = _NUMBERS.get(type(leaf))
+    dtype = spec.dtype
+    if fitting is not None and isinstance(dtype, np.dtype) and dtype.kind in fitting:
+        try:
+            return dtype.type(leaf)
+        except OverflowError as error:
+            raise _no_number(leaf, dtype) from error
     if isinstance(leaf, _LITERALS) and not isinstance(leaf, np.generic):
-        dtype: Any = getattr(spec, "dtype", bytes)
-        kind = "" if dtype is bytes else dtype.kind
+        kind = dtype.kind if isinstance(dtype, np.dtype) else ""
         if kind in _FITTING:
             return _numbers(leaf, dtype)
         if isinstance(leaf, tuple):
@@ -183,6 +190,8 @@ def _in_dtype(leaf: Any, spec: Any) -> Any:
 
 def _numbers(leaf: Any, dtype: np.dtype) -> Any:
     """Python's numbers, and lists and tuples of them, in a dtype that holds them as they are, up to rounding."""
+    if isinstance(leaf, (list, tuple)) and any(hasattr(kind, NESTED) for kind in set(map(type, leaf))):
+        list_leaf(leaf)  # which refuses data sets: numpy would run them
     try:
         found, array = np.asarray(leaf), np.asarray(leaf, dtype)
     except (ValueError, TypeError, OverflowError) as error:
