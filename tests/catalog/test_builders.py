@@ -166,6 +166,7 @@ def test_and_more_of_it_than_there_should_be_is_an_error(site, prepared, monkeyp
 @pytest.mark.parametrize(
     "content",
     [b"", b"\0\0", b"<html>", b"\0\0\x08\x01\0\0\0\x05abc", b"\0\0\x08\x02\0\0", gzip.compress(b"\0\0\x08")[:-9]],
+    ids=["empty", "short", "a page", "too few values", "no sizes", "cut short"],
 )
 def test_a_file_that_is_no_idx_is_told(tmp_path, content):
     (tmp_path / "x").write_bytes(content)

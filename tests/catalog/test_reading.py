@@ -192,9 +192,8 @@ def test_a_builder_of_an_installed_package_is_known_by_its_entry_point(tmp_path,
         def load(self):
             return Numbers
 
-    monkeypatch.setattr(
-        "penstock.catalog.registry.entry_points", lambda group: [Entry()] if group == "penstock.builders" else []
-    )
+    groups = {"penstock.builders": [Entry()]}
+    monkeypatch.setattr("penstock.catalog.registry.entry_points", lambda group: groups.get(group, []))
     assert "numbers" in catalog.list_builders()
     assert isinstance(catalog.builder("numbers", data_dir=tmp_path), Numbers)
 

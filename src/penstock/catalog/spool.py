@@ -33,7 +33,7 @@ _ENTRY = np.dtype(
     ]
 )
 _MOST_WAITING, _LONGEST_WAITING = 1 << 22, 1.0  # bytes and seconds before what was added is handed to the system
-_READ_WHOLE = 1 << 26  # a bucket up to this size is read in one go
+_READ_WHOLE = 1 << 26  # a bucket up to this size is read in one go, if half of it is wanted
 
 
 class Place(NamedTuple):
@@ -186,7 +186,7 @@ class _Bucket:
     def records(self, entries: Any) -> Iterator[bytes]:
         handle = self._records.fileno()
         size = os.fstat(handle).st_size
-        if size <= _READ_WHOLE and len(entries) > 1:
+        if size <= _READ_WHOLE and 2 * int(entries["size"].sum()) >= size:
             content = _read_at(handle, size, 0)
             for entry in entries:
                 start = int(entry["offset"]) + int(entry["key"])
