@@ -46,6 +46,7 @@ from penstock.runtime.scheduler import Scope, scheduler_for
 from penstock.runtime.sealed import opened, sealed
 from penstock.runtime.segment import Aborted
 from penstock.runtime.side_file import brought_back, set_aside
+from penstock.runtime.tracebacks import folded
 
 _TRIMMER = Trimmer(lambda: bool(live_ledgers()))
 
@@ -261,7 +262,16 @@ class Iterator:
     def __next__(self) -> Any:
         for element in self._elements:
             return element
-        return self._refill()
+        try:
+            return self._refill()
+        except StopIteration:
+            raise
+        except Exception as raised:
+            error = raised
+        try:
+            raise error.with_traceback(folded(error))
+        finally:
+            del error  # it holds this frame, which would hold it
 
     def _refill(self) -> Any:
         if self._ended_by is not None:

@@ -13,6 +13,7 @@ from penstock.block.rows import Rows
 from penstock.block.unmoved import copied_bytes, moved, unmoved
 from penstock.compiled import Compiled
 from penstock.keys import draws
+from penstock.physical.filling_log import FillingLog
 from penstock.physical.kernels import reference
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
@@ -102,17 +103,23 @@ class Shuffle(StretchStage):
         self._tidy_at = 2 * len(self._past) + 64
 
     def _fill(self) -> None:
+        if len(self._numbers) == self._size:
+            return
+        log = FillingLog(self.label, self._size if self._at_most is None else self._at_most)
         while len(self._numbers) < self._size:
             missing = self._size - len(self._numbers)
             start = self._pulled
             pulled = self._pull(min(missing, 4096))
             if pulled is None:
+                log.full(len(self._numbers))
                 self._begin_drain()
                 return
             at = len(self._numbers)
             self._put(np.arange(at, at + pulled.size), pulled)
             self._numbers = np.concatenate([self._numbers, np.arange(start, start + pulled.size)])
             self._count_bytes()
+            log.at(len(self._numbers))
+        log.full(self._size)
 
     def _put(self, slots: np.ndarray, stretch: Stretch, rows: np.ndarray | None = None) -> None:
         """Write positions `rows` (all by default) of a stretch that is either elements or a failure into slots."""

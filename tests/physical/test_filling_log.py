@@ -1,0 +1,40 @@
+"""What is said of a shuffle that takes long to fill, with a clock of the test's own."""
+
+import logging
+
+import penstock as ps
+from penstock.physical import filling_log
+from penstock.physical.filling_log import FillingLog
+
+
+def said(caplog, seconds):
+    """The lines of a step of 1,000 elements that is told how far it is at these times, and is then full."""
+    times = iter([0.0, *seconds, seconds[-1] + 1])
+    log = FillingLog("shuffle(1000)", 1000, lambda: next(times))
+    with caplog.at_level(logging.INFO, logger="penstock"):
+        for count, _ in enumerate(seconds, 1):
+            log.at(100 * count)
+        log.full(1000)
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_nothing_is_said_of_what_is_quick(caplog):
+    assert said(caplog, [1.0, 2.0, 4.9]) == []
+
+
+def test_what_takes_long_is_said_now_and_then_and_at_the_end(caplog):
+    assert said(caplog, [4.0, 6.0, 8.0, 25.0, 27.0]) == [
+        "shuffle(1000) fills: 200 of 1,000 elements after 6 seconds; the first one comes when it is full",
+        "shuffle(1000) fills: 500 of 1,000 elements after 27 seconds; the first one comes when it is full",
+        "shuffle(1000) is full: 1,000 elements after 28 seconds",
+    ]
+
+
+def test_a_shuffle_says_it(caplog, monkeypatch):
+    monkeypatch.setattr(filling_log, "_FIRST", 0.0)
+    with caplog.at_level(logging.INFO, logger="penstock"):
+        next(iter(ps.Dataset.range(10_000).shuffle(5000)))
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0].startswith("shuffle(5000) fills: ")
+    assert " of 5,000 elements" in lines[0]
+    assert lines[-1].startswith("shuffle(5000) is full: 5,000 elements")
