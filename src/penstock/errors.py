@@ -135,6 +135,11 @@ class ResourceExhaustedError(PenstockError, MemoryError):
     """A buffer of a size you gave, or one element, is larger than the budget for all buffers together."""
 
 
+NO_MEMORY = (
+    "Make elements and batches smaller, or the shuffles and caches beside them, or give the program more memory."
+)
+
+
 class BudgetWarning(UserWarning):
     """A buffer is larger than the budget that follows from the machine: there may be memory for it, or not."""
 
@@ -166,6 +171,8 @@ def annotate(error: BaseException, context: Context) -> None:
     with suppress(Exception):  # a frozen dataclass lets nobody add anything
         error._penstock_context = context  # type: ignore[attr-defined]
         error.add_note("penstock: " + "; ".join(lines))
+        if isinstance(error, MemoryError):  # the system's own says little, or nothing
+            error.add_note(f"penstock: the memory did not suffice. {NO_MEMORY}")
 
 
 def context_of(error: BaseException) -> Context | None:

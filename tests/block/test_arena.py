@@ -119,3 +119,8 @@ def test_threads_get_memory_of_their_own():
     for thread in threads:
         thread.join(60)
     assert wrong == []
+
+
+def test_what_there_is_no_memory_for_says_what_to_do():
+    with pytest.raises(MemoryError, match=r"There is no memory for an array of float64 with shape .*\n  Make elements"):
+        Arena().empty((1 << 58,), np.float64)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.size_text import size_text
+from penstock.errors import NO_MEMORY, ResourceExhaustedError
 from penstock.forked import in_child, new_rlock
 
 ALIGNMENT = 64  # bytes: a cache line, and what JAX needs to take an array without a copy
@@ -55,7 +57,10 @@ class Arena:
         in_child(self._begin_anew)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An uninitialised array; its memory is free again when it and all views of it are gone."""
+        """An uninitialised array; its memory is free again when it and all views of it are gone.
+
+        Raises ResourceExhaustedError where there is not so much memory.
+        """
         dtype = np.dtype(dtype)
         count = 1
         for extent in shape:
@@ -64,7 +69,11 @@ class Arena:
         if nbytes < SMALLEST or dtype.hasobject:
             return np.empty(shape, dtype)
         rounded = -(-nbytes // SMALLEST) * SMALLEST
-        raw = self._take(rounded)
+        try:
+            raw = self._take(rounded)
+        except (MemoryError, ValueError) as error:  # more than there is, or than numpy can name
+            message = f"There is no memory for an array of {dtype} with shape {shape}: {size_text(nbytes)}."
+            raise ResourceExhaustedError(message, hint=NO_MEMORY) from error
         lease = raw.view(_Lease)
         lease._arena, lease._raw = self, raw
         array: np.ndarray = lease[:nbytes].view(np.ndarray).view(dtype).reshape(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import NoReturn
 
 import numpy as np
@@ -60,9 +61,19 @@ class Window:
                 self._stream.close()
                 raise
         elif storage.is_url(self.name):
-            self._open_url(offset)
+            self._open_stream(offset)
         else:
+            self._open_local(offset)
+
+    def _open_local(self, offset: int) -> None:
+        """The file as it lies there; in pieces where it is larger than what the program may have mapped."""
+        try:
             self.buffer = storage.map_file(self.name)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            self._open_stream(offset)
+        else:
             self.at = self._checked(offset, len(self.buffer))
 
     @property
@@ -155,7 +166,7 @@ class Window:
             self._error, self.broken = raised, False
         return error
 
-    def _open_url(self, offset: int) -> None:
+    def _open_stream(self, offset: int) -> None:
         if offset:
             self._checked(offset, storage.size(self.name))
         file = storage.open_read(self.name)

@@ -73,7 +73,7 @@ class Filling:
 
     def plan_failure(self, error: Exception) -> Piece:
         """A row that failed upstream."""
-        annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
+        annotate(error, Context(self._spec.label, self._spec.where, self.number))
         self.fail(self.planned, error)
         self.planned += 1
         self._pending += 1
@@ -84,6 +84,11 @@ class Filling:
         self._pending += 1
         self.closed = True
         return Piece(self, None, Numbers(None), self.planned)
+
+    @property
+    def number(self) -> int:
+        """Of the batch."""
+        return self._first // self._spec.size
 
     def fail(self, row: int, error: Exception) -> None:
         with self._lock:
@@ -150,7 +155,7 @@ class Filling:
         try:
             return Stretch(self._assembled())
         except PenstockError as error:
-            annotate(error, Context(self._spec.label, self._spec.where, self._first // self._spec.size))
+            annotate(error, Context(self._spec.label, self._spec.where, self.number))
             return failure(error)
 
     def _assembled(self) -> Block:

@@ -32,6 +32,7 @@ from penstock.runtime.autotune.means import means
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
+from penstock.runtime.frames import let_go
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.machine.switching import Switching
@@ -288,6 +289,7 @@ class Iterator:
         if found is None:
             raise StopIteration
         if isinstance(found, Exception):
+            let_go(found)
             raise found  # one failure: the pass goes on
         self._elements = found
         return next(self._elements)
@@ -314,6 +316,7 @@ class Iterator:
             raise raised
         ended = raised if isinstance(raised, Fatal) else fatal(raised)
         self._ended_by = copy(ended.error)  # without the frames it came through, which hold this iterator
+        let_go(ended.error)
         raise ended.error from ended.error.__cause__
 
     def _next_block(self) -> Block | Exception | None:

@@ -238,7 +238,11 @@ class BatchWork(Work):
             made = self._run(self.transforms, work.block, work.numbers, None)
             return self._batches(made, (self.start + task.span[0]) // self._spec.size)
         if work.block is not None:
-            work.put(self._run(self.transforms, work.block, work.numbers, work.allocate))
+            try:
+                work.put(self._run(self.transforms, work.block, work.numbers, work.allocate))
+            except MemoryError as error:  # no memory for the batch, or for what it is made of
+                annotate(error, Context(self._spec.label, self._spec.where, work.filling.number))
+                work.filling.fail(work.row, error)
         return work.filling.finish_piece()
 
     def _batches(self, made: Stretch, first: int) -> Stretch:

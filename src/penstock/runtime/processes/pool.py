@@ -20,7 +20,7 @@ from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import pack, portable
-from penstock.errors import PenstockError
+from penstock.errors import Context, PenstockError, annotate
 from penstock.forked import in_child, new_lock
 from penstock.physical.fatal import Fatal
 from penstock.physical.stretch import Stretch, join
@@ -96,6 +96,10 @@ class ProcessPool:
                 raise ended.raised from None
             except (PenstockError, Fatal):  # the worker cannot prepare what it was sent, or made a mistake with it
                 self._give_back(worker)
+                raise
+            except MemoryError as error:  # none for what the worker sends
+                self._lose(worker)
+                annotate(error, Context(task.label, task.where))
                 raise
             except BaseException:  # interrupted between question and answer: they would no longer match
                 self._lose(worker)

@@ -1,0 +1,115 @@
+"""What a pass holds is let go of when it fails and its error is dropped, without a garbage collection."""
+
+import gc
+import os
+import sys
+import weakref
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
+
+
+@pytest.fixture
+def names(tmp_path):
+    for number in range(20):
+        (tmp_path / f"{number:02}.txt").write_text("a\nb\n" * 3000)
+    return sorted(str(path) for path in tmp_path.iterdir())
+
+
+@pytest.fixture
+def no_collection():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as little as possible
+
+
+def spoiled(*parts):
+    raise ValueError("spoiled")
+
+
+STEPS = {
+    "map": lambda ds: ds.map(spoiled),
+    "map in parallel": lambda ds: ds.map(spoiled, num_parallel_calls=2),
+    "filter": lambda ds: ds.filter(spoiled),
+    "shuffle": lambda ds: ds.shuffle(20).map(spoiled).shuffle(4),
+    "flat_map": lambda ds: ds.flat_map(spoiled),
+    "scan": lambda ds: ds.scan(np.int64(0), lambda state, x: spoiled()),
+    "ragged": lambda ds: ds.map(lambda x: np.zeros(np.random.randint(1, 9))).batch(30),
+    "prefetch": lambda ds: ds.map(spoiled).prefetch(2),
+    "cache": lambda ds: ds.map(spoiled).cache(),
+}
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("parallel", [None, 4])
+def test_a_pass_ends_once_the_error_is_dropped(name, executor, parallel, names, no_collection):
+    files = ps.Dataset.from_tensor_slices(names).interleave(ps.TextLineDataset, 12, num_parallel_calls=parallel)
+    ds = STEPS[name](files)
+
+    def fail():
+        elements = ds.iterator(executor=executor)
+        with pytest.raises((ValueError, ps.errors.PenstockError)):
+            list(elements)
+        return weakref.ref(elements)
+
+    assert fail()() is None
+
+
+@pytest.mark.parametrize("executor", ["inline"])
+@pytest.mark.parametrize("name", ["map", "filter", "flat_map", "scan", "prefetch", "cache"])
+@pytest.mark.parametrize("parallel", [None])
+def test_files_are_closed_once_the_error_is_dropped(name, executor, parallel, names, no_collection):
+    source = ps.Dataset.from_tensor_slices(names)
+    files = source.interleave(ps.TextLineDataset, cycle_length=12, num_parallel_calls=parallel)
+    ds = STEPS[name](files)
+    list(source.batch(2).iterator(executor=executor))
+    before = descriptors()
+
+    def fail():
+        elements = ds.iterator(executor=executor)
+        left = weakref.ref(elements)
+        with pytest.raises((ValueError, ps.errors.PenstockError)):
+            list(elements)
+        return left
+
+    left = fail()
+    assert left() is None
+    assert descriptors() <= before
+
+
+def test_a_user_s_own_variables_stay_for_the_debugger():
+    def function(x):
+        seen = int(x) * 7
+        raise ValueError(seen)
+
+    with pytest.raises(ValueError, match="0") as caught:
+        list(ps.Dataset.range(3).map(function))
+    at = caught.value.__traceback__
+    while at.tb_next is not None:
+        at = at.tb_next
+    assert at.tb_frame.f_locals["seen"] == 0
+
+
+def test_a_pass_goes_on_behind_failures_that_are_kept():
+    ds = ps.Dataset.range(9).map(lambda x: 6 // (x % 3), num_parallel_calls=2).shuffle(3).map(lambda x: x + 1)
+    with np.errstate(all="raise"):
+        kept, found = [], []
+        elements = iter(ds)
+        while True:
+            try:
+                found.append(int(next(elements)))
+            except StopIteration:
+                break
+            except Exception as error:
+                kept.append(error)
+    assert len(kept) + len(found) == 9
