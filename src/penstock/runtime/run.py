@@ -290,7 +290,10 @@ class Iterator:
             raise StopIteration
         if isinstance(found, Exception):
             let_go(found)
-            raise found  # one failure: the pass goes on
+            try:
+                raise found  # one failure: the pass goes on
+            finally:
+                del found  # the error leads to this frame
         self._elements = found
         return next(self._elements)
 
@@ -312,12 +315,18 @@ class Iterator:
         if self._size:  # nothing of the Block at hand has been given
             self._size, self._skip = 0, self._passed
         self.close()
-        if not isinstance(raised, (Exception, Fatal)):
-            raise raised
-        ended = raised if isinstance(raised, Fatal) else fatal(raised)
-        self._ended_by = copy(ended.error)  # without the frames it came through, which hold this iterator
-        let_go(ended.error)
-        raise ended.error from ended.error.__cause__
+        error: BaseException = raised
+        if isinstance(raised, (Exception, Fatal)):
+            ended = (raised if isinstance(raised, Fatal) else fatal(raised)).error
+            self._ended_by = copy(ended)  # without the frames it came through, which hold this iterator
+            let_go(ended)
+            error = ended
+            del ended
+        del raised
+        try:
+            raise error from error.__cause__
+        finally:
+            del error  # it leads to this frame
 
     def _next_block(self) -> Block | Exception | None:
         """The next Block, less the elements that an earlier iterator had already given."""
