@@ -18,6 +18,7 @@ from tests.strategies import MOST, Pipeline, pipelines
 import penstock as ps
 from penstock import errors
 from penstock.physical.access import obstacle
+from penstock.physical.stage import as_of_now
 from penstock.plan.node import EXECUTORS
 from penstock.testing import assert_resumes_exactly, assert_same_elements, difference, token
 
@@ -367,9 +368,10 @@ def test_a_shuffle_of_a_shuffle_of_random_numbers_of_the_epoch():
 def test_it_starts_and_resumes_at_once_and_holds_nothing():
     ds = ps.Dataset.range(10**12).shuffle(ps.ALL)
     stage = stage_of(ds)
-    stage.restore([[9 * 10**11, 9 * 10**11], 0])
+    stage.restore({"below": 9 * 10**11, "skip": 0, "steps": [[9 * 10**11, 0]]})
     assert stage.next(4).elements() == [ds.at(9 * 10**11 + i) for i in range(4)]
-    assert stage.state() == [[9 * 10**11 + 4, 9 * 10**11 + 4], 0]
+    after = 9 * 10**11 + 4
+    assert as_of_now(stage.state()) == {"below": after, "skip": 0, "steps": [[after, 0]]}
 
 
 @pytest.mark.parametrize("size", [0, 1, 17])

@@ -101,7 +101,6 @@ def test_a_uri_and_a_nest(query, tmp_path):
 ARGUMENTS = {
     "driver": lambda: ps.experimental.SqlDataset("mysql", "a.db", "SELECT 1", (np.int64,)),
     "query": lambda: ps.experimental.SqlDataset("sqlite", "a.db", None, (np.int64,)),
-    "no_tuple": lambda: ps.experimental.SqlDataset("sqlite", "a.db", "SELECT 1", np.int64),
     "no_types": lambda: ps.experimental.SqlDataset("sqlite", "a.db", "SELECT 1", ()),
     "complex": lambda: ps.experimental.SqlDataset("sqlite", "a.db", "SELECT 1", (np.complex64,)),
     "path": lambda: ps.experimental.SqlDataset("sqlite", 3, "SELECT 1", (np.int64,)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,10 @@ from penstock.habits.teach import Taught, teach, unknown
 from penstock.options import Options
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
+from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
+from penstock.plan.seen import Seen
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
 from penstock.sources.generator import GeneratorSource
@@ -162,8 +165,10 @@ class Dataset(
     def element_spec(self) -> Any:
         """The nest of `TensorSpec` of an element.
 
-        Known without running anything for data sets of sources and operations that penstock knows; else one element is
-        made, inline, and described: a dimension that differs later is not seen then.
+        Known without running anything for data sets of sources and operations that penstock knows. Of a step whose
+        function tells nothing one element is made, inline, and described, of `flat_map` and `interleave` the data set
+        that their function returns; what the steps behind it make of that is known again. A dimension of such a step's
+        elements that differs later is not seen.
 
         >>> import penstock as ps
         >>> ps.Dataset.range(3).map(lambda x: (x, x / 2)).batch(2).element_spec
@@ -173,21 +178,42 @@ class Dataset(
         """
         if self._found_spec is None:
             spec = self._plan.spec
-            self._found_spec = self._seen_spec() if spec is None else spec
+            self._found_spec = self._seen_spec(self._plan) if spec is None else spec
         return self._found_spec
 
-    def _seen_spec(self) -> Any:
-        from penstock.profiler.analysis.apart import apart
+    def _seen_spec(self, plan: Node) -> Any:
+        """The spec of a plan that does not tell it: inferred from its inputs' where these are seen, else seen."""
+        if all(below.spec is not None for below in plan.inputs):
+            return self._seen_here(plan)
+        inputs = tuple(
+            Seen(element=self._seen_spec(below) if below.spec is None else below.spec, count=below.cardinality)
+            for below in plan.inputs
+        )
+        inferred = plan.with_inputs(inputs).spec
+        return self._seen_here(plan) if inferred is None else inferred
 
-        source = self._plan.source if isinstance(self._plan, Scan) else None
+    def _seen_here(self, plan: Node) -> Any:
+        source = plan.source if isinstance(plan, Scan) else None
         if isinstance(source, GeneratorSource) and source.signature is not None:  # which leaves a rank open
             return source.signature
-        settings = Settings("inline", dataset=_inner)
-        with apart(self._plan, self._options) as plan, Iterator(plan, self._options, 0, settings) as elements:
-            for element in elements:
-                return map_leaves(spec_of, element)
+        if isinstance(plan, (FlatMap, Interleave)):
+            for element in self._inline(plan.input):
+                made = plan.function(*element) if type(element) is tuple else plan.function(element)
+                if isinstance(made, Dataset):
+                    return made.element_spec
+                break
+        for element in self._inline(plan):
+            return map_leaves(spec_of, element)
         message = "The spec of a data set without elements is not known."
         raise InvalidTypeError(message)
+
+    def _inline(self, plan: Node) -> AbstractIterator[Any]:
+        """The elements of a part of the plan, without a trace in its caches."""
+        from penstock.profiler.analysis.apart import apart
+
+        settings = Settings("inline", dataset=_inner)
+        with apart(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:
+            yield from elements
 
     def cardinality(self) -> int:
         """Number of elements, INFINITE_CARDINALITY (-1), or UNKNOWN_CARDINALITY (-2) where only a pass can tell.

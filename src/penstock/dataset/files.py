@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.block.spec import TensorSpec
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
 from penstock.errors import InvalidTypeError, user_location
@@ -33,12 +34,21 @@ def read_files(filenames: Any, source: FilesSource, num_parallel_reads: int | No
         check_int("buffer_size", source.buffer_size, least=0, hint=hint)
     if isinstance(filenames, Dataset):
         names, options = filenames._plan, filenames.options()
+        _check_names(names.spec)
     else:
         files, options = paths(filenames), Options()
         if parallel is None:
             return Dataset._of(Scan(source=replace(source, files=files)), options)
         names = Scan(source=strings_source(files, f"{len(files)} files"))
     return Dataset._of(_in_turn(names, FileDatasets(source), parallel), options)
+
+
+def _check_names(spec: Any) -> None:
+    """Raise InvalidTypeError for elements that are known to be no names."""
+    if spec is None or (isinstance(spec, TensorSpec) and spec.dtype is bytes and spec.shape in ((), None)):
+        return
+    message = f"A data set of file names has strings as its elements, got elements {spec}."
+    raise InvalidTypeError(message, hint="Make one with Dataset.list_files, or map its elements to names.")
 
 
 def check_reads(num_parallel_reads: Any) -> int | None:

@@ -21,7 +21,8 @@ def SqlDataset(driver_name: str, data_source_name: str | os.PathLike[str], query
     """The rows that a query gives, as tuples of scalars; `driver_name` is "sqlite".
 
     `data_source_name` is the path of a database file, or a URI as SQLite has them; it is opened for reading only.
-    `output_types` is a tuple with a dtype for every column: integers, floats, bool or bytes. A number takes the type
+    `output_types` is a tuple with a dtype for every column, or the dtype of the only one:
+    integers, floats, bool or bytes. A number takes the type
     that is asked for if that holds its value; bool is whether it is not 0; an integer may become text. Anything else is
     an error, where tf.data has 0 for a NULL, the leading digits of a text, and what is left of a number that does not
     fit.
@@ -55,7 +56,7 @@ def SqlDataset(driver_name: str, data_source_name: str | os.PathLike[str], query
         if dtype is not bytes and dtype.kind not in _KINDS:
             message = f"The columns of a query are integers, floats, bool or bytes, got {dtype_name(dtype)}."
             raise InvalidTypeError(message, hint="For example output_types=(bytes, np.int64).")
-    if structure.is_leaf or not types:
+    if not types:
         message = f"output_types is a tuple with a dtype for each column, got output_types={output_types!r:.60}."
         raise InvalidTypeError(message, hint="A tuple of one has a comma: (np.int64,).")
     source = SqlSource(as_path(data_source_name), query, types, structure)

@@ -237,7 +237,7 @@ class Transform:
         return self._then(ops.Shuffle, buffer_size=buffer_size, seed=seed, reshuffle_each_iteration=again)
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """The data set `count` times over; for ever with None or -1.
+        """The data set `count` times over; for ever with None or any negative number.
 
         >>> import penstock as ps
         >>> [int(x) for x in ps.Dataset.range(2).repeat(2)]
@@ -246,7 +246,7 @@ class Transform:
         return self._then(ops.Repeat, count=-1 if count is None else count)
 
     def take(self, count: int) -> Dataset:
-        """The first `count` elements; all with -1.
+        """The first `count` elements; all with any negative number.
 
         >>> import penstock as ps
         >>> [int(x) for x in ps.Dataset.range(10).take(2)]
@@ -255,7 +255,7 @@ class Transform:
         return self._cut(ops.Take, count)
 
     def skip(self, count: int) -> Dataset:
-        """All but the first `count` elements; none with -1.
+        """All but the first `count` elements; none with any negative number.
 
         >>> import penstock as ps
         >>> [int(x) for x in ps.Dataset.range(5).skip(3)]
@@ -300,8 +300,8 @@ class Transform:
         """
         return self._then(ops.Enumerate, start=start)
 
-    def prefetch(self, buffer_size: int) -> Dataset:
-        """Up to `buffer_size` elements made ahead while the consumer works; bounded in bytes alone with AUTOTUNE.
+    def prefetch(self, buffer_size: int | None) -> Dataset:
+        """Up to `buffer_size` elements made ahead while the consumer works; with AUTOTUNE or None bounded by bytes.
 
         They count in the byte budget, which may leave room for fewer. A parallel map or batch is ahead by itself:
         behind one, a number says how far at least.

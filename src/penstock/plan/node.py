@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -192,6 +193,11 @@ def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, 
         message = f"{name} must be at least {least}{special}, got {name}={number}."
         raise InvalidArgumentError(message, hint=hint)
     return int(number)
+
+
+def check_count(node: Any, hint: str) -> None:
+    """The `count` of a step as a Python int; every negative one means -1, as in tf.data."""
+    object.__setattr__(node, "count", max(check_int("count", node.count, least=-sys.maxsize, hint=hint), -1))
 
 
 def check_parallel(name: str, value: Any) -> int | None:

@@ -19,6 +19,7 @@ from penstock.plan.node import (
     UNKNOWN_CARDINALITY,
     Node,
     UnaryNode,
+    check_count,
     check_executor,
     check_function,
     check_int,
@@ -137,6 +138,11 @@ class Unbatch(UnaryNode):
                 message = f"unbatch cuts along the first axis; component {path or 'value'} is a scalar."
                 hint = "Only elements made by batch, or arrays, can be unbatched."
                 raise InvalidArgumentError(message, hint=hint)
+        known = {path: leaf.shape[0] for leaf, path in zip(leaves, structure.paths(), strict=True) if _is_long(leaf)}
+        if len(set(known.values())) > 1:
+            told = ", ".join(f"{path or 'value'}: {length}" for path, length in known.items())
+            message = f"unbatch cuts all components along the first axis, and they differ in length ({told})."
+            raise InvalidArgumentError(message, hint="Map the elements to components of one length first.")
 
     @property
     def spec(self) -> Any:
@@ -156,6 +162,11 @@ class Unbatch(UnaryNode):
         sizes = {leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape}
         size = next((s for s in sizes if s is not None), None)
         return UNKNOWN_CARDINALITY if size is None or count < 0 else count * size
+
+
+def _is_long(leaf: Any) -> bool:
+    """Whether the length of a component is known."""
+    return isinstance(leaf, TensorSpec) and bool(leaf.shape) and leaf.shape[0] is not None
 
 
 class Chosen(int):
@@ -211,8 +222,7 @@ class Repeat(UnaryNode):
     def __post_init__(self) -> None:
         if self.count is None:
             object.__setattr__(self, "count", -1)
-        hint = "Give the number of epochs, or leave it out to repeat for ever."
-        object.__setattr__(self, "count", check_int("count", self.count, least=-1, hint=hint))
+        check_count(self, "Give the number of epochs, or leave it out to repeat for ever.")
 
     @property
     def label(self) -> str:
@@ -237,8 +247,7 @@ class Take(UnaryNode):
     name: ClassVar[str] = "take"
 
     def __post_init__(self) -> None:
-        hint = "Give the number of elements to keep, or -1 for all."
-        object.__setattr__(self, "count", check_int("count", self.count, least=-1, hint=hint))
+        check_count(self, "Give the number of elements to keep, or -1 for all.")
 
     @property
     def label(self) -> str:
@@ -258,8 +267,7 @@ class Skip(UnaryNode):
     name: ClassVar[str] = "skip"
 
     def __post_init__(self) -> None:
-        hint = "Give the number of elements to leave out, or -1 for all of them."
-        object.__setattr__(self, "count", check_int("count", self.count, least=-1, hint=hint))
+        check_count(self, "Give the number of elements to leave out, or -1 for all of them.")
 
     @property
     def label(self) -> str:
@@ -379,7 +387,8 @@ class Interleave(UnaryNode):
 
     @property
     def cardinality(self) -> int:
-        return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
+        count = self.input.cardinality
+        return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,6 +401,8 @@ class Prefetch(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "Give the number of elements (batches, after .batch()) to hold ready, or penstock.AUTOTUNE."
+        if self.buffer_size is None:
+            object.__setattr__(self, "buffer_size", AUTOTUNE)
         value = check_int("buffer_size", self.buffer_size, least=0, also=(AUTOTUNE,), hint=hint)
         object.__setattr__(self, "buffer_size", value)
 

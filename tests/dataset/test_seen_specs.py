@@ -1,0 +1,111 @@
+"""element_spec holds for every element, also where one had to be made to tell it; what tf.data takes as a count."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+from hypothesis import given
+from tests.strategies import Pipeline, pipelines
+
+import penstock as ps
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import flatten
+
+
+def opaque(x):
+    return np.asarray(float(str(x)))
+
+
+def by_letter(batch):
+    return np.array([float(str(x)) for x in batch])
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        (lambda ds: ds.window(3).flat_map(lambda w: w.batch(3)), (None,)),
+        (lambda ds: ds.map(opaque).batch(4), (None,)),
+        (lambda ds: ds.map(opaque).batch(4, drop_remainder=True), (4,)),
+        (lambda ds: ds.map(opaque).batch(2).unbatch().batch(3), (None,)),
+        (lambda ds: ds.flat_map(lambda x: ps.Dataset.range(3).batch(2)).batch(2), (None, None)),
+        (lambda ds: ds.interleave(lambda x: ps.Dataset.range(5).map(opaque).batch(2)), (None,)),
+        (lambda ds: ds.map(opaque), ()),
+    ],
+)
+def test_only_the_step_that_tells_nothing_is_seen(made, shape):
+    assert made(ps.Dataset.range(5)).element_spec.shape == shape
+
+
+def fits(spec, element):
+    specs, structure = flatten(spec)
+    leaves, other = flatten(element)
+    assert structure.same_as(other)
+    for leaf, value in zip(specs, leaves, strict=True):
+        if isinstance(leaf, TensorSpec) and leaf.shape is not None and isinstance(value, (np.ndarray, np.generic)):
+            assert len(leaf.shape) == value.ndim
+            assert all(n is None or n == m for n, m in zip(leaf.shape, value.shape, strict=True))
+            assert leaf.dtype is bytes or value.dtype == leaf.dtype
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@given(pipelines())
+def test_a_spec_that_is_known_holds_for_every_element(pipeline: Pipeline):
+    spec = pipeline.dataset._plan.spec
+    if spec is not None:
+        for element in pipeline.dataset.iterator(epoch=0, executor="inline"):
+            fits(spec, element)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+@pytest.mark.parametrize("count", [1, 2, 5, 7, 8])
+def test_a_spec_behind_a_seen_step_holds_for_every_element(size, count):
+    ds = ps.Dataset.range(count).map(opaque)
+    for made in (ds.batch(size), ds.batch(size).map(lambda b: b * 2).prefetch(1)):
+        for element in made:
+            fits(made.element_spec, element)
+
+
+@pytest.mark.parametrize("number", [-1, -2, -5, np.int64(-9)])
+def test_any_negative_count_means_minus_one(number):
+    ds = ps.Dataset.range(4)
+    assert ds.repeat(number).cardinality() == ps.INFINITE_CARDINALITY
+    assert len(list(ds.take(number))) == 4
+    assert list(ds.skip(number)) == []
+
+
+def test_prefetch_of_none_is_autotune():
+    assert ps.Dataset.range(3).prefetch(None).fingerprint() == ps.Dataset.range(3).prefetch(ps.AUTOTUNE).fingerprint()
+    assert [int(x) for x in ps.Dataset.range(3).prefetch(None)] == [0, 1, 2]
+
+
+def test_an_interleave_of_an_endless_input_is_endless():
+    assert ps.Dataset.range(3).repeat().interleave(ps.Dataset.range).cardinality() == ps.INFINITE_CARDINALITY
+    assert ps.Dataset.range(3).interleave(ps.Dataset.range).cardinality() == ps.UNKNOWN_CARDINALITY
+
+
+def test_components_of_known_and_different_lengths_are_refused_at_the_call():
+    with pytest.raises(ps.errors.InvalidArgumentError, match="differ in length"):
+        ps.Dataset.from_tensors((np.zeros(3), np.zeros(4))).unbatch()
+
+
+def test_numbers_are_no_names_of_files():
+    with pytest.raises(ps.errors.InvalidTypeError, match="file names"):
+        ps.TextLineDataset(ps.Dataset.range(3))
+
+
+def test_a_query_with_one_column_may_have_one_dtype(tmp_path):
+    with sqlite3.connect(tmp_path / "db") as database:
+        database.execute("create table t (n integer)")
+        database.executemany("insert into t values (?)", [(1,), (2,)])
+    ds = ps.experimental.SqlDataset if hasattr(getattr(ps, "experimental", None), "SqlDataset") else ps.SqlDataset
+    assert [int(x) for x in ds("sqlite", tmp_path / "db", "select n from t order by n", np.int64)] == [1, 2]
+
+
+def test_options_in_use_are_a_value_error_and_a_state_of_another_plan_is_not_found():
+    options = ps.Options()
+    ps.Dataset.range(3).with_options(options)
+    list(ps.Dataset.range(3).with_options(options))
+    with pytest.raises(ValueError, match="in use"):
+        options.seed = 3
+    with pytest.raises(ps.errors.NotFoundError):
+        iter(ps.Dataset.range(4)).load_state_dict(iter(ps.Dataset.range(3)).state_dict())
