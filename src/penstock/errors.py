@@ -241,7 +241,7 @@ def raise_as_failure(raised: Exception, context: Context) -> NoReturn:
 def marked(error: Exception) -> Exception:
     """An exception that takes the place of an element: it has come out of a user's function, or of a source."""
     if not isinstance(error, PenstockError):
-        vars(error)["_penstock_failure"] = True  # whatever its class makes of setting an attribute
+        _facts(error)["_penstock_failure"] = True
     return error
 
 
@@ -252,19 +252,24 @@ def is_failure(error: Exception) -> bool:
     """
     if isinstance(error, PenstockError):
         return True
-    return "_penstock_failure" in vars(error) and not isinstance(error, StopIteration)
+    return "_penstock_failure" in _facts(error) and not isinstance(error, StopIteration)
+
+
+def _facts(error: BaseException) -> dict[str, Any]:
+    """The attributes of an exception, whatever its class makes of asking for one, or of setting one."""
+    found: dict[str, Any] = object.__getattribute__(error, "__dict__")
+    return found
 
 
 def _add_hint(raised: Exception, element: Any) -> None:
-    if isinstance(raised, PenstockError) or hasattr(raised, "_penstock_hint"):
+    facts = _facts(raised)
+    if isinstance(raised, PenstockError) or "_penstock_hint" in facts:
         return
-    try:
+    with suppress(Exception):  # its text cannot be had, or no note can be added
         hint = hint_for(raised, element)
-    except Exception:  # an exception whose text cannot be had
-        return
-    if hint is not None:
-        raised._penstock_hint = True  # type: ignore[attr-defined]
-        raised.add_note(f"penstock: {hint}")
+        if hint is not None:
+            facts["_penstock_hint"] = True
+            raised.add_note(f"penstock: {hint}")
 
 
 def user_location() -> str | None:
