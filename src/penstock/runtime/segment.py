@@ -146,8 +146,6 @@ class Segment(Worked):
         here.aside = here.aside_cpu = 0.0
         here.lane = lane
         work.pace.seconds = lane.knobs.block_seconds
-        if self.seen_below:
-            work.most = self._may_make()
         if not self._tickets:
             work.pace.resume(lane.want)
         started = time.perf_counter()
@@ -155,6 +153,8 @@ class Segment(Worked):
         task = None
         fatal: BaseException | None = None
         try:
+            if self.seen_below:  # which may make the stages of the next epoch
+                work.most = self._may_make()
             task = work.pull()
         except Exception as error:  # those of elements are tasks
             fatal = end_of_run(error, self.label, self.where)
