@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.block.block import Block
 from penstock.errors import InvalidArgumentError
-from penstock.physical.stage import State, StretchStage, as_of_now
+from penstock.physical.stage import Cursor, Stage, State, StretchStage, as_of_now
 from penstock.physical.transform import Transform
 
 Ratios = tuple[int | None, ...]  # elements that each step takes for one result, None where nobody can tell: a filter
@@ -181,3 +182,46 @@ class ChainedStage(StretchStage):
     @abstractmethod
     def part(self, count: int) -> None:
         """Let the first steps run by themselves, below."""
+
+
+class Portioned(Stage):
+    """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
+
+    What of a Block was not asked for yet is, in its state, so many elements of the upstream to be dropped.
+    """
+
+    def __init__(self, upstream: Stage) -> None:
+        super().__init__(upstream.label, (upstream,), upstream.where)
+        self._cursor = Cursor(upstream)
+
+    @property
+    def at_hand(self) -> bool:
+        return self._cursor.stage.at_hand
+
+    def next(self, want: int) -> Block | None:
+        return self._cursor.take_available(want) if self._cursor.fill(want) else None
+
+    def can_skip(self) -> bool:
+        return self._cursor.stage.can_skip()
+
+    def skip(self, count: int) -> int:
+        return self._cursor.skip(count)
+
+    def state(self) -> State:
+        below, offset = self._cursor.state()
+        return Chained(below, 0, 0, (), offset) if offset else below
+
+    def restore(self, state: State) -> None:
+        if isinstance(state, Chained):
+            state = state.resolved()
+        offset = 0
+        if _is_row(state):
+            *steps, last = state["steps"] or [None]
+            if last is None:
+                state, offset = state["below"], state["skip"]
+            else:
+                state, offset = {**state, "steps": [*steps, [last[0], 0]]}, last[1]
+        self._cursor.restore([state, offset])
+
+    def close(self) -> None:
+        self._cursor.close()

@@ -205,41 +205,6 @@ class StretchStage(Stage):
         return max(self.pass_over(owed + count) - owed, 0)
 
 
-class Pieces(Stage):
-    """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
-
-    Its state is that of the upstream, but inside of a Block.
-    """
-
-    def __init__(self, upstream: Stage) -> None:
-        super().__init__(upstream.label, (upstream,), upstream.where)
-        self._cursor = Cursor(upstream)
-
-    @property
-    def at_hand(self) -> bool:
-        return self._cursor.stage.at_hand
-
-    def next(self, want: int) -> Block | None:
-        return self._cursor.take_available(want) if self._cursor.fill(want) else None
-
-    def can_skip(self) -> bool:
-        return self._cursor.stage.can_skip()
-
-    def skip(self, count: int) -> int:
-        return self._cursor.skip(count)
-
-    def state(self) -> State:
-        below, offset = self._cursor.state()
-        return {"inside": [below, offset]} if offset else below
-
-    def restore(self, state: State) -> None:
-        inside = isinstance(state, dict) and "inside" in state
-        self._cursor.restore(state["inside"] if inside else [state, 0])
-
-    def close(self) -> None:
-        self._cursor.close()
-
-
 class Cursor:
     """Takes exactly as many elements as asked for from a stage, and knows the state between any two of them."""
 

@@ -9,10 +9,11 @@ from typing import Any
 from penstock.block.leaf import NESTED
 from penstock.errors import Context, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
+from penstock.physical.chained import Portioned
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.seen import acts
-from penstock.physical.stage import Pieces, Stage
+from penstock.physical.stage import Stage
 from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import Unbatch, stack_block
@@ -62,7 +63,7 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
 
 def _wanted_only(node: Node, upstream: Stage) -> Stage:
     """The input of a step, in Blocks of no more than it asks for if somebody sees what its functions are called for."""
-    return Pieces(upstream) if acts(node) else upstream
+    return Portioned(upstream) if acts(node) else upstream
 
 
 @register(ops.Map)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from penstock.keys import fold
+from penstock.physical.chained import Portioned
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.seen import acts
-from penstock.physical.stage import Pieces, Stage
+from penstock.physical.stage import Stage
 from penstock.physical.stages.assert_cardinality import AssertCardinality
 from penstock.physical.stages.ignore_errors import IgnoreErrors
 from penstock.physical.stages.scan import Scan
@@ -23,7 +24,7 @@ def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
     carried = node.initial_state.carried()
     upstream = lower(node.input, lowering)
     if acts(node):
-        upstream = Pieces(upstream)
+        upstream = Portioned(upstream)
     return StatefulMap(upstream, node.function, carried, node.label, node.where)
 
 
@@ -32,7 +33,7 @@ def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
     vectorise = bool(lowering.options.experimental_optimization.map_vectorization)
     upstream = lower(node.input, lowering)
     if acts(node):
-        upstream = Pieces(upstream)
+        upstream = Portioned(upstream)
     return TakeWhile(upstream, node.predicate, node.label, node.where, vectorise=vectorise)
 
 
