@@ -1,6 +1,7 @@
 """Access by number agrees with the pass, failures included."""
 
 import numpy as np
+import pytest
 from tests.sources.passes import assert_equal, everything
 
 
@@ -16,6 +17,7 @@ def everything_by_number(dataset):
     """What one pass gives, checked to be the same by number: `len`, any order, ranges."""
     source = dataset._plan.source
     wanted = everything(dataset)
+    assert source.cardinality >= 0
     assert len(source) == source.cardinality == len(wanted)
     if not wanted:
         return wanted
@@ -27,4 +29,20 @@ def everything_by_number(dataset):
         for stop in range(start + 1, len(wanted) + 1):
             if all(fine[start:stop]):
                 assert_equal(source.rows(start, stop).elements(), wanted[start:stop])
+    return wanted
+
+
+def everything_uncounted(dataset):
+    """What one pass gives over files of which one cannot be counted: whatever asks for numbers raises its failure."""
+    source = dataset._plan.source
+    wanted = everything(dataset)
+    assert source.cardinality == dataset.cardinality() == -2
+    first = next(item for item in wanted if isinstance(item, Exception))
+    for ask in (source.count, dataset.__len__, lambda: dataset[0], lambda: source.rows(0, 1)):
+        with pytest.raises(type(first)) as caught:
+            ask()
+        assert caught.value.message == first.message
+        assert caught.value.context.file == first.context.file
+    (error,) = given_at(source, [0])
+    assert error.message == first.message
     return wanted

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.sources.numbers import everything_by_number
+from tests.sources.numbers import everything_by_number, everything_uncounted
 from tests.sources.passes import everything
 
 import penstock as ps
@@ -85,7 +85,7 @@ def test_several_files_with_failures_in_their_places(tmp_path):
     (tmp_path / "wrong.npy").write_bytes(b"wrong")
     (tmp_path / "zip.npz").write_bytes(b"PK\x03\x04" + bytes(40))
     names = ["missing", "a", "cut", "other", "scalar", "pickled", "header", "wrong", "b"]
-    found = everything_by_number(ps.NumpyDataset([tmp_path / f"{name}.npy" for name in names]))
+    found = everything_uncounted(ps.NumpyDataset([tmp_path / f"{name}.npy" for name in names]))
     said = [type(item).__name__ for item in found]
     assert said == [
         "NotFoundError", "ndarray", "ndarray", "DataLossError", "InvalidTypeError", "InvalidArgumentError",

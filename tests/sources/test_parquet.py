@@ -1,11 +1,13 @@
 """Rows of Parquet and Arrow files: by pass and by number, with damages in their places."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.golden.golden import assert_golden
-from tests.sources.numbers import everything_by_number, given_at
+from tests.sources.numbers import everything_by_number, everything_uncounted, given_at
 from tests.sources.passes import everything, kinds
 
 import penstock as ps
@@ -111,7 +113,7 @@ def test_files_that_cannot_be_read_are_one_failure_each(kind, tmp_path):
     empty.write_bytes(b"")
     other = write(tmp_path / "other", table(5).drop(["list"]), kind)
     ds = dataset(kind, [tmp_path / "missing", good, bad, empty, tmp_path, other, good])
-    found = everything_by_number(ds)
+    found = everything_uncounted(ds)
     names = ["NotFoundError", *[dict] * 5, "DataLossError", "DataLossError", "InvalidArgumentError"]
     names += ["InvalidTypeError", *[dict] * 5]
     assert [type(item).__name__ if isinstance(item, Exception) else dict for item in found] == names
@@ -124,7 +126,7 @@ def test_a_stream_cut_short_gives_what_came_before(tmp_path):
     whole = write(tmp_path / "whole", table(12), "stream").read_bytes()
     cut = tmp_path / "cut"
     cut.write_bytes(whole[: len(whole) - 100])
-    found = everything_by_number(ps.ArrowDataset([cut, tmp_path / "whole"], ["id"]))
+    found = everything_uncounted(ps.ArrowDataset([cut, tmp_path / "whole"], ["id"]))
     assert len(found) == 8 + 1 + 12
     assert kinds(found)[8] == ("DataLossError", None)
 
@@ -228,19 +230,28 @@ def test_wrong_arguments_are_refused_where_they_are_given(name):
     assert_golden(f"argument_arrow_{name}", f"{type(caught.value).__name__}: {caught.value}")
 
 
-LATE = {
+BY_THE_FIRST_FILE = {
     "column_missing": (lambda file: ps.ParquetDataset(file, ["idd"]), table(2)),
     "fill_null_unknown": (lambda file: ps.ParquetDataset(file, fill_null={"idd": 0}), table(2)),
-    "null": (lambda file: ps.ParquetDataset(file), pa.table({"a": [{"b": None}, {"b": 1}]})),
     "decimal": (lambda file: ps.ParquetDataset(file), pa.table({"a": pa.array([1], pa.decimal128(5, 2))})),
 }
 
 
-@pytest.mark.parametrize("name", LATE)
-def test_what_only_the_file_can_tell_comes_with_the_pass(name, tmp_path):
-    make, rows = LATE[name]
-    found = everything(make(write(tmp_path / "a.parquet", rows, "parquet")))
-    assert_golden(f"error_arrow_{name}", f"{type(found[0]).__name__}: {found[0]}")
+@pytest.mark.parametrize("name", BY_THE_FIRST_FILE)
+def test_what_does_not_fit_the_first_file_is_refused_where_it_is_given(name, tmp_path):
+    make, rows = BY_THE_FIRST_FILE[name]
+    file = write(tmp_path / "a.parquet", rows, "parquet")
+    with pytest.raises(errors.PenstockError) as caught:
+        make(file)
+    assert_golden(f"error_arrow_{name}", f"{type(caught.value).__name__}: {caught.value}")
+    with pytest.raises(type(caught.value), match=re.escape(caught.value.message)):
+        make([file, tmp_path / "another"])
+
+
+def test_what_only_the_rows_can_tell_comes_with_the_pass(tmp_path):
+    rows = pa.table({"a": [{"b": None}, {"b": 1}]})
+    found = everything(ps.ParquetDataset(write(tmp_path / "a.parquet", rows, "parquet")))
+    assert_golden("error_arrow_null", f"{type(found[0]).__name__}: {found[0]}")
 
 
 def test_a_pass_opens_a_file_when_it_comes_to_it(tmp_path, monkeypatch):

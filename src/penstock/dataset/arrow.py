@@ -33,8 +33,11 @@ def ArrowDataset(
     >>> len(ds), next(iter(ds))
     (2, {'id': np.int64(1), 'box': array([0, 1], dtype=int32)})
 
-    Errors come with the pass, each in the place of one element: NotFoundError for a missing file, DataLossError for a
-    damaged one, InvalidTypeError for a column whose type no tensor holds or that differs from the first file's,
-    InvalidArgumentError for a null.
+    A `columns` or `fill_null` that does not fit the first file is an error of the call, where that is a local file that
+    is there; so is a column whose type no tensor holds (InvalidArgumentError, InvalidTypeError). What is wrong with a
+    file comes with the pass, each in the place of one element: NotFoundError for a missing file, DataLossError for a
+    damaged one, InvalidTypeError for columns that differ from the first file's, InvalidArgumentError for a null. Where
+    the rows of a file cannot be counted, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise
+    what is wrong with that file.
     """
     return read_files(filenames, ArrowSource((), columns=as_columns(columns, fill_null)), num_parallel_reads)

@@ -26,6 +26,7 @@ from penstock.errors import InvalidTypeError
 from penstock.habits.tables import METHODS
 from penstock.habits.teach import Taught, teach, unknown
 from penstock.options import Options
+from penstock.plan.counted import counted
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.plan.ops import FlatMap, Interleave
@@ -222,12 +223,15 @@ class Dataset(
         >>> ps.Dataset.range(10).batch(3).cardinality(), ps.Dataset.range(3).repeat().cardinality()
         (4, -1)
 
-        A snapshot that is complete tells, whatever it was made of.
+        A snapshot that is complete tells, whatever it was made of. Over files of which one is missing or damaged the
+        number is unknown, and `len()` raises what is wrong with that file.
         """
         return known_cardinality(self._plan, self._options.seed, self._options.deterministic)
 
     def __len__(self) -> int:
         count = self.cardinality()
+        if count == UNKNOWN_CARDINALITY:
+            count = counted(self._plan)
         if count == INFINITE_CARDINALITY:
             message = "The data set is infinite."
             raise InvalidTypeError(message, hint="Bound it with take().")

@@ -37,8 +37,10 @@ def read_files(filenames: Any, source: FilesSource, num_parallel_reads: int | No
         _check_names(names.spec)
     else:
         files, options = paths(filenames), Options()
+        whole = replace(source, files=files)
+        whole.check_call()
         if parallel is None:
-            return Dataset._of(Scan(source=replace(source, files=files)), options)
+            return Dataset._of(Scan(source=whole), options)
         names = Scan(source=strings_source(files, f"{len(files)} files"))
     return Dataset._of(_in_turn(names, FileDatasets(source), parallel), options)
 

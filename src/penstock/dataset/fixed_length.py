@@ -38,7 +38,8 @@ def FixedLengthRecordDataset(
 
     A file of another length is one element that failed: InvalidArgumentError before its records are read or, as only
     reading can tell, DataLossError behind the whole records of a compressed one. Raises NotFoundError for a missing
-    file. `tf.io.decode_raw` is `np.frombuffer(record, dtype)`.
+    file. Over local files of which one is missing or of another length the cardinality is unknown, and `len()`, `ds[i]`
+    and `shuffle(ps.ALL)` raise what is wrong with it. `tf.io.decode_raw` is `np.frombuffer(record, dtype)`.
     """
     hint = "It counts the bytes of one record, as the writer of the file laid them out."
     around = "It counts the bytes in front of the first record, or behind the last."

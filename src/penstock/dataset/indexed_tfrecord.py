@@ -26,7 +26,8 @@ def IndexedTFRecordDataset(filenames: Any) -> Dataset:
     3
 
     Raises InvalidArgumentError for a URL. NotFoundError for a missing file and DataLossError for a damaged record come
-    with the pass, in the place of one element; compressed files count as damaged.
+    with the pass, in the place of one element; compressed files count as damaged. Where a file is missing, or holds no
+    record at all, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise what is wrong with it.
     """
     if not isinstance(filenames, Dataset):
         filenames = paths(filenames)

@@ -63,7 +63,7 @@ class Indexing:
         one element that is asked for, in the calling thread.
 
         Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to
-        the element), and whatever the element raises.
+        the element), what is wrong with a file whose elements cannot be counted, and whatever the element raises.
         """
         number = check_int("index", index, least=_ANY, hint="Slices give a data set: ds[2:5].")
         found = self._access(epoch)

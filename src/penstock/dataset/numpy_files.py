@@ -30,6 +30,7 @@ def NumpyDataset(filenames: Any, mmap: bool = True) -> Dataset:
 
     Errors come with the pass, each in the place of one element: NotFoundError for a missing file, DataLossError for a
     damaged one, InvalidTypeError for pickled objects or arrays that differ from the first file's,
-    InvalidArgumentError for extents that differ.
+    InvalidArgumentError for extents that differ. Over such files the cardinality is unknown, and `len()`, `ds[i]` and
+    `shuffle(ps.ALL)` raise what is wrong with the first of them.
     """
     return read_files(filenames, NumpySource((), mmap=bool(mmap)))

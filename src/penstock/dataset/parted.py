@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from penstock.errors import InvalidArgumentError
 from penstock.plan.batching import BatchNode, Rebatch
+from penstock.plan.counted import counted
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode
 from penstock.plan.ops import Batch, Map, Prefetch, Repeat, Shard, Take
 
@@ -40,7 +41,7 @@ def _with_part(plan: Node, batch: UnaryNode, count: int, index: int) -> Node:
 
 
 def _part(plan: Node, count: int, index: int) -> Node:
-    size = plan.cardinality
+    size = counted(plan)
     if size == UNKNOWN_CARDINALITY:
         message = f"{count} ranks cannot take equally many steps: how many elements {plan.label} gives shows in a pass."
         hint = (

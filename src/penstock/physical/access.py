@@ -24,7 +24,10 @@ class Access(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of elements, those that fail among them, or INFINITE_CARDINALITY."""
+        """Number of elements, those that fail among them, or INFINITE_CARDINALITY.
+
+        Raises what is wrong with a file that cannot be counted.
+        """
 
     @abstractmethod
     def rows(self, numbers: np.ndarray) -> Stretch:

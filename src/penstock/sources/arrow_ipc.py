@@ -33,6 +33,7 @@ class ArrowSource(RowFilesSource):
     columns: Columns = field(default_factory=Columns)
 
     kind: ClassVar[str] = "ArrowDataset"
+    chooses_columns: ClassVar[bool] = True
 
     def open_rows(self, name: str) -> RowFile:
         return ArrowRows(name, self.columns)
@@ -55,6 +56,8 @@ class ArrowRows(RowFile):
             self.spec = columns.spec(self._batches.schema)
         self._starts = np.concatenate([[0], np.cumsum(self._batches.sizes, dtype=np.int64)]).astype(np.int64)
         self.size = int(self._starts[-1])
+        lost = self._batches.lost
+        self.uncounted = None if lost is None else damaged(name, lost)
 
     def part(self, start: int, stop: int) -> Block:
         with self._lock:
@@ -89,10 +92,14 @@ class ArrowRows(RowFile):
 
 
 class _Batches(ABC):
-    """The record batches of a file, how many rows each has, and the schema. A batch that cannot be read has one."""
+    """The record batches of a file, how many rows each has, and the schema.
+
+    A batch of which that cannot be read stands for one row, which fails; `lost` is what is wrong with the first such.
+    """
 
     schema: Any
     sizes: list[int]
+    lost: Exception | None = None
 
     @abstractmethod
     def get(self, number: int) -> Any:
@@ -134,6 +141,7 @@ class _FileBatches(_Batches):
             return int(batch.num_rows)
         except Exception as error:
             self._failed[number] = error
+            self.lost = self.lost or error
             return 1
 
     def get(self, number: int) -> Any:
@@ -152,18 +160,17 @@ class _StreamBatches(_Batches):
         self.schema = reader.schema
         columns.schema(self.schema)
         self._found: list[Any] = []
-        self._error: Exception | None = None
         try:
             for batch in reader:
                 batch.validate()
                 self._found.append(batch)
         except Exception as error:  # in the place of one element, behind what came before it
-            self._error = error
-        self.sizes = [batch.num_rows for batch in self._found] + [1] * (self._error is not None)
+            self.lost = error
+        self.sizes = [batch.num_rows for batch in self._found] + [1] * (self.lost is not None)
 
     def get(self, number: int) -> Any:
-        if number == len(self._found) and self._error is not None:
-            raise self._error
+        if number == len(self._found) and self.lost is not None:
+            raise self.lost
         return self._found[number]
 
 

@@ -51,6 +51,9 @@ class FilesSource(Source):
     def open_file(self, name: str, place: Place) -> FileReader:
         """A reader of one file from a place on; 0 is the start."""
 
+    def check_call(self) -> None:
+        """Raise for arguments that do not fit the first file, where the call looks into one."""
+
     @property
     def label(self) -> str:
         named = self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"

@@ -12,14 +12,20 @@ from penstock.sources.source import Position, Reader, Source
 
 
 class IndexedSource(Source):
-    """A Source whose `cardinality` is at least 0 and whose element number i can be had without those before it.
+    """A Source whose element number i can be had without those before it.
+
+    Its `cardinality` is known, unless it lies in files of which one cannot be counted: then `count` says which and why.
 
     An element that fails raises from every call that asks for it and from no other, so that asking for fewer finds it;
     `pieces_at` does that. May be used by several threads at once.
     """
 
-    def __len__(self) -> int:
+    def count(self) -> int:
+        """The number of elements. Raises what is wrong with a file for which it is not known."""
         return self.cardinality
+
+    def __len__(self) -> int:
+        return self.count()
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Block:

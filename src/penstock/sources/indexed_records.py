@@ -38,7 +38,10 @@ class IndexedRecordsSource(RowFilesSource):
 
 
 class RecordRows(RowFile):
-    """One mapped file, and where its records begin. Records and damages have the numbers that a pass gives them."""
+    """One mapped file, and where its records begin. Records and damages have the numbers that a pass gives them.
+
+    Raises the DataLossError of a file in which there is no record at all, only damage.
+    """
 
     spec = TensorSpec((), bytes)
 
@@ -48,6 +51,8 @@ class RecordRows(RowFile):
         self._damages: dict[int, DataLossError] = {}
         self._offsets = self._index()
         self.size = len(self._offsets)
+        if self._damages and self.size == 1:
+            raise copy.copy(self._damages[0])
 
     def _index(self) -> np.ndarray:
         content, at, found = self._content, 0, [np.empty(0, np.int64)]

@@ -25,6 +25,7 @@ class ParquetSource(RowFilesSource):
     columns: Columns = field(default_factory=Columns)
 
     kind: ClassVar[str] = "ParquetDataset"
+    chooses_columns: ClassVar[bool] = True
 
     def open_rows(self, name: str) -> RowFile:
         return ParquetRows(name, self.columns)

@@ -9,25 +9,32 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock.block.arrow_nest import column_names
 from penstock.block.block import Block, concat_blocks
 from penstock.block.structure import flatten
-from penstock.errors import InvalidTypeError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.forked import new_rlock
+from penstock.io import storage
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.indexed import IndexedSource
 
+_UNKNOWN = -2  # the cardinality
 _MOST_OPEN = 64  # files kept open for access by number
 
 
 class RowFile(ABC):
-    """An open file of `size` rows. A row that fails raises from every call that asks for it."""
+    """An open file of `size` rows. A row that fails raises from every call that asks for it.
+
+    Where damage hides how many rows there are, `uncounted` says so, and `size` is what a pass gives, failures included.
+    """
 
     size: int
+    uncounted: Exception | None = None
     spec: Any  # the nest of specs of a row
 
     @abstractmethod
@@ -79,10 +86,13 @@ class RowsReader(FileReader):
 
 @dataclass(frozen=True)
 class RowFilesSource(FilesSource, IndexedSource):
-    """Rows of files. A file that cannot be opened counts as one element, which fails.
+    """Rows of files. A file that cannot be opened is one failure of a pass; how many rows it has is not known.
 
-    All files have the spec of the first that can be opened.
+    Where that of one file is not known, the number of all is not either, and no row has a number. All files have the
+    spec of the first that can be opened.
     """
+
+    chooses_columns: ClassVar[bool] = False  # whether arguments name columns of the files
 
     @abstractmethod
     def open_rows(self, name: str) -> RowFile:
@@ -100,6 +110,20 @@ class RowFilesSource(FilesSource, IndexedSource):
             message = f"The rows of this file differ from those of the first: {_difference(file.spec, expected)}."
             raise InvalidTypeError(message, hint="All files of a data set hold the same columns.", file=name)
         return file
+
+    def check_call(self) -> None:
+        """Raise for columns that the first file has not, if it is local. What is wrong with a file, a pass says."""
+        if not self.chooses_columns or not self.files or storage.is_url(self.files[0]):
+            return
+        try:
+            if Path(self.files[0]).is_file():
+                file = self.open_rows(self.files[0])
+                vars(self)["_first_spec"] = file.spec
+                file.close()
+        except (InvalidArgumentError, InvalidTypeError):
+            raise
+        except Exception:
+            return  # it is missing or damaged: a failure in its place
 
     @cached_property
     def _first_spec(self) -> Any:
@@ -122,6 +146,9 @@ class RowFilesSource(FilesSource, IndexedSource):
 
     @property
     def cardinality(self) -> int:
+        return self._table.known
+
+    def count(self) -> int:
         return self._table.size
 
     def rows(self, start: int, stop: int) -> Block:
@@ -152,32 +179,46 @@ class _Table:
         self._source = source
         self._lock = new_rlock()
         self._open: OrderedDict[int, RowFile] = OrderedDict()
-        self._failed: dict[int, Exception] = {}
+        self._sizes: dict[int, int] = {}
         self._starts: np.ndarray | None = None
+        self._lost = False  # whether a file could not be counted when that was last tried
 
     @property
     def size(self) -> int:
+        """The number of all rows. Looks again at a file that could not be counted, and raises what is wrong with it."""
         return int(self._begins()[-1])
+
+    @property
+    def known(self) -> int:
+        """The number of all rows, or UNKNOWN_CARDINALITY. Looks at each file once."""
+        with self._lock:
+            if self._starts is None and self._lost:
+                return _UNKNOWN
+            try:
+                return self.size
+            except Exception:
+                return _UNKNOWN
 
     def _begins(self) -> np.ndarray:
         """The number of each file's first row, and the number of all rows."""
         with self._lock:
             if self._starts is None:
+                self._lost = True
                 sizes = [self._size(number) for number in range(len(self._source.files))]
+                self._lost = False
                 self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
             return self._starts
 
     def _size(self, number: int) -> int:
-        try:
-            return self._file(number).size
-        except Exception as error:
-            self._failed[number] = error.with_traceback(None)
-            return 1
+        if number not in self._sizes:
+            file = self._file(number)
+            if file.uncounted is not None:
+                raise copy.copy(file.uncounted)
+            self._sizes[number] = file.size
+        return self._sizes[number]
 
     def _file(self, number: int) -> RowFile:
         with self._lock:
-            if number in self._failed:
-                raise copy.copy(self._failed[number])
             file = self._open.get(number)
             if file is None:
                 file = self._open[number] = self._source.checked(self._source.files[number])

@@ -36,7 +36,7 @@ class SlicedSource(IndexedSource):
     @property
     def numbers(self) -> range:
         """The numbers that the elements have in the inner source."""
-        return range(self.inner.cardinality)[self.start : self.stop : self.step]
+        return range(self.inner.count())[self.start : self.stop : self.step]
 
     @property
     def cardinality(self) -> int:

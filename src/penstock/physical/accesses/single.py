@@ -43,7 +43,11 @@ class _Rows(Access):
 
     @property
     def size(self) -> int:
-        return self._source.cardinality
+        try:
+            return self._source.count()
+        except Exception as error:
+            annotate(error, self._context)
+            raise
 
     def rows(self, numbers: np.ndarray) -> Stretch:
         pieces: list[Block | Exception] = []

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.physical.fatal import fatal
 from penstock.physical.stage import Stage, State
 
 _AT_ONCE = 1024  # elements that a cache is asked for at a time, while it fills
@@ -16,7 +17,8 @@ _AT_ONCE = 1024  # elements that a cache is asked for at a time, while it fills
 class Numbers(Stage):
     """The numbers below `size()`, which is asked for when the first is wanted.
 
-    Before that a pass is made over each of the streams that `fill` opens: caches, which keep whole passes only.
+    Before that a pass is made over each of the streams that `fill` opens: caches, which keep whole passes only. Where
+    the size is not known, as a file cannot be counted, no element has a place, and the run ends.
     """
 
     def __init__(
@@ -45,7 +47,10 @@ class Numbers(Stage):
                 _drain(stream)
             finally:
                 stream.close()
-        self._size = self._size_of()
+        try:
+            self._size = self._size_of()
+        except Exception as error:
+            raise fatal(error, self.label, self.where) from error
 
     def can_skip(self) -> bool:
         return True
