@@ -141,7 +141,7 @@ def test_what_a_function_keeps_of_its_input_stays_as_it_is(pool):
 
     def keeps(x):
         kept.append(x[:10])
-        return [int(values[0]) for values in kept]
+        return np.array([int(values[0]) for values in kept])
 
     task = task_of(pool, keeps)
     found = [

@@ -24,6 +24,8 @@ import penstock as ps
 from penstock.block.arrow import to_arrow
 from penstock.block.block import Block
 from penstock.block.spec import TensorSpec
+from penstock.catalog.shards import ShardsSource, Stretch
+from penstock.plan.scan import Scan
 
 COUNT = 60  # elements of a sound file
 FILE = "data"
@@ -262,6 +264,12 @@ def _kept(name: str, keep: Callable[[ps.Dataset, Path], ps.Dataset], elements: i
 
 
 @cache
+def _shard(folder: Path) -> ps.Dataset:
+    """As the catalog reads the records of one shard, of which the metadata says how many it holds."""
+    source = ShardsSource((Stretch(str(folder / FILE), 0, COUNT, COUNT),))
+    return ps.Dataset._of(Scan(source=source), ps.Options())
+
+
 def formats() -> dict[str, Format]:
     """Every format by its name."""
     structured = np.zeros(COUNT, [("x", "<i4"), ("y", "<f8", (2,)), ("s", "S3")])
@@ -273,6 +281,7 @@ def formats() -> dict[str, Format]:
         Format("tfrecord gz", _tfrecord("GZIP"), lambda f: ps.TFRecordDataset(f / FILE, "GZIP"), **whole),
         Format("tfrecord zlib", _tfrecord("ZLIB"), lambda f: ps.TFRecordDataset(f / FILE, "ZLIB"), **whole),
         Format("tfrecord indexed", _tfrecord(None), lambda f: ps.IndexedTFRecordDataset(f / FILE), **whole),
+        Format("catalog shard", _tfrecord(None), _shard, **whole),
         Format("text", _content(_lines()), lambda f: ps.TextLineDataset(f / FILE), _line_places),
         Format("text gz", _content(_lines(), gzip.compress), lambda f: ps.TextLineDataset(f / FILE, "GZIP")),
         Format("csv", _content(_rows()), _csv),

@@ -81,7 +81,7 @@ def linked(folder, name):
 MODULES = {  # how a module comes to lie somewhere, its name, and whether it is the user's
     "a module of the project": (installed, "", "my_steps", True),
     "named like a library": (installed, "", "regex", True),
-    "in a folder named like a library": (installed, "", "PIL.aug", True),
+    "in a folder named like a library": (installed, "", "skimage.aug", True),
     "named like one of the standard library": (installed, "", "colorsys", True),
     "named like one that draws": (installed, "", "secrets", True),
     "a project installed in place": (in_place, "", "sentencepiece", True),
@@ -122,7 +122,7 @@ def test_all_who_ask_look_into_the_users_code(case, tmp_path, fresh):
     assert made_of(ps.Dataset.range(3).map(lambda x: module.note(x))._plan).key != before
 
 
-@pytest.mark.parametrize("name", ["regex", "PIL.aug", "colorsys"])
+@pytest.mark.parametrize("name", ["regex", "skimage.aug", "colorsys"])
 def test_what_a_function_will_import_belongs_to_its_folder(name, tmp_path, fresh):
     """A module of the user's that is not loaded yet, and is named like a harmless library."""
     path = tmp_path.joinpath(*name.split(".")).with_suffix(".py")

@@ -31,7 +31,7 @@ def failed(error: Exception, label: str | None = None, where: str | None = None)
 def fatal(error: Exception, label: str | None = None, where: str | None = None) -> Fatal:
     """An exception that is nobody's failure, met in the step of this label, as what ends the run."""
     context = Context(label, where)
-    if isinstance(error, (PenstockError, MemoryError, OSError)):  # these say what is wrong
+    if isinstance(error, (PenstockError, MemoryError, OSError, Warning)):  # these say what is wrong
         annotate(error, context)
         return Fatal(error)
     message = f"An error inside penstock, and not of an element: {type(error).__name__}: {error}".rstrip(": ")
