@@ -25,6 +25,7 @@ from penstock.plan import combine, ops
 from penstock.plan.node import Node
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
+from penstock.plan.unbatch import Unbatch
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.records import RecordsSource
@@ -218,7 +219,7 @@ def _(node: ops.Batch, context: Context) -> Iterator[Any]:
 
 
 @elements.register
-def _(node: ops.Unbatch, context: Context) -> Iterator[Any]:
+def _(node: Unbatch, context: Context) -> Iterator[Any]:
     for element in elements(node.input, context):
         leaves = leaves_of(element, element)
         for row in range(len(leaves[0])):

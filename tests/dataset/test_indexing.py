@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of sma
 BY_NUMBER = [
     strategies._map, strategies._map, strategies._batch, strategies._take, strategies._skip, strategies._shard,
     strategies._enumerate, strategies._repeat, strategies._repeat_for_ever, strategies._zip, strategies._concatenate,
-    strategies._prefetch, strategies._cache, *indexing.STEPS,
+    strategies._prefetch, strategies._cache, strategies._batch_unbatch, *indexing.STEPS,
 ]  # fmt: skip
 
 
@@ -229,6 +229,119 @@ def test_each_batch_of_its_kind():
     images = ps.Dataset.from_tensor_slices(np.arange(24.0).reshape(6, 2, 2))
     fused = images.map(lambda x: x * 2, num_parallel_calls=2).batch(4).shuffle(ps.ALL)
     assert sorted(len(batch) for batch in fused) == [2, 4]
+
+
+BATCHES = {
+    "batch(2)": lambda ds: ds.batch(2),
+    "batch(4)": lambda ds: ds.batch(4),
+    "batch(3, drop)": lambda ds: ds.batch(3, drop_remainder=True),
+    "parallel": lambda ds: ds.map(lambda x: x + 1, 2).batch(3),
+    "padded_batch(4)": lambda ds: ds.padded_batch(4),
+    "arrays": lambda ds: ps.Dataset.from_tensor_slices(np.arange(45).reshape(15, 3)).take(len(ds)),
+    "endless": lambda ds: ds.repeat().batch(3).take(9),
+}
+AFTER = {
+    "take": lambda ds, n: ds.take(n),
+    "skip": lambda ds, n: ds.skip(n),
+    "shard": lambda ds, n: ds.shard(n + 1, n // 2),
+    "cache": lambda ds, n: ds.cache(),
+    "prefetch": lambda ds, n: ds.prefetch(n),
+}
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 14), st.sampled_from(sorted(BATCHES)),
+    st.lists(st.tuples(st.sampled_from(sorted(AFTER)), st.integers(0, 5)), max_size=3),
+)  # fmt: skip
+def test_what_batches_are_taken_apart_to_has_numbers(count, batch, after):
+    ds = BATCHES[batch](ps.Dataset.range(count + (batch == "endless")))
+    for name, n in after:
+        ds = AFTER[name](ds, n)
+    ds = ds.unbatch()
+    wanted = list(ds)
+    assert len(ds) == len(wanted)
+    assert_same_elements([ds[i] for i in range(len(ds))], wanted)
+    assert_same_elements([ds[i] for i in range(-len(ds), 0)], wanted)
+    assert sorted(numbers(ds.shuffle(ps.ALL))) == sorted(int(x) for x in wanted)
+    with pytest.raises(errors.OutOfRangeError):
+        ds[len(wanted)]
+
+
+def test_without_its_batches_unbatch_has_no_end_either():
+    ds = ps.Dataset.range(3).repeat().batch(4).unbatch()
+    assert ds.cardinality() == ps.INFINITE_CARDINALITY
+    assert [int(ds[i]) for i in (0, 3, 10**12)] == [0, 0, 10**12 % 3]
+
+
+def test_many_times_taken_apart():
+    ds = ps.Dataset.range(7)
+    for _ in range(25):
+        ds = ds.batch(2).unbatch()
+    assert (len(ds), ds[6], ds[-7]) == (7, 6, 0)
+
+
+def test_elements_of_unknown_length_are_not_taken_apart_by_number():
+    ds = ps.Dataset.range(4).map(lambda n: np.arange(n))
+    assert ds.unbatch().cardinality() == ps.UNKNOWN_CARDINALITY
+    with pytest.raises(errors.UnimplementedError, match="length is not known beforehand"):
+        ds.unbatch()[0]
+    padded = ds.padded_batch(2, [4]).unbatch()
+    assert_same_elements([padded[i] for i in range(4)], list(padded))
+
+
+def test_of_a_batch_that_failed_no_slice_has_a_value():
+    ds = ps.Dataset.range(8).map(spoiled_at(3)).batch(3).unbatch()
+    for i in range(8):
+        if i in (3, 4, 5):
+            with pytest.raises(Spoiled):
+                ds[i]
+        else:
+            assert ds[i] == i
+    found = texts(positions(ds.shuffle(ps.ALL)))
+    assert found.count("Spoiled") == 3
+    assert sorted(int(x) for x in found if x != "Spoiled") == [0, 1, 2, 6, 7]
+
+
+def test_a_shuffle_that_chooses_makes_no_batch_for_one_element_of_it():
+    ds = ps.Dataset.range(100).batch(10).unbatch().shuffle(ps.AUTOTUNE)
+    assert "makes a whole batch for one element" in ds._plan.buffer_size.reason
+
+
+@given(st.integers(0, 9), st.integers(0, 9))
+def test_asserted_cardinalities_are_held_by_number_too(count, expected):
+    """The same positions as in a pass."""
+    ds = ps.Dataset.range(count).assert_cardinality(expected)
+    wanted = texts(positions(ds))
+    found = []
+    for i in range(len(wanted)):
+        try:
+            found.append(ds[i])
+        except errors.FailedPreconditionError as error:
+            found.append(error)
+    assert texts(found) == wanted
+    with pytest.raises(errors.OutOfRangeError):
+        ds[len(wanted)]
+    if count == expected:
+        assert [ds[i] for i in range(len(ds))] == list(ds)
+        assert sorted(numbers(ds.shuffle(ps.ALL))) == numbers(ds)
+
+
+def test_too_many_of_an_endless_input_and_too_few_for_one():
+    endless = ps.Dataset.range(3).repeat()
+    assert endless.assert_cardinality(ps.INFINITE_CARDINALITY)[10] == 1
+    with pytest.raises(errors.FailedPreconditionError, match="found more"):
+        endless.assert_cardinality(4)[4]
+    with pytest.raises(errors.FailedPreconditionError, match="found only 3 elements"):
+        ps.Dataset.range(3).assert_cardinality(ps.INFINITE_CARDINALITY)[3]
+
+
+def test_what_was_taken_apart_resumes_everywhere():
+    ds = ps.Dataset.range(11).batch(3).unbatch().assert_cardinality(11)
+    assert_resumes_exactly(ds.shuffle(ps.ALL))
+    assert_resumes_exactly(ds.shuffle(ps.ALL).with_provenance().batch(4), limit=MOST)
+    located = ds.with_provenance()
+    assert [int(located[i][1].position) for i in range(11)] == [int(p.position) for _, p in located]
 
 
 def test_an_element_that_fails_raises_for_itself_only():

@@ -10,6 +10,7 @@ import penstock as ps
 from penstock.plan import ops
 from penstock.plan.explain import short_location, tree
 from penstock.plan.scan import Scan
+from penstock.plan.unbatch import Unbatch
 
 INFINITE, UNKNOWN = ps.INFINITE_CARDINALITY, ps.UNKNOWN_CARDINALITY
 TEN = ps.Dataset.range(10)
@@ -26,7 +27,9 @@ TEN = ps.Dataset.range(10)
         (ps.Dataset.range(0).filter(bool), 0),
         (TEN.batch(3), 4),
         (TEN.batch(3, drop_remainder=True), 3),
-        (TEN.batch(3).unbatch(), UNKNOWN),
+        (TEN.batch(3).unbatch(), 10),
+        (TEN.batch(3, drop_remainder=True).unbatch(), 9),
+        (TEN.batch(3).map(np.array).unbatch(), UNKNOWN),
         (TEN.batch(5, drop_remainder=True).unbatch(), 10),
         (TEN.shuffle(3), 10),
         (TEN.repeat(3), 30),
@@ -177,7 +180,7 @@ def test_every_node_is_asked_once_for_an_answer(question):
 
     node = Source(source=TEN._plan.source)
     for _ in range(4):
-        node = ops.Unbatch(input=ops.Batch(input=node, batch_size=2, drop_remainder=True))
+        node = Unbatch(input=ops.Batch(input=node, batch_size=2, drop_remainder=True))
     asked.clear()
     found = getattr(node, question)
     assert found == (10 if question == "cardinality" else TEN.element_spec)

@@ -58,9 +58,9 @@ class Indexing:
         (array([16, 25, 36, 49]), array([64, 81]))
 
         It works where the source has an index and every step says by numbers which elements it takes: map, batch,
-        padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, shuffle(ALL); behind a
-        snapshot that is complete, whatever made it. `epoch` is the pass that shuffles see. Functions are called for the
-        one element that is asked for, in the calling thread.
+        padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, assert_cardinality,
+        shuffle(ALL), unbatch behind batches of one size; behind a snapshot that is complete, whatever made it. `epoch`
+        is the pass that shuffles see. Functions are called for what the element is made of, in the calling thread.
 
         Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to
         the element), what is wrong with a file whose elements cannot be counted, and whatever the element raises.

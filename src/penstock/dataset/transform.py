@@ -15,6 +15,7 @@ from penstock.plan.combine import Concatenate
 from penstock.plan.indexing import All, autotuned_buffer, unwieldy
 from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, Node, UnaryNode
 from penstock.plan.storing import Cache, DiskCache
+from penstock.plan.unbatch import Unbatch
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -181,7 +182,7 @@ class Transform:
 
         Raises InvalidArgumentError for scalars and for components of differing extent.
         """
-        return self._then(ops.Unbatch)
+        return self._then(Unbatch)
 
     if TYPE_CHECKING:  # of a class beside this one
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -25,10 +26,10 @@ from penstock.plan.ops import (
     Shuffle,
     Skip,
     Take,
-    Unbatch,
 )
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
+from penstock.plan.unbatch import Unbatch
 from penstock.sources.parquet import ParquetSource
 
 _BUFFER = 1 << 28  # bytes that a buffer of AUTOTUNE's may hold, if elements are what their spec says
@@ -106,16 +107,23 @@ def unwieldy(plan: Node) -> tuple[Node, str] | None:
     """The step for which a plan that can be read by number is not to be shuffled so, and why; None if there is none."""
     if is_endless(plan):
         return plan, "never ends"
-    scan = _in_pieces(plan)
-    return None if scan is None else (scan, "decodes a whole row group for one row")
+    scan = _below(plan, lambda node: isinstance(node, Scan) and isinstance(node.source, ParquetSource))
+    if scan is not None:
+        return scan, "decodes a whole row group for one row"
+    unbatch = _below(plan, lambda node: isinstance(node, Unbatch))
+    return None if unbatch is None else (unbatch, "makes a whole batch for one element")
 
 
-def _in_pieces(plan: Node) -> Node | None:
-    """A source below, in front of any cache, that decodes thousands of elements to give one."""
-    if isinstance(plan, Scan):
-        return plan if isinstance(plan.source, ParquetSource) else None
-    below = () if isinstance(plan, Cache) else plan.inputs
-    return next((found for found in map(_in_pieces, below) if found is not None), None)
+def _below(plan: Node, wanted: Callable[[Node], bool]) -> Node | None:
+    """A step between here and the sources, or the nearest caches, that is `wanted`."""
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if wanted(node):
+            return node
+        if not isinstance(node, Cache):
+            waiting += reversed(node.inputs)
+    return None
 
 
 def autotuned_buffer(plan: Node, obstacle: str) -> Chosen:

@@ -14,7 +14,6 @@ from penstock.errors import InvalidArgumentError
 from penstock.plan.apart import apart
 from penstock.plan.node import (
     AUTOTUNE,
-    DEEP,
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     Node,
@@ -121,52 +120,6 @@ class Batch(UnaryNode):
         if count < 0:
             return count
         return count // self.batch_size if self.drop_remainder else -(-count // self.batch_size)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unbatch(UnaryNode):
-    """Every slice along the first axis as an element of its own."""
-
-    name: ClassVar[str] = "unbatch"
-
-    def __post_init__(self) -> None:
-        if self.input.height > DEEP or self.input.spec is None:
-            return
-        leaves, structure = flatten(self.input.spec)
-        for leaf, path in zip(leaves, structure.paths(), strict=True):
-            if isinstance(leaf, TensorSpec) and not leaf.shape:
-                message = f"unbatch cuts along the first axis; component {path or 'value'} is a scalar."
-                hint = "Only elements made by batch, or arrays, can be unbatched."
-                raise InvalidArgumentError(message, hint=hint)
-        known = {path: leaf.shape[0] for leaf, path in zip(leaves, structure.paths(), strict=True) if _is_long(leaf)}
-        if len(set(known.values())) > 1:
-            told = ", ".join(f"{path or 'value'}: {length}" for path, length in known.items())
-            message = f"unbatch cuts all components along the first axis, and they differ in length ({told})."
-            raise InvalidArgumentError(message, hint="Map the elements to components of one length first.")
-
-    @property
-    def spec(self) -> Any:
-        if self.input.spec is None:
-            return None
-        leaves, structure = flatten(self.input.spec)
-        if any(not isinstance(leaf, TensorSpec) or not leaf.shape for leaf in leaves):
-            return None
-        return structure.build([TensorSpec(leaf.shape[1:], leaf.dtype) for leaf in leaves])
-
-    @property
-    def cardinality(self) -> int:
-        count = self.input.cardinality
-        if count == 0 or count == INFINITE_CARDINALITY:
-            return count
-        leaves = [] if self.input.spec is None else flatten(self.input.spec)[0]
-        sizes = {leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape}
-        size = next((s for s in sizes if s is not None), None)
-        return UNKNOWN_CARDINALITY if size is None or count < 0 else count * size
-
-
-def _is_long(leaf: Any) -> bool:
-    """Whether the length of a component is known."""
-    return isinstance(leaf, TensorSpec) and bool(leaf.shape) and leaf.shape[0] is not None
 
 
 class Chosen(int):

@@ -20,6 +20,7 @@ from penstock.permutation import permutation
 from penstock.physical.access import Access, access, accessible, scattered, stretch_of
 from penstock.physical.located import located
 from penstock.physical.lower import Lowering
+from penstock.physical.stages.assert_cardinality import other_cardinality
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import run_all
 from penstock.physical.transform_of import transform_of
@@ -27,6 +28,7 @@ from penstock.plan import ops
 from penstock.plan.indexing import GlobalShuffle, WithProvenance
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.plan.scan import Scan
+from penstock.plan.stateful import AssertCardinality
 from penstock.plan.storing import Cache
 from penstock.sources.indexed import IndexedSource
 
@@ -193,6 +195,41 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Access:
         key = fold(key, lowering.epoch)
     below = access(node.input, lowering)
     return _Renumbered(below, lambda size: size, lambda numbers: permutation(key, below.size).at(numbers))
+
+
+class _Counted(Access):
+    """Elements whose number is known beforehand; where there are more or fewer, the error is what comes last."""
+
+    def __init__(self, elements: Access, node: AssertCardinality) -> None:
+        self._elements = elements
+        self._node = node
+
+    def _right(self) -> int:
+        """How many elements there are in front of the error."""
+        sizes = self._elements.size, self._node.expected_cardinality
+        finite = [size for size in sizes if size != INFINITE_CARDINALITY]
+        return min(finite) if finite else INFINITE_CARDINALITY
+
+    @property
+    def size(self) -> int:
+        return self._right() + (self._elements.size != self._node.expected_cardinality)
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        right, node = self._right(), self._node
+        if self._elements.size == node.expected_cardinality or int(numbers.max()) < right:
+            return self._elements.rows(numbers)
+        found = None if right == node.expected_cardinality else right
+        error = other_cardinality(node.expected_cardinality, found, node.file, Context(node.label, node.where))
+        inside, behind = np.flatnonzero(numbers < right), np.flatnonzero(numbers >= right)
+        parts = [(behind, Stretch(None, tuple((place, error) for place in range(len(behind)))))]
+        if len(inside):
+            parts.append((inside, self._elements.rows(numbers[inside])))
+        return scattered(parts)
+
+
+@accessible(AssertCardinality)
+def _assert_cardinality(node: AssertCardinality, lowering: Lowering) -> Access:
+    return _Counted(access(node.input, lowering), node)
 
 
 @accessible(ops.Prefetch)

@@ -26,7 +26,7 @@ from penstock.physical.stages.located import Located
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.transform_of import transform_of
-from penstock.plan import combine, ops
+from penstock.plan import combine, ops, unbatch
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan as ScanNode
 from penstock.plan.storing import Cache
@@ -118,8 +118,8 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     )
 
 
-@register(ops.Unbatch)
-def _unbatch(node: ops.Unbatch, lowering: Lowering) -> Stage:
+@register(unbatch.Unbatch)
+def _unbatch(node: unbatch.Unbatch, lowering: Lowering) -> Stage:
     return Unbatch(lower(node.input, lowering), node.label, node.where)
 
 

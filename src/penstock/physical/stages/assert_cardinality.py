@@ -43,14 +43,7 @@ class AssertCardinality(Stage):
     def _error(self, found: int | None = None) -> PenstockError:
         """Fewer were found, or more."""
         self._failed = True
-        infinite = self._expected == INFINITE_CARDINALITY
-        expected = "elements without end" if infinite else _elements(self._expected)
-        message = f"Expected {expected}, found {'more' if found is None else 'only ' + _elements(found)}."
-        context = Context(self.label, self.where)
-        if self._file is not None:
-            return DataLossError(message, hint="Delete the folder and prepare again.", file=self._file, context=context)
-        hint = "Give assert_cardinality the true number; filters, and elements left out, lower it."
-        return FailedPreconditionError(message, hint=hint, context=context)
+        return other_cardinality(self._expected, found, self._file, Context(self.label, self.where))
 
     def state(self) -> State:
         return [self._cursor.state(), self._seen, self._failed]
@@ -61,6 +54,16 @@ class AssertCardinality(Stage):
 
     def close(self) -> None:
         self._cursor.close()
+
+
+def other_cardinality(expected: int, found: int | None, file: str | None, context: Context) -> PenstockError:
+    """The error of another number than was expected: `found`, which is lower, or None for a higher one."""
+    wanted = "elements without end" if expected == INFINITE_CARDINALITY else _elements(expected)
+    message = f"Expected {wanted}, found {'more' if found is None else 'only ' + _elements(found)}."
+    if file is not None:
+        return DataLossError(message, hint="Delete the folder and prepare again.", file=file, context=context)
+    hint = "Give assert_cardinality the true number; filters, and elements left out, lower it."
+    return FailedPreconditionError(message, hint=hint, context=context)
 
 
 def _elements(count: int) -> str:

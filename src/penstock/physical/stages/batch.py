@@ -72,11 +72,11 @@ class Unbatch(Stage):
         while self._cursor.fill(max(want // self._rows, 1)):
             block = self._cursor.peek()
             try:
-                rows = _apart(block)
+                rows = taken_apart(block)
             except PenstockError:
                 block = block.slice(0, 1)
                 try:
-                    rows = _apart(block)  # the first alone may be sound
+                    rows = taken_apart(block)  # the first alone may be sound
                 except PenstockError as error:
                     self._cursor.take_available(1)
                     annotate(error, Context(stage=self.label, where=self.where))
@@ -97,9 +97,9 @@ class Unbatch(Stage):
         self._cursor.close()
 
 
-def _apart(block: Block) -> Block | None:
+def taken_apart(block: Block) -> Block | None:
     """The slices of all elements, or None where there is none."""
-    lengths = _first_extents(block)
+    lengths = first_extents(block)
     if not sum(lengths):
         return None
     kept = block if all(lengths) else block.take(np.flatnonzero(lengths))
@@ -109,7 +109,7 @@ def _apart(block: Block) -> Block | None:
     return Block(kept.structure, columns, sum(lengths), origin)
 
 
-def _first_extents(block: Block) -> Sequence[int]:
+def first_extents(block: Block) -> Sequence[int]:
     """Each element's extent along its first axis, which all components share."""
     found: list[int] | None = None
     for column, path in zip(block.columns, block.structure.paths(), strict=True):

@@ -12,6 +12,7 @@ from penstock.plan.combine import Concatenate, Zip
 from penstock.plan.node import INFINITE_CARDINALITY, Node
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, Snapshot
+from penstock.plan.unbatch import Unbatch
 from penstock.profiler.analysis.places import Place
 from penstock.profiler.lint.functions import keeps_state, uses
 from penstock.profiler.lint.natures import randomness
@@ -22,7 +23,7 @@ from penstock.trace.purity import may_draw
 # steps that give the same whenever they get the same
 _FIXED = (
     *(Scan, Cache, Snapshot, Zip, Concatenate, BatchNode, Rebatch),
-    *(ops.Batch, ops.Unbatch, ops.Take, ops.Skip, ops.Shard, ops.Enumerate, ops.Prefetch, ops.Repeat),
+    *(ops.Batch, Unbatch, ops.Take, ops.Skip, ops.Shard, ops.Enumerate, ops.Prefetch, ops.Repeat),
 )
 _WORDS = ("shuffle", "random", "sample", "generator", "repeat")
 
