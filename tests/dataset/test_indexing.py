@@ -336,6 +336,63 @@ def test_too_many_of_an_endless_input_and_too_few_for_one():
         ps.Dataset.range(3).assert_cardinality(ps.INFINITE_CARDINALITY)[3]
 
 
+@settings(max_examples=60)
+@given(pipelines())
+def test_a_cache_of_anything_has_numbers(pipeline: Pipeline):
+    """Compared with a pass that fills a cache of its own."""
+    if pipeline.infinite:
+        return
+    ds = pipeline.dataset.cache()
+    wanted = list(reference.run(ds._plan, ds.options(), 0))
+    assert_same_elements([ds.at(i, epoch=1) for i in range(len(wanted))], wanted)
+    with pytest.raises(errors.OutOfRangeError):
+        ds[len(wanted)]
+    fresh = pipeline.dataset.cache()
+    with fresh.shuffle(ps.ALL).iterator(epoch=2) as elements:
+        assert Counter(map(token, elements)) == Counter(map(token, wanted))
+    assert_same_elements(list(ds), wanted)
+
+
+def test_a_cache_is_filled_once_and_served_by_number():
+    calls = []
+    ds = ps.Dataset.range(30).filter(lambda x: calls.append(int(x)) or x % 3 == 0).cache()
+    assert [int(ds[i]) for i in (9, 0, -1)] == [27, 0, 27]
+    assert sorted(numbers(ds.shuffle(ps.ALL))) == numbers(ds) == list(range(0, 30, 3))
+    assert calls == list(range(30))
+    taken_apart = ps.Dataset.range(9).filter(lambda x: x != 4).batch(3).cache().unbatch()
+    assert [int(taken_apart[i]) for i in range(8)] == numbers(taken_apart)
+    with pytest.raises(errors.OutOfRangeError):
+        taken_apart[8]
+
+
+def test_a_cache_of_what_fails_has_the_positions_of_the_pass():
+    ds = ps.Dataset.range(12).filter(lambda x: x != 5).map(spoiled_at(3, 7)).cache()
+    wanted = texts(positions(ds))
+    found = []
+    for i in range(len(wanted)):
+        try:
+            found.append(ds[i])
+        except Spoiled as error:
+            found.append(error)
+    assert texts(found) == wanted
+    assert Counter(map(str, texts(positions(ds.shuffle(ps.ALL))))) == Counter(map(str, wanted))
+
+
+def test_a_cache_without_an_end_is_not_filled():
+    ds = ps.Dataset.range(5).filter(lambda x: x > 1).repeat().cache()
+    with pytest.raises(errors.UnimplementedError, match="filter"):
+        ds[0]
+
+
+def test_a_shuffle_of_a_cache_of_anything_resumes_everywhere():
+    assert_resumes_exactly(ps.Dataset.range(11).filter(lambda x: x % 4 != 0).cache().shuffle(ps.ALL).batch(2))
+
+
+def test_a_shuffle_that_chooses_fills_no_cache_for_it():
+    ds = ps.Dataset.range(100).filter(lambda x: x > 3).cache().shuffle(ps.AUTOTUNE)
+    assert "filter" in ds._plan.buffer_size.reason
+
+
 def test_what_was_taken_apart_resumes_everywhere():
     ds = ps.Dataset.range(11).batch(3).unbatch().assert_cardinality(11)
     assert_resumes_exactly(ds.shuffle(ps.ALL))

@@ -1,6 +1,7 @@
 """What is said of a shuffle that takes long to fill, with a clock of the test's own."""
 
 import logging
+import re
 
 import penstock as ps
 from penstock.physical import filling_log
@@ -38,3 +39,13 @@ def test_a_shuffle_says_it(caplog, monkeypatch):
     assert lines[0].startswith("shuffle(5000) fills: ")
     assert " of 5,000 elements" in lines[0]
     assert lines[-1].startswith("shuffle(5000) is full: 5,000 elements")
+
+
+def test_a_cache_that_is_asked_for_a_number_says_it(caplog, monkeypatch):
+    monkeypatch.setattr(filling_log, "_FIRST", 0.0)
+    ds = ps.Dataset.range(5000).filter(lambda x: x >= 10).cache()
+    with caplog.at_level(logging.INFO, logger="penstock"):
+        assert ds[0] == 10
+    lines = [record.getMessage() for record in caplog.records]
+    assert re.match(r"cache fills: [0-9,]+ elements after 0 seconds", lines[0])
+    assert lines[-1].startswith("cache is full: 4,990 elements")

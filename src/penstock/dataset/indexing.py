@@ -60,7 +60,8 @@ class Indexing:
         It works where the source has an index and every step says by numbers which elements it takes: map, batch,
         padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, assert_cardinality,
         shuffle(ALL), unbatch behind batches of one size; behind a snapshot that is complete, whatever made it. `epoch`
-        is the pass that shuffles see. Functions are called for what the element is made of, in the calling thread.
+        is the pass that shuffles see. A cache in memory behind other steps is filled first, by a pass. Functions are
+        called for what the element is made of, in the calling thread.
 
         Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to
         the element), what is wrong with a file whose elements cannot be counted, and whatever the element raises.
@@ -134,7 +135,7 @@ class Indexing:
         Raises OutOfRangeError behind the last batch, and whatever the batch raises.
         """
         number = check_int("step", step, least=0, hint="Batches are counted from 0.")
-        if obstacle(self._in_files()) is None:
+        if obstacle(self._in_files(), fill=False) is None:
             return self.at(number, epoch)
         epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
         with self.skip(number).take(1).iterator(epoch=epoch) as elements:

@@ -228,7 +228,7 @@ class Transform:
         if isinstance(buffer_size, All):
             return self._shuffled_globally(seed, again=again)
         if isinstance(buffer_size, Integral) and buffer_size == AUTOTUNE:
-            found = obstacle(self._plan) or unwieldy(self._plan)
+            found = obstacle(self._plan, fill=False) or unwieldy(self._plan)
             if found is None:
                 return self._shuffled_globally(seed, again=again)
             node, reason = found

@@ -13,9 +13,10 @@ from penstock.errors import UnimplementedError
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch
 from penstock.plan.explain import short_location
-from penstock.plan.node import Node
+from penstock.plan.node import INFINITE_CARDINALITY, Node
 from penstock.plan.ops import Interleave
 from penstock.plan.scan import Scan
+from penstock.plan.storing import Cache
 
 
 class Access(ABC):
@@ -56,13 +57,18 @@ def accessible(kind: type[Node], unless: Check = _no_reason) -> Callable[[Opener
     return add
 
 
-def obstacle(plan: Node) -> tuple[Node, str] | None:
+def obstacle(plan: Node, *, fill: bool = True) -> tuple[Node, str] | None:
     """The step that keeps a plan from being read by number, the nearest to the source, and why; None if there is none.
 
-    Reads nothing.
+    What is below a cache in memory is in nobody's way, as that can be filled by a pass; it is without `fill`. Reads
+    nothing.
     """
     found = None
-    for node in plan.walk():
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if not (fill and isinstance(node, Cache) and node.cardinality != INFINITE_CARDINALITY):
+            waiting += reversed(node.inputs)
         if type(node) not in _OPENERS:
             reason: str | None = "gives its elements one after the other only"
         else:

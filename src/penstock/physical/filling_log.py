@@ -12,7 +12,10 @@ _AGAIN = 20.0  # ... and until it is said again
 
 
 class FillingLog:
-    """Told how far a step is; a line after five seconds, one every twenty, and one when it is full."""
+    """Told how far a step is; a line after five seconds, one every twenty, and one when it is full.
+
+    `most` is how many elements there will be; negative where nobody knows.
+    """
 
     def __init__(self, label: str, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._label = label
@@ -28,8 +31,9 @@ class FillingLog:
             return
         self._next = now + _AGAIN
         self._said = True
-        text = "%s fills: %s of %s elements after %.0f seconds; the first one comes when it is full"
-        _LOG.warning(text, self._label, f"{count:,}", f"{self._most:,}", now - self._begun)
+        of = f"{count:,} of {self._most:,}" if self._most >= 0 else f"{count:,}"
+        text = "%s fills: %s elements after %.0f seconds; the first one comes when it is full"
+        _LOG.warning(text, self._label, of, now - self._begun)
 
     def full(self, count: int) -> None:
         if self._said:

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.errors import Context, InvalidArgumentError, annotate
-from penstock.physical.access import Access, access, accessible, scattered
+from penstock.physical.access import Access, access, accessible, obstacle, scattered
 from penstock.physical.lower import Lowering
 from penstock.physical.stages.batch import first_extents, taken_apart
 from penstock.physical.stretch import Stretch, failure
@@ -88,6 +88,15 @@ class _Slices(Access):
                 raise InvalidArgumentError(message, hint=hint)
 
 
+def _counted(elements: Access, each: int) -> int:
+    """All slices of elements at hand, the last of which may have fewer."""
+    count = elements.size
+    if count <= 0:
+        return count
+    last = elements.rows(np.array([count - 1])).block
+    return (count - 1) * each + (each if last is None else first_extents(last)[0])
+
+
 def _no_rows(node: Unbatch) -> str | None:
     rows = rows_of(node.input)
     return None if rows is not None and rows.each else "cuts elements whose length is not known beforehand"
@@ -98,9 +107,13 @@ def _unbatch(node: Unbatch, lowering: Lowering) -> Access:
     rows = rows_of(node.input)
     assert rows is not None
 
+    elements = access(node.input, lowering)
+
     def total() -> int:
+        if obstacle(node.input, fill=False) is not None:  # a cache that was filled: only what it keeps tells
+            return _counted(elements, rows.each)
         found = rows_of(node.input, lambda below: access(below, lowering).size)
         assert found is not None
         return found.total
 
-    return _Slices(access(node.input, lowering), rows.each, total, Context(node.label, node.where))
+    return _Slices(elements, rows.each, total, Context(node.label, node.where))

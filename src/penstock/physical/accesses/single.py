@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.block.provenance import with_provenance
 from penstock.block.structure import LEAF, Structure, nest
-from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, annotate
 from penstock.keys import fold
 from penstock.permutation import permutation
@@ -29,7 +27,6 @@ from penstock.plan.indexing import GlobalShuffle, WithProvenance
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.plan.scan import Scan
 from penstock.plan.stateful import AssertCardinality
-from penstock.plan.storing import Cache
 from penstock.sources.indexed import IndexedSource
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
@@ -235,41 +232,3 @@ def _assert_cardinality(node: AssertCardinality, lowering: Lowering) -> Access:
 @accessible(ops.Prefetch)
 def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Access:
     return access(node.input, lowering)
-
-
-class _Kept(Access):
-    """What a cache keeps, once it is complete; before that the elements are made."""
-
-    def __init__(self, elements: Access, store: Any) -> None:
-        self._elements = elements
-        self._store = store
-        self._begins: np.ndarray | None = None  # the number of each kept Block's first element, and of all
-        self._blocks: tuple[Block, ...] = ()
-
-    @property
-    def size(self) -> int:
-        return self._elements.size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        if self._begins is None:
-            self._look()
-        if self._begins is None:
-            return self._elements.rows(numbers)
-        which = np.searchsorted(self._begins, numbers, side="right") - 1
-        parts = []
-        for block in np.unique(which).tolist():
-            places = np.flatnonzero(which == block)
-            parts.append((places, Stretch(self._blocks[block].take(numbers[places] - self._begins[block]))))
-        return scattered(parts)
-
-    def _look(self) -> None:
-        blocks = self._store.blocks() if isinstance(self._store, MemoryStore) else None
-        if blocks is None or sum(block.size for block in blocks) != self._elements.size:
-            return  # elements that failed when the cache was filled would put the others under wrong numbers
-        self._blocks = blocks
-        self._begins = np.cumsum([0, *(block.size for block in blocks)])
-
-
-@accessible(Cache)
-def _cache(node: Cache, lowering: Lowering) -> Access:
-    return _Kept(access(node.input, replace(lowering, epoch=0)), node.store)

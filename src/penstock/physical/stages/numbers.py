@@ -8,10 +8,9 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.physical.drain import drain
 from penstock.physical.fatal import fatal
 from penstock.physical.stage import Stage, State
-
-_AT_ONCE = 1024  # elements that a cache is asked for at a time, while it fills
 
 
 class Numbers(Stage):
@@ -44,7 +43,7 @@ class Numbers(Stage):
         while self._fill:
             stream = self._fill.pop()()
             try:
-                _drain(stream)
+                drain(stream, stream.label)
             finally:
                 stream.close()
         try:
@@ -67,13 +66,3 @@ class Numbers(Stage):
 
     def restore(self, state: State) -> None:
         self._at = state
-
-
-def _drain(stream: Stage) -> None:
-    """To its end; what fails is left out of the cache, and raised where it is asked for."""
-    while True:
-        try:
-            if stream.next(_AT_ONCE) is None:
-                return
-        except Exception:
-            continue
