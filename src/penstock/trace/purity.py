@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum
@@ -52,6 +53,7 @@ _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
 _WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
+_MOST_CODES = 500  # whose instructions are kept
 _WRITERS = ("STORE_SUBSCR", "STORE_SLICE")
 
 
@@ -85,6 +87,12 @@ def inspected(function: Callable[..., Any]) -> tuple[str | None, Captured]:
     inspection = _Inspection()
     why = inspection.verdict(function)
     return why, Captured(tuple(inspection.reads))
+
+
+@functools.lru_cache(_MOST_CODES)
+def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
+    """What code does, step by step. It never changes, and every pass looks at its functions anew."""
+    return tuple(step for step in dis.get_instructions(code) if step.opname not in _SILENT)
 
 
 class _Inspection:
@@ -130,14 +138,12 @@ class _Inspection:
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
         spelled = ""
         local = set(code.co_varnames) | set(code.co_cellvars)
-        for step in dis.get_instructions(code):
+        for step in _instructions(code):
             name = step.opname
-            if isinstance(chain, type) and name not in _ATTRIBUTE and name not in _SILENT:
+            if isinstance(chain, type) and name not in _ATTRIBUTE:
                 why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
-            if name in _SILENT:
-                continue
             if name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.argval}"
                 place = vars(chain)
