@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from penstock.block.block import Block, Builder
@@ -72,7 +74,7 @@ def _agree(found: Structure, kinds: list[str], structure: Structure, expected: l
 
 def _kind(column: Column) -> str:
     if isinstance(column, DenseColumn):
-        return f"{column.array.dtype} of rank {column.array.ndim - 1}"
+        return _named(column.array.dtype, column.array.ndim - 1)
     if isinstance(column, BytesColumn):
         return f"bytes of rank {column.starts.ndim - 1}"
     assert isinstance(column, ListColumn)
@@ -80,3 +82,9 @@ def _kind(column: Column) -> str:
     if isinstance(first, np.ndarray):
         return f"{'bytes' if first.dtype == object else first.dtype} of rank {first.ndim}"
     return type(first).__name__
+
+
+@functools.lru_cache(1000)
+def _named(dtype: np.dtype, rank: int) -> str:
+    """numpy takes longer to name a dtype than a small Block to be built."""
+    return f"{dtype} of rank {rank}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class RangeSource(IndexedSource):
             return self._block(np.array([self.range[i] for i in indices.tolist()], object))
         return self._block(self.range.start + indices * self.range.step)
 
-    @property
+    @cached_property
     def _fits_int64(self) -> bool:
         return (
             _INT64.min <= min(self.range.start, self.range.stop)

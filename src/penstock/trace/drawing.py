@@ -11,8 +11,6 @@ import itertools
 import operator
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -128,13 +126,19 @@ def element_key(seed: int | None = None) -> int:
     return fold(_outside[0], next(_outside[1])) if seed is None else fold(seed)
 
 
-@contextmanager
-def drawing(draws: Draws) -> Iterator[Element]:
+class drawing:
     """What is called inside draws as the element that `begin` names."""
-    element = _element
-    outer = element.draws, element.row, element.ordinal
-    element.draws = draws
-    try:
-        yield element
-    finally:
-        element.draws, element.row, element.ordinal = outer
+
+    __slots__ = ("_draws", "_outer")
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+
+    def __enter__(self) -> Element:
+        element = _element
+        self._outer = element.draws, element.row, element.ordinal
+        element.draws = self._draws
+        return element
+
+    def __exit__(self, *raised: object) -> None:
+        _element.draws, _element.row, _element.ordinal = self._outer
