@@ -7,6 +7,7 @@ so of a stage; here is what it follows from.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -44,9 +45,13 @@ def _is_ours(kind: type) -> bool:
 def _functions(node: Node) -> Iterator[Any]:
     for step in getattr(node, "steps", ()):
         yield from _functions(step)
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if each.name == "reduce_func":  # makes a data set of what is there
-            continue
-        if callable(value) and (each.name == "function" or not (isinstance(value, type) or _is_ours(type(value)))):
+    for name in _names(type(node)):
+        value = getattr(node, name)
+        if callable(value) and (name == "function" or not (isinstance(value, type) or _is_ours(type(value)))):
             yield value
+
+
+@functools.cache
+def _names(kind: type[Node]) -> tuple[str, ...]:
+    """The fields that a function may be in; `reduce_func` makes a data set of what is there."""
+    return tuple(each.name for each in fields(kind) if each.name != "reduce_func")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -96,7 +97,7 @@ T = TypeVar("T")
 
 def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
     """What follows from a node and the answers of its inputs; nodes keep theirs, as they never change."""
-    waiting = [plan]
+    waiting = [] if name in vars(plan) else [plan]
     while waiting:
         node = waiting[-1]
         unknown = [node for node in node.inputs if name not in vars(node)]
@@ -173,8 +174,13 @@ class JoinedNode(Node):
 
 def parameters(node: Node) -> dict[str, Any]:
     """The fields of a node that say what it does: all but its inputs, the line it came from, and who does it."""
+    return {name: getattr(node, name) for name in _parameter_names(type(node))}
+
+
+@functools.cache
+def _parameter_names(kind: type[Node]) -> tuple[str, ...]:
     skipped = {"where", "input", "parts", "executor"}
-    return {f.name: getattr(node, f.name) for f in fields(node) if f.name not in skipped}
+    return tuple(f.name for f in fields(kind) if f.name not in skipped)
 
 
 def function_name(function: Callable[..., Any]) -> str:

@@ -70,21 +70,26 @@ class _Rules:
 
     def at_rest(self, plan: Node) -> Node:
         """What becomes of a plan, inputs first; the same object where nothing changed."""
+        done = self._done
         waiting: list[tuple[Node, tuple[Node, ...]]] = [(plan, ())]  # with the nodes that became it
         while waiting:
             node, before = waiting.pop()
-            unknown = [below for below in node.inputs if id(below) not in self._done]
-            if id(node) not in self._done and unknown:
-                waiting.append((node, before))
-                waiting += [(below, ()) for below in reversed(unknown)]
-                continue
-            found = self._done[id(node)][1] if id(node) in self._done else self._with_inputs(node)
-            changed = None if id(node) in self._done else self.first(found)
-            if changed is not None:
-                waiting.append((changed, (*before, node, found)))
-                continue
+            known = done.get(id(node))
+            if known is not None:
+                found = known[1]
+            else:
+                unknown = [below for below in node.inputs if id(below) not in done]
+                if unknown:
+                    waiting.append((node, before))
+                    waiting += [(below, ()) for below in reversed(unknown)]
+                    continue
+                found = self._with_inputs(node)
+                changed = self.first(found)
+                if changed is not None:
+                    waiting.append((changed, (*before, node, found)))
+                    continue
             for other in (*before, node, found):
-                self._done[id(other)] = other, found
+                done[id(other)] = other, found
         return self._done[id(plan)][1]
 
     def _with_inputs(self, node: Node) -> Node:
