@@ -120,7 +120,9 @@ def test_a_type_error_from_inside_a_call_stays_as_it_is():
 
 def test_arguments_of_the_table_are_no_arguments_of_the_method():
     """Where a method has such an argument nothing is said; the table is for those that do not."""
-    methods = [(name, method) for name, method in inspect.getmembers(ps.Dataset, callable) if not name.endswith("to_torch")]
+    methods = [
+        (name, method) for name, method in inspect.getmembers(ps.Dataset, callable) if not name.endswith("to_torch")
+    ]
     parameters = {name for _, method in methods for name in _parameters(method)}
     assert not parameters & {"num_workers", "drop_last", "collate_fn", "pin_memory", "prefetch_factor"}
 

@@ -90,6 +90,7 @@ class Segment(Worked):
         self._waiting_since: float | None = None  # its consumer
         self._started = False
         self._left_to_workers = False
+        self._seen = False  # whether somebody sees what is pulled, as it was when last asked
         self._fatal: BaseException | None = None  # no failure of an element: the end of the run
         self._before: State = work.state()  # upstream state before ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
@@ -114,7 +115,7 @@ class Segment(Worked):
             return True
         if 0 <= self._max_elements <= self._elements:
             return False
-        if 0 < self._wanted <= self._elements + self._out and self.seen_below:
+        if 0 < self._wanted <= self._elements + self._out and self._seen:
             return False
         in_work = waiting - len(self._results) + self._driver.memory.budget.given  # one more fits into what was given
         return self._bytes + in_work * self._mean < self.lane.limit
@@ -153,7 +154,8 @@ class Segment(Worked):
         task = None
         fatal: BaseException | None = None
         try:
-            if self.seen_below:  # which may make the stages of the next epoch
+            self._seen = self.seen_below  # which may make the stages of the next epoch, and fail
+            if self._seen:
                 work.most = self._may_make()
             task = work.pull()
         except Exception as error:  # those of elements are tasks
@@ -351,7 +353,7 @@ class Segment(Worked):
             self.lane.watch(self)
         try:
             while True:
-                worked = helper and self.step()
+                worked = helper and self._may_help() and self.step()
                 with self._lock:
                     ticket = self._head()
                     made = None if ticket is None else self._deliver(ticket)
@@ -368,6 +370,14 @@ class Segment(Worked):
             if watches:
                 self.lane.unwatch(self)
 
+    def _may_help(self) -> bool:
+        """Whether a worker that waits for the next result may work here meanwhile.
+
+        Where somebody sees what is made, a generator say, pulling may last until the consumer has had what it waits
+        for: once that is under way, nothing more is pulled by the one who is to take it.
+        """
+        return not self._seen or self._tickets - self._next - len(self._delivered) == 0
+
     def _sleep(self, *, helper: bool) -> None:
         """Until there is something to take or to do, or it is time to look."""
         if helper:
@@ -383,7 +393,7 @@ class Segment(Worked):
             self._driver.look(time.perf_counter())
 
     def _something(self, *, helper: bool) -> bool:
-        return self._head() is not None or self._exhausted() or (helper and self.runnable())
+        return self._head() is not None or self._exhausted() or (helper and self._may_help() and self.runnable())
 
     def _end(self) -> None:
         """What there is to say at the end: nothing, if it is one."""
