@@ -345,8 +345,11 @@ def test_a_cache_of_anything_has_numbers(pipeline: Pipeline):
     ds = pipeline.dataset.cache()
     wanted = list(reference.run(ds._plan, ds.options(), 0))
     assert_same_elements([ds.at(i, epoch=1) for i in range(len(wanted))], wanted)
-    with pytest.raises(errors.OutOfRangeError):
+    with pytest.raises(errors.OutOfRangeError):  # which fills a cache of nothing, too
         ds[len(wanted)]
+    assert len(ds) == len(wanted)
+    assert len(ds.batch(3).enumerate()) == -(-len(wanted) // 3)
+    assert repr(ds).endswith(f" {len(wanted)} elements>")
     fresh = pipeline.dataset.cache()
     with fresh.shuffle(ps.ALL).iterator(epoch=2) as elements:
         assert Counter(map(token, elements)) == Counter(map(token, wanted))
@@ -376,6 +379,23 @@ def test_a_cache_of_what_fails_has_the_positions_of_the_pass():
             found.append(error)
     assert texts(found) == wanted
     assert Counter(map(str, texts(positions(ds.shuffle(ps.ALL))))) == Counter(map(str, wanted))
+
+
+def test_a_cache_has_no_length_before_a_whole_pass():
+    ds = ps.Dataset.range(9).filter(lambda x: x % 4 != 0).cache()
+    assert len([*ds.take(2)]) == 2
+    with pytest.raises(TypeError, match="unknown before a pass"):
+        len(ds)
+    assert len([*ds]) == len(ds) == len(ds.take(100)) == 6
+    assert ds.filter(lambda x: x > 1).cardinality() == ps.UNKNOWN_CARDINALITY
+    assert [int(x) for x in ds[-2:]] == [6, 7]
+    assert pickle.loads(pickle.dumps(ds.batch(2))).cardinality() == ps.UNKNOWN_CARDINALITY  # the copy's cache is empty
+
+
+def test_a_cache_of_what_fails_has_no_length():
+    ds = ps.Dataset.range(5).map(fails_at_3).filter(lambda x: x >= 0).cache()
+    assert len([*ds.ignore_errors()]) == 4
+    assert ds.cardinality() == ps.UNKNOWN_CARDINALITY
 
 
 def test_a_cache_without_an_end_is_not_filled():

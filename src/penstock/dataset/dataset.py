@@ -223,7 +223,13 @@ class Dataset(
         >>> ps.Dataset.range(10).batch(3).cardinality(), ps.Dataset.range(3).repeat().cardinality()
         (4, -1)
 
-        A snapshot that is complete tells, whatever it was made of. Over files of which one is missing or damaged the
+        A snapshot that is complete tells, whatever it was made of, and so does a cache in memory once it is filled:
+
+        >>> ds = ps.Dataset.range(10).filter(lambda x: x % 3 == 0).cache()
+        >>> ds.cardinality(), len([*ds.batch(2)]), len(ds), len(ds.batch(3))
+        (-2, 2, 4, 2)
+
+        Over files of which one is missing or damaged the
         number is unknown, and `len()` raises what is wrong with that file.
         """
         return known_cardinality(self._plan, self._options.seed, self._options.deterministic)

@@ -1,14 +1,16 @@
-"""Plans whose snapshots are complete: what stands in files has a length, and numbers, whatever it was made of."""
+"""Plans whose snapshots or caches are complete: what is kept has a length, and in files numbers, whatever made it."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
+from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
 from penstock.plan.explain import cardinality_text
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, rebuilt
 from penstock.plan.scan import Scan
-from penstock.plan.storing import Snapshot
+from penstock.plan.seen import Seen
+from penstock.plan.storing import Cache, Snapshot
 
 
 def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -> Node:  # noqa: FBT001
@@ -32,9 +34,26 @@ def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -
 
 
 def known_cardinality(plan: Node, seed: int, deterministic: bool) -> int:  # noqa: FBT001 - an option's value
-    """The cardinality of a plan, from its snapshots where its steps do not tell."""
+    """The cardinality of a plan, from what its caches and snapshots keep where its steps do not tell."""
     known = plan.cardinality
+    if known == UNKNOWN_CARDINALITY:
+        plan = _in_memory(plan)
+        known = plan.cardinality
     return in_files(plan, seed, deterministic).cardinality if known == UNKNOWN_CARDINALITY else known
+
+
+def _in_memory(plan: Node) -> Node:
+    """The plan with something of the same length in the place of each cache in memory that a pass has filled."""
+
+    def kept(node: Node) -> Node | None:
+        if not isinstance(node, Cache) or node.cardinality != UNKNOWN_CARDINALITY:
+            return None
+        blocks = node.store.blocks() if isinstance(node.store, MemoryStore) else None
+        if blocks is None:
+            return None
+        return Seen(element=node.spec, count=sum(block.size for block in blocks), where=node.where)
+
+    return rebuilt(plan, kept)
 
 
 def count_text(plan: Node, seed: int, deterministic: bool) -> str:  # noqa: FBT001 - an option's value
@@ -42,5 +61,5 @@ def count_text(plan: Node, seed: int, deterministic: bool) -> str:  # noqa: FBT0
     known = plan.cardinality
     if known == UNKNOWN_CARDINALITY:
         with suppress(PenstockError, OSError):  # a snapshot that cannot be read: a pass says so
-            known = in_files(plan, seed, deterministic, look=False).cardinality
+            known = in_files(_in_memory(plan), seed, deterministic, look=False).cardinality
     return cardinality_text(known)
