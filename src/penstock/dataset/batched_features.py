@@ -88,7 +88,7 @@ def make_batched_features_dataset(
     def labelled(row: dict[str, Any]) -> Any:
         return {name: value for name, value in row.items() if name != label_key}, row[str(label_key)]
 
-    ds = Dataset.list_files(file_pattern, shuffle=bool(shuffle), seed=shuffle_seed)
+    ds: Dataset = Dataset.list_files(file_pattern, shuffle=bool(shuffle), seed=shuffle_seed)
     readers = reader_num_threads or 1
     ds = ds.interleave(opened, readers, num_parallel_calls=readers, deterministic=not sloppy_ordering)
     ds = ds.map(record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
 
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+
 class Create:
     """The constructors of `Dataset`."""
 
@@ -37,6 +42,14 @@ class Create:
         from penstock.dataset.dataset import Dataset
 
         return Dataset._of(plan, options or Options())
+
+    @overload
+    @staticmethod
+    def range(*args: int) -> Dataset[np.int64]: ...
+
+    @overload
+    @staticmethod
+    def range(*args: int, output_type: Any) -> Dataset: ...
 
     @staticmethod
     def range(*args: int, output_type: Any = np.int64) -> Dataset:
@@ -136,7 +149,7 @@ class Create:
         file_pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         shuffle: bool | None = None,
         seed: int | None = None,
-    ) -> Dataset:
+    ) -> Dataset[bytes]:
         """The names of the files that match a glob pattern, as byte strings; matched when this is called.
 
         Unlike tf.data's, the default order is shuffled *from the seed*: the same in every run, another in every epoch.
@@ -160,6 +173,22 @@ class Create:
         if shuffle is not False:
             plan = Shuffle(input=plan, buffer_size=len(files), seed=seed)
         return Create._made(plan)
+
+    @overload
+    @staticmethod
+    def zip(first: Dataset[A], second: Dataset[B], /) -> Dataset[tuple[A, B]]: ...
+
+    @overload
+    @staticmethod
+    def zip(first: Dataset[A], second: Dataset[B], third: Dataset[C], /) -> Dataset[tuple[A, B, C]]: ...
+
+    @overload
+    @staticmethod
+    def zip(datasets: tuple[Dataset[A], Dataset[B]], /) -> Dataset[tuple[A, B]]: ...
+
+    @overload
+    @staticmethod
+    def zip(*args: Any, datasets: Any = ...) -> Dataset: ...
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None) -> Dataset:

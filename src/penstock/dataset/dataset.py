@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from penstock.block.element_type import T_co
 from penstock.block.spec import spec_of
 from penstock.block.structure import map_leaves
 from penstock.dataset.batching import Batching
@@ -47,17 +48,18 @@ class Dataset(
     Create,
     Converting,
     Sequences,
-    Transform,
+    Transform[T_co],
     Batching,
     Grouping,
     Mixing,
-    Stateful,
-    Indexing,
+    Stateful[T_co],
+    Indexing[T_co],
     Packing,
     Storing,
     Explaining,
     Frameworks,
     Showing,
+    Generic[T_co],
     metaclass=Taught,
 ):
     """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
@@ -72,6 +74,9 @@ class Dataset(
     [0 1 4 9]
     [16 25 36 49]
     [64 81]
+
+    For type checkers it is generic over the type of an element: `Dataset.range(3)` is a `Dataset[np.int64]`, and a map
+    makes a `Dataset` of what its function returns. A `Dataset` without brackets has elements of any type.
     """
 
     _plan: Node
@@ -100,12 +105,12 @@ class Dataset(
         """The plan, for layers that do not know this class: a data set may be an element of another."""
         return self._plan
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[T_co]:
         return self.iterator()
 
     def iterator(
         self, *, epoch: int | None = None, executor: str = "auto", instrument: Instrument | None = None
-    ) -> Iterator:
+    ) -> Iterator[T_co]:
         """One pass, as `iter(ds)` starts it, with a say in how.
 
         `epoch` names the pass that shuffles see; by default it counts the passes of this object from 0. `executor`
@@ -120,7 +125,7 @@ class Dataset(
         settings = Settings(executor, instrument or Silent(), dataset=_inner)
         return self._pass(epoch, settings)
 
-    def _pass(self, epoch: int | None, settings: Settings) -> Iterator:
+    def _pass(self, epoch: int | None, settings: Settings) -> Iterator[T_co]:
         if not self._looked_at:
             from penstock.profiler.lint.warn_of_kept import warn_of_kept
             from penstock.profiler.lint.warn_of_unkeyed import warn_of_unkeyed
@@ -147,7 +152,7 @@ class Dataset(
         """A pass goes on in `epoch`: the pass after it is the next epoch, as in the run that saved it."""
         self._next_epoch = epoch + 1
 
-    def as_numpy_iterator(self) -> Iterator:
+    def as_numpy_iterator(self) -> Iterator[T_co]:
         """A pass over the elements as numpy values that cannot be written to, as tf.data's gives them.
 
         They are nobody else's: what is written into an array of yours later does not show in them.
@@ -264,7 +269,7 @@ class Dataset(
 
         return reduced(self, int(protocol))
 
-    def __copy__(self) -> Dataset:
+    def __copy__(self) -> Dataset[T_co]:
         """The same plan with the same caches, which counts its passes for itself."""
         found = Dataset._of(self._plan, self._options)
         found._next_epoch = self._next_epoch

@@ -20,7 +20,7 @@ def FixedLengthRecordDataset(
     buffer_size: int | None = None,
     compression_type: str | None = None,
     num_parallel_reads: int | None = None,
-) -> Dataset:
+) -> Dataset[bytes]:
     """Byte strings of `record_bytes` each, from between the header and the footer of every file.
 
     `filenames` is a path or URL, a sequence of them, or a Dataset of names; `compression_type` is "GZIP", "ZLIB" or "";

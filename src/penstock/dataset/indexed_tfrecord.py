@@ -11,7 +11,7 @@ from penstock.io.storage import is_url
 from penstock.sources.indexed_records import IndexedRecordsSource
 
 
-def IndexedTFRecordDataset(filenames: Any) -> Dataset:
+def IndexedTFRecordDataset(filenames: Any) -> Dataset[bytes]:
     """The records of uncompressed local TFRecord files, as byte strings, which can be asked for by number.
 
     The same records as those of `TFRecordDataset`, checksums verified. In addition `len()` is known, and random access

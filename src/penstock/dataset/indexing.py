@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
 import numpy as np
 
+from penstock.block.element_type import T_co
 from penstock.block.handover import handed_over
+from penstock.block.provenance import Provenance
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.physical.access import Access, access, obstacle, require_access
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 _ANY = -(2**63)
 
 
-class Indexing:
+class Indexing(Generic[T_co]):
     """Mixed into `Dataset`."""
 
     _plan: Node
@@ -41,15 +43,15 @@ class Indexing:
 
         def cardinality(self) -> int: ...
 
-        def iterator(self, *, epoch: int | None = None) -> Iterator: ...
+        def iterator(self, *, epoch: int | None = None) -> Iterator[T_co]: ...
 
-        def skip(self, count: int) -> Dataset: ...
+        def skip(self, count: int) -> Dataset[T_co]: ...
 
-        def take(self, count: int) -> Dataset: ...
+        def take(self, count: int) -> Dataset[T_co]: ...
 
-        def shard(self, num_shards: int, index: int) -> Dataset: ...
+        def shard(self, num_shards: int, index: int) -> Dataset[T_co]: ...
 
-    def at(self, index: int, epoch: int = 0) -> Any:
+    def at(self, index: int, epoch: int = 0) -> T_co:
         """Element number `index` of a pass, made without those before it; a negative index counts from the end.
 
         >>> import penstock as ps
@@ -80,7 +82,13 @@ class Indexing:
         if made.error is not None:
             raise made.error
         assert made.block is not None
-        return handed_over(made.block, zero_copy=self._options.zero_copy)[0]
+        return handed_over(made.block, zero_copy=self._options.zero_copy)[0]  # type: ignore[no-any-return]
+
+    @overload
+    def __getitem__(self, key: slice) -> Dataset[T_co]: ...
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> T_co: ...
 
     def __getitem__(self, key: Any) -> Any:
         """`ds[i]` is `at(i)`; `ds[start:stop:step]` is a data set, made of skip, take and shard.
@@ -92,7 +100,7 @@ class Indexing:
         """
         return self._slice(key) if isinstance(key, slice) else self.at(key)
 
-    def _slice(self, key: slice) -> Dataset:
+    def _slice(self, key: slice) -> Dataset[T_co]:
         """Slices work for every data set; ends that count from the end need its length."""
         hint = "A data set is read forwards: ds[start:stop:step], the step at least 1."
         step = 1 if key.step is None else check_int("step", key.step, least=1, hint=hint)
@@ -121,7 +129,7 @@ class Indexing:
             return self._plan
         return in_files(self._plan, self._options.seed, self._options.deterministic)
 
-    def batch_at(self, step: int, epoch: int = 0) -> Any:
+    def batch_at(self, step: int, epoch: int = 0) -> T_co:
         """What number `step` of pass `epoch` gives, exactly, without a running iterator: to look at a batch again.
 
         >>> import penstock as ps
@@ -143,7 +151,7 @@ class Indexing:
                 return element
         raise _out_of_range(number, "the pass ended before it")
 
-    def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset:
+    def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset[T_co]:
         """What `shuffle(ALL)` returns."""
         try:
             hint = "Shuffle in front of that step, or with a buffer: shuffle(10_000)."
@@ -157,7 +165,7 @@ class Indexing:
             raise
         return self._with(plan)
 
-    def with_provenance(self) -> Dataset:
+    def with_provenance(self) -> Dataset[tuple[T_co, Provenance]]:
         """`(element, Provenance)`: every element with the file, the byte offset and the number it was read at.
 
         >>> import penstock as ps

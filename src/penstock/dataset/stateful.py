@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from penstock.block.carried import InitialState
+from penstock.block.element_type import T_co
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure, user_location
 from penstock.options import Options
 from penstock.plan import stateful
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.runtime.run import Iterator
 
 
-class Stateful:
+class Stateful(Generic[T_co]):
     """Mixed into `Dataset`."""
 
     _plan: Node
@@ -122,7 +123,7 @@ class Stateful:
                 number += 1
         return carried.copied()
 
-    def take_while(self, predicate: Callable[..., Any]) -> Dataset:
+    def take_while(self, predicate: Callable[..., Any]) -> Dataset[T_co]:
         """The elements in front of the first one for which `predicate(element)` is false.
 
         >>> import penstock as ps
@@ -134,7 +135,7 @@ class Stateful:
         """
         return self._then(stateful.TakeWhile, predicate=predicate)
 
-    def unique(self) -> Dataset:
+    def unique(self) -> Dataset[T_co]:
         """Every value once, in the order in which they come first.
 
         >>> import penstock as ps
@@ -156,7 +157,7 @@ class Stateful:
         max_errors: int | None = None,
         max_rate: float | None = None,
         quarantine: str | os.PathLike[str] | None = None,
-    ) -> Dataset:
+    ) -> Dataset[T_co]:
         """The elements that do not fail. How many did is in `ignored`, and in the log when the pass ends.
 
         The log is that of Python's `logging`, named "penstock"; with `log_warning` it has a line for each of them too.
@@ -197,7 +198,7 @@ class Stateful:
         found = {id(node): node for node in self._plan.walk() if isinstance(node, stateful.IgnoreErrors)}
         return sum(node.tally.count for node in found.values())
 
-    def assert_cardinality(self, expected_cardinality: int) -> Dataset:
+    def assert_cardinality(self, expected_cardinality: int) -> Dataset[T_co]:
         """The same elements, known to be so many: `len` and `cardinality` say so, and a pass makes sure.
 
         >>> import penstock as ps

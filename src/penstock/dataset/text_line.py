@@ -14,7 +14,7 @@ def TextLineDataset(
     compression_type: str | None = None,
     buffer_size: int | None = None,
     num_parallel_reads: int | None = None,
-) -> Dataset:
+) -> Dataset[bytes]:
     r"""The lines of text files, as byte strings without their ends.
 
     A line ends with `\n` or `\r\n`; the last one of a file needs no end. Any other `\r` stays where it is; tf.data

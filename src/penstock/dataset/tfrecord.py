@@ -14,7 +14,7 @@ def TFRecordDataset(
     compression_type: str | None = None,
     buffer_size: int | None = None,
     num_parallel_reads: int | None = None,
-) -> Dataset:
+) -> Dataset[bytes]:
     """The records of TFRecord files, as byte strings, with their checksums verified.
 
     `filenames` is a path or URL, a sequence of them, or a Dataset of names. `compression_type` is "GZIP", "ZLIB" or ""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, cast, overload
 
+import numpy as np
+
+from penstock.block.element_type import T_co
 from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.physical.access import obstacle
@@ -24,7 +27,11 @@ _UNBOUNDED = (1 << 32) - 1  # elements of a shuffle's buffer: as many as its dra
 DEFAULT_CYCLE_LENGTH = 16  # fixed: an order that followed the number of cores would differ between machines
 
 
-class Transform:
+U = TypeVar("U")
+Parts = TypeVarTuple("Parts")  # of a tuple
+
+
+class Transform(Generic[T_co]):
     """The transformations of `Dataset`."""
 
     _plan: Node
@@ -49,6 +56,36 @@ class Transform:
         made = self._then(kind, count=count)
         warn_of_split(made._plan)
         return made
+
+    @overload  # the parts of a tuple are arguments
+    def map(
+        self: Transform[tuple[*Parts]],
+        map_func: Callable[[*Parts], U],
+        num_parallel_calls: int | None = ...,
+        deterministic: bool | None = ...,
+        *,
+        executor: str = ...,
+    ) -> Dataset[U]: ...
+
+    @overload
+    def map(
+        self,
+        map_func: Callable[[T_co], U],
+        num_parallel_calls: int | None = ...,
+        deterministic: bool | None = ...,
+        *,
+        executor: str = ...,
+    ) -> Dataset[U]: ...
+
+    @overload  # elements of any type
+    def map(
+        self: Transform[tuple[Any, ...]],
+        map_func: Callable[..., U],
+        num_parallel_calls: int | None = ...,
+        deterministic: bool | None = ...,
+        *,
+        executor: str = ...,
+    ) -> Dataset[U]: ...
 
     def map(
         self,
@@ -96,7 +133,7 @@ class Transform:
             executor=executor,
         )
 
-    def filter(self, predicate: Callable[..., Any]) -> Dataset:
+    def filter(self, predicate: Callable[..., Any]) -> Dataset[T_co]:
         """The elements for which `predicate(element)` is true.
 
         >>> import penstock as ps
@@ -107,7 +144,7 @@ class Transform:
         """
         return self._then(ops.Filter, predicate=predicate)
 
-    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
+    def flat_map(self, map_func: Callable[..., Dataset[U]]) -> Dataset[U]:
         """The elements of the data set `map_func(element)` returns, one data set after the other.
 
         >>> import penstock as ps
@@ -121,12 +158,12 @@ class Transform:
 
     def interleave(
         self,
-        map_func: Callable[..., Any],
+        map_func: Callable[..., Dataset[U]],
         cycle_length: int | None = None,
         block_length: int | None = None,
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
-    ) -> Dataset:
+    ) -> Dataset[U]:
         """`block_length` elements from each of `cycle_length` data sets in turn, made by `map_func(element)`.
 
         An input that ends passes its turn on; the next input takes its place when the turn comes round. With
@@ -186,11 +223,11 @@ class Transform:
 
     if TYPE_CHECKING:  # of a class beside this one
 
-        def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset: ...
+        def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset[T_co]: ...
 
     def shuffle(
         self, buffer_size: int | All, seed: int | None = None, reshuffle_each_iteration: bool | None = None
-    ) -> Dataset:
+    ) -> Dataset[T_co]:
         """Elements in random order: each is a uniform pick from a buffer of `buffer_size`, refilled by the next.
 
         The order follows from the seed and the epoch alone, on any machine; without a seed from `Options.seed` (0) and
@@ -237,7 +274,7 @@ class Transform:
             buffer_size = _UNBOUNDED
         return self._then(ops.Shuffle, buffer_size=buffer_size, seed=seed, reshuffle_each_iteration=again)
 
-    def repeat(self, count: int | None = None) -> Dataset:
+    def repeat(self, count: int | None = None) -> Dataset[T_co]:
         """The data set `count` times over; for ever with None or any negative number.
 
         >>> import penstock as ps
@@ -246,7 +283,7 @@ class Transform:
         """
         return self._then(ops.Repeat, count=-1 if count is None else count)
 
-    def take(self, count: int) -> Dataset:
+    def take(self, count: int) -> Dataset[T_co]:
         """The first `count` elements; all with any negative number.
 
         >>> import penstock as ps
@@ -255,7 +292,7 @@ class Transform:
         """
         return self._cut(ops.Take, count)
 
-    def skip(self, count: int) -> Dataset:
+    def skip(self, count: int) -> Dataset[T_co]:
         """All but the first `count` elements; none with any negative number.
 
         >>> import penstock as ps
@@ -264,7 +301,7 @@ class Transform:
         """
         return self._cut(ops.Skip, count)
 
-    def shard(self, num_shards: int, index: int) -> Dataset:
+    def shard(self, num_shards: int, index: int) -> Dataset[T_co]:
         """Every `num_shards`-th element, beginning with number `index`: one consumer's part of several.
 
         >>> import penstock as ps
@@ -275,7 +312,7 @@ class Transform:
         """
         return self._then(ops.Shard, num_shards=num_shards, index=index)
 
-    def concatenate(self, dataset: Dataset) -> Dataset:
+    def concatenate(self, dataset: Dataset[U]) -> Dataset[T_co | U]:
         """All elements of this data set, then all of the other.
 
         >>> import penstock as ps
@@ -292,7 +329,7 @@ class Transform:
         merged = self._options._merged(dataset.options())
         return Dataset._of(Concatenate(parts=(self._plan, dataset._plan)), merged)
 
-    def enumerate(self, start: int = 0) -> Dataset:
+    def enumerate(self, start: int = 0) -> Dataset[tuple[np.int64, T_co]]:
         """`(number, element)`, counted from `start` as int64.
 
         >>> import penstock as ps
@@ -301,7 +338,7 @@ class Transform:
         """
         return self._then(ops.Enumerate, start=start)
 
-    def prefetch(self, buffer_size: int | None) -> Dataset:
+    def prefetch(self, buffer_size: int | None) -> Dataset[T_co]:
         """Up to `buffer_size` elements made ahead while the consumer works; with AUTOTUNE or None bounded by bytes.
 
         They count in the byte budget, which may leave room for fewer. A parallel map or batch is ahead by itself:
@@ -313,7 +350,7 @@ class Transform:
         """
         return self._then(ops.Prefetch, buffer_size=buffer_size)
 
-    def cache(self, filename: str | os.PathLike[str] = "") -> Dataset:
+    def cache(self, filename: str | os.PathLike[str] = "") -> Dataset[T_co]:
         """A pass is kept, in memory or in files, and serves all later ones, also of data sets built on this one.
 
         In memory that is the first complete pass; one that stops early keeps nothing. In files, below the folder
@@ -337,7 +374,7 @@ class Transform:
             return self._then(Cache)
         return self._then(DiskCache, path=filename)
 
-    def with_options(self, options: Options) -> Dataset:
+    def with_options(self, options: Options) -> Dataset[T_co]:
         """The same data set with settings changed; where both set one, the later call wins.
 
         >>> import penstock as ps
@@ -351,7 +388,7 @@ class Transform:
             raise InvalidTypeError(message)
         return Dataset._of(self._plan, self._options._merged(options))
 
-    def apply(self, transformation_func: Callable[[Any], Any]) -> Dataset:
+    def apply(self, transformation_func: Callable[[Dataset[T_co]], Dataset[U]]) -> Dataset[U]:
         """`transformation_func(self)`: chains steps of your own with the built-in ones.
 
         >>> import penstock as ps
@@ -364,7 +401,7 @@ class Transform:
         """
         from penstock.dataset.dataset import Dataset
 
-        found = transformation_func(self)
+        found = transformation_func(cast(Dataset[T_co], self))
         if not isinstance(found, Dataset):
             message = f"The function given to apply must return a Dataset, got {type(found).__name__}."
             raise InvalidTypeError(message)

@@ -11,9 +11,10 @@ from collections.abc import Iterator as AbstractIterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn
 
 from penstock.block.block import Block
+from penstock.block.element_type import T_co
 from penstock.block.handover import handed_over
 from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError
 from penstock.image.threads import calm_opencv
@@ -181,7 +182,7 @@ class _Variant:
 _NOTHING: AbstractIterator[Any] = iter(())
 
 
-class Iterator:
+class Iterator(Generic[T_co]):
     """One pass over a data set.
 
     An element that fails raises in its place, and the next call gives the element behind it. An error that is of no
@@ -257,14 +258,14 @@ class Iterator:
             self._run.root.start()
         self._before: State = self._run.root.state()
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[T_co]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T_co:
         for element in self._elements:
-            return element
+            return element  # type: ignore[no-any-return]
         try:
-            return self._refill()
+            return self._refill()  # type: ignore[no-any-return]
         except StopIteration:
             raise
         except Exception as raised:
@@ -435,7 +436,7 @@ class Iterator:
         hint = "Pickle the data set and iterator.state_dict(), and give the state to load_state_dict there."
         raise InvalidTypeError(message, hint=hint)
 
-    def __enter__(self) -> Iterator:
+    def __enter__(self) -> Iterator[T_co]:
         return self
 
     def __exit__(self, *error: object) -> None:
