@@ -10,6 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
+
+import penstock as ps
 
 FOLDER = "PENSTOCK_GENERATED"  # where files of generated sources lie that several processes read
 
@@ -38,3 +41,9 @@ def made(name: str, write: Callable[[Path], object]) -> Path:
         write(unfinished)
         unfinished.rename(path)
     return path
+
+
+def cardinality(at: Any) -> int:
+    """That of a pipeline, which must not depend on what lies in caches and snapshots: it is made again in the midst."""
+    stored = any(step in at.text for step in ("cache(folder)", "snapshot("))
+    return ps.UNKNOWN_CARDINALITY if stored else at.dataset.cardinality()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.generated import cardinality
 from tests.reference import Context, elements, leaves_of, rebuilt, stacked, stacked_leaves
 
 from penstock.block.structure import flatten
@@ -185,7 +186,7 @@ def _rebatch(draw: Any, at: Any, deterministic: bool | None) -> Any:
 
 
 def _pad_to_cardinality(draw: Any, at: Any, deterministic: bool | None) -> Any:
-    count = at.dataset.cardinality()
+    count = cardinality(at)
     if at.kind != "dict" or count < 1 or "valid" in at.dataset.element_spec:
         return at
     more = count + draw(st.integers(0, 4))

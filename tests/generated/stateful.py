@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.generated import cardinality
 from tests.reference import call, elements, leaves_of, value_of
 from tests.strategies import PREDICATES, SMALL, Pipeline
 
@@ -148,7 +149,7 @@ def _with_random(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipelin
 
 
 def _counted(draw: Any, at: Pipeline, deterministic: bool | None) -> Pipeline:
-    count = at.dataset.cardinality()
+    count = cardinality(at)
     if count == ps.UNKNOWN_CARDINALITY or "repeat()" in at.text:  # of unknown many, for ever, counts as infinite
         return at
     return at.then(f"assert_cardinality({count})", at.dataset.assert_cardinality(count))
