@@ -1,29 +1,141 @@
-"""A local file that cannot be mapped, as one that is larger than the address space left, is read in pieces."""
+"""A local file that cannot be mapped, as one that is larger than the address space left, is read."""
 
 import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import penstock as ps
 from penstock.io import storage
-from penstock.testing import assert_resumes_exactly
+from penstock.testing import assert_resumes_exactly, assert_same_elements
+
+LINES = [b"line %05d" % i for i in range(20_000)]
 
 
-@pytest.fixture
-def unmapped(monkeypatch):
-    def refuse(path):
-        raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
-    monkeypatch.setattr(storage, "map_file", refuse)
+def lines(path):
+    path.write_bytes(b"\n".join(LINES))
+    return ps.TextLineDataset(path)
 
 
-def test_lines_and_records_come_all_the_same(tmp_path, unmapped):
-    lines = [b"line %d" % i for i in range(90_000)]
-    (tmp_path / "a.txt").write_bytes(b"\n".join(lines))
-    with ps.io.TFRecordWriter(tmp_path / "a.tfrecord") as writer:
-        for line in lines[:5000]:
+def records(path):
+    with ps.io.TFRecordWriter(path) as writer:
+        for line in LINES[:3000]:
             writer.write(line)
-    assert list(ps.TextLineDataset(tmp_path / "a.txt")) == lines
-    records = ps.TFRecordDataset(tmp_path / "a.tfrecord")
-    assert list(records) == lines[:5000]
-    assert_resumes_exactly(records.skip(4980), limit=10)
+    return ps.TFRecordDataset(path)
+
+
+def indexed_records(path):
+    records(path)
+    return ps.IndexedTFRecordDataset(path)
+
+
+def fixed(path):
+    path.write_bytes(b"".join(LINES))
+    return ps.FixedLengthRecordDataset(path, 10)
+
+
+def arrow(path):
+    table = pa.table({"id": np.arange(3000), "line": LINES[:3000]})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=500)
+    return ps.ArrowDataset(path)
+
+
+def parquet(path):
+    pa.parquet.write_table(pa.table({"id": np.arange(3000), "line": LINES[:3000]}), path, row_group_size=500)
+    return ps.ParquetDataset(path)
+
+
+def npy(path):
+    np.save(path, np.arange(6000).reshape(3000, 2))
+    return ps.NumpyDataset(f"{path}.npy")
+
+
+def npz(path):
+    np.savez(path, a=np.arange(3000), b=np.ones((3000, 3)))
+    return ps.NumpyDataset(f"{path}.npz")
+
+
+def saved(path):
+    ps.Dataset.range(3000).save(path)
+    return ps.Dataset.load(path)
+
+
+SOURCES = [lines, records, indexed_records, fixed, arrow, parquet, npy, npz, saved]
+
+
+@pytest.mark.parametrize("refusal", [errno.ENOMEM, errno.ENODEV])
+@pytest.mark.parametrize("make", SOURCES)
+def test_elements_come_all_the_same(make, refusal, tmp_path, monkeypatch):
+    ds = make(tmp_path / "content")
+    wanted = list(ds)
+    asked = []
+
+    def refuse(*called):
+        asked.append(called)
+        raise OSError(refusal, os.strerror(refusal))
+
+    monkeypatch.setattr(storage, "mapped", refuse)
+    monkeypatch.setattr(pa, "memory_map", refuse)
+    ds = make(tmp_path / "content")
+    assert_same_elements(list(ds), wanted)
+    assert asked
+    assert_resumes_exactly(ds.skip(len(wanted) - 6), limit=4)
+    if ds.cardinality() >= 0:
+        assert_same_elements([ds[5], ds[-1]], [wanted[5], wanted[-1]])
+
+
+def test_what_forbids_reading_is_said(tmp_path, monkeypatch):
+    ds = lines(tmp_path / "content")
+
+    def refuse(*called):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(storage, "mapped", refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        list(ds)
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+import numpy as np, pyarrow as pa, pyarrow.parquet
+import penstock as ps
+
+folder = Path(sys.argv[1])
+table = pa.table({"id": np.arange(3)})
+with pa.OSFile(str(folder / "a.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+    writer.write_table(table)
+ps.Dataset.range(9).batch(3)
+for kind in (ps.TextLineDataset, ps.ArrowDataset, ps.IndexedTFRecordDataset):  # what is imported late, is by now
+    list(kind(folder / "a.arrow").ignore_errors().iterator(executor="inline"))
+(folder / "large.txt").write_bytes(b"first\\nsecond\\n")
+import os
+os.truncate(folder / "large.txt", 3 << 30)  # a hole, which takes no room on the disk
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
+lines = ps.TextLineDataset(folder / "large.txt").iterator(executor="inline")
+print(next(lines), next(lines))
+fixed = ps.FixedLengthRecordDataset(folder / "large.txt", 8)
+print(len(fixed), next(fixed.iterator(executor="inline")), fixed[-1] == bytes(8))
+try:
+    len(ps.IndexedTFRecordDataset(folder / "large.txt"))
+except ps.errors.ResourceExhaustedError as error:
+    print(isinstance(error, MemoryError), error.context.file == str(folder / "large.txt"), "ulimit -v" in error.hint)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and macOS has no limit of the address space")
+def test_files_larger_than_the_address_space(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, timeout=100,
+        env={"PYTHONPATH": str(Path(ps.__file__).parents[1]), "PATH": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines() == ["b'first' b'second'", rf"{3 << 27} b'first\nse' True", "True True True"]

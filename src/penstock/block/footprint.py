@@ -10,6 +10,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn
 from penstock.block.counted_memory import CountedMemory
+from penstock.block.file_mapping import Mapping
 from penstock.block.lease import Lease
 
 _NOTHING = object()
@@ -110,6 +111,6 @@ def _owner(value: Any) -> tuple[int, int]:
     below = base.base
     if isinstance(below, memoryview):
         below = below.obj
-    if isinstance(below, mmap.mmap):
+    if isinstance(below, (mmap.mmap, Mapping)):
         return id(below), base.nbytes if lent else 0
     return (id(below), len(below)) if isinstance(below, (bytes, bytearray)) else (id(base), base.nbytes)

@@ -6,19 +6,30 @@ A path is local unless it starts with `scheme://`; only then fsspec is loaded. N
 from __future__ import annotations
 
 import glob as local_glob
-import mmap
 import os
 import re
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError, NotFoundError
+from penstock.block.file_mapping import REFUSED, mapped
+from penstock.errors import (
+    InvalidArgumentError,
+    InvalidTypeError,
+    MissingDependencyError,
+    NotFoundError,
+    PenstockError,
+    ResourceExhaustedError,
+)
 
 Path = str | os.PathLike[str]
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 _VERSIONS = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "updated", "created")  # of fsspec
+_TOO_LARGE = (
+    "Its elements are asked for by number. Raise the limit of the address space (`ulimit -v`), write the data to "
+    "several files, or read them in order: TFRecordDataset, ParquetDataset and ArrowDataset read such a file in pieces."
+)
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 
 
@@ -141,18 +152,48 @@ def map_file(path: Path) -> np.ndarray:
     """A local file as a read-only uint8 array (bytes,), mapped into memory and read only where it is looked at.
 
     The array stays valid after the file is deleted; a file cut short while mapped makes its readers crash, so files
-    must not be rewritten in place while a pipeline reads them.
+    must not be rewritten in place while a pipeline reads them. It keeps no file open. Raises OSError where the system
+    refuses, as for a file that is larger than the address space left: see `map_file_or_none`, `bytes_of`.
     """
     name = as_path(path)
     try:
         with open(name, "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:  # no operating system maps an empty file
-                return np.frombuffer(b"", np.uint8)
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+            nbytes = os.fstat(file.fileno()).st_size
+            # no operating system maps an empty file
+            return mapped(file.fileno(), nbytes) if nbytes else np.frombuffer(b"", np.uint8)
     except FileNotFoundError as error:
         raise _missing(name) from error
     except IsADirectoryError as error:
         raise _directory(name) from error
+
+
+def map_file_or_none(path: Path) -> np.ndarray | None:
+    """As `map_file`; None for a URL, and where the system does not map what may be read: then it is read in pieces."""
+    if is_url(path):
+        return None
+    try:
+        return map_file(path)
+    except OSError as error:
+        if isinstance(error, PenstockError) or error.errno not in REFUSED:
+            raise
+        return None
+
+
+def bytes_of(path: Path) -> np.ndarray:
+    """All bytes of a local file as a read-only uint8 array: mapped, or read where the system does not map it.
+
+    Raises ResourceExhaustedError where they fit neither way.
+    """
+    found = map_file_or_none(path)
+    if found is not None:
+        return found
+    name = as_path(path)
+    with open_read(name) as file:
+        try:
+            return np.frombuffer(file.read(), np.uint8)
+        except MemoryError as error:
+            message = f"The file has {size(name)} bytes, which the system neither maps nor has memory for."
+            raise ResourceExhaustedError(message, hint=_TOO_LARGE, file=name) from error
 
 
 def _file_system(url: str) -> tuple[Any, str]:

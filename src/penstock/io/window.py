@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from typing import NoReturn
 
 import numpy as np
@@ -67,14 +66,12 @@ class Window:
 
     def _open_local(self, offset: int) -> None:
         """The file as it lies there; in pieces where it is larger than what the program may have mapped."""
-        try:
-            self.buffer = storage.map_file(self.name)
-        except OSError as error:
-            if error.errno != errno.ENOMEM:
-                raise
+        buffer = storage.map_file_or_none(self.name)
+        if buffer is None:
             self._open_stream(offset)
         else:
-            self.at = self._checked(offset, len(self.buffer))
+            self.buffer = buffer
+            self.at = self._checked(offset, len(buffer))
 
     @property
     def left(self) -> int:

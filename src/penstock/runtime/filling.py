@@ -19,6 +19,7 @@ from penstock.physical.executor import BatchTask
 from penstock.physical.kernels.gather import gather
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure
+from penstock.runtime.frames import let_go
 from penstock.trace.graph import Allocate
 
 
@@ -149,7 +150,7 @@ class Filling:
         if self.planned < self._spec.size and self._spec.drop_remainder:
             return Stretch(None)
         if self._errors:
-            return failure(min(self._errors, key=lambda found: found[0])[1])
+            return failure(self._first_error())
         if not self._pieces:
             return Stretch(None)
         try:
@@ -157,6 +158,13 @@ class Filling:
         except PenstockError as error:
             annotate(error, Context(self._spec.label, self._spec.where, self.number))
             return failure(error)
+
+    def _first_error(self) -> Exception:
+        """Of the first row that failed. Nothing is kept: from an error's traceback frames lead back to here."""
+        errors, self._errors = sorted(self._errors, key=lambda found: found[0]), []
+        for _, other in errors[1:]:
+            let_go(other)
+        return errors[0][1]
 
     def _assembled(self) -> Block:
         blocks = [block for _, block in sorted(self._pieces, key=lambda piece: piece[0])]

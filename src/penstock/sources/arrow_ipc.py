@@ -10,13 +10,13 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.forked import new_lock
-from penstock.io import storage
 from penstock.sources.arrow_pieces import (
     RECENT,
     ArrowPiece,
     Columns,
     LostPiece,
     Piece,
+    content_of,
     damaged,
     reading,
 )
@@ -43,14 +43,11 @@ class ArrowRows(RowFile):
     """One Arrow file: record batches, each read when one of its rows is asked for."""
 
     def __init__(self, name: str, columns: Columns) -> None:
-        import pyarrow as pa
-
         self._name = name
         self._columns = columns
         self._lock = new_lock()
         self._piece: Piece | None = None
-        self._map = None if storage.is_url(name) else storage.map_file(name)
-        content = storage.open_read(name) if self._map is None else pa.BufferReader(self._map)
+        self._map, content = content_of(name)
         with reading(name):
             self._batches = _batches(content, columns, self._map)
             self.spec = columns.spec(self._batches.schema)

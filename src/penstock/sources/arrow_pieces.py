@@ -25,7 +25,18 @@ from penstock.errors import (
     annotate,
 )
 from penstock.forked import in_child, new_rlock
+from penstock.io import storage
 from penstock.sources.row_files import gather
+
+
+def content_of(name: str) -> tuple[np.ndarray | None, Any]:
+    """A file for pyarrow, and its bytes where it is mapped. One that the system does not map is read in parts."""
+    import pyarrow as pa
+
+    whole = storage.map_file_or_none(name)
+    if whole is not None:
+        return whole, pa.BufferReader(whole)
+    return None, storage.open_read(name) if storage.is_url(name) else pa.OSFile(name)
 
 
 @dataclass(frozen=True)

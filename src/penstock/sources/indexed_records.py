@@ -47,7 +47,7 @@ class RecordRows(RowFile):
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._content = storage.map_file(name)
+        self._content = storage.bytes_of(name)
         self._damages: dict[int, DataLossError] = {}
         self._offsets = self._index()
         self.size = len(self._offsets)

@@ -36,12 +36,12 @@ class NumpySource(RowFilesSource):
     kind: ClassVar[str] = "NumpyDataset"
 
     def open_rows(self, name: str) -> RowFile:
-        mapped = self.mmap and not storage.is_url(name)
+        whole = storage.map_file_or_none(name) if self.mmap else None
         with _reading(name), storage.open_read(name) as file:
             head = file.read(HEADER_LIMIT)
             if head[:2] == b"PK":
-                return ArrayRows(name, _members(file, name, storage.map_file(name) if mapped else None))
-            content = storage.map_file(name) if mapped else np.frombuffer(head + file.read(), np.uint8)
+                return ArrayRows(name, _members(file, name, whole))
+            content = np.frombuffer(head + file.read(), np.uint8) if whole is None else whole
             return ArrayRows(name, _array(content, name))
 
 

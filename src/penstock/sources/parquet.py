@@ -10,8 +10,17 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.forked import new_lock
-from penstock.io import storage
-from penstock.sources.arrow_pieces import RECENT, ArrowPiece, Columns, LostPiece, Piece, damaged, gather_pieces, reading
+from penstock.sources.arrow_pieces import (
+    RECENT,
+    ArrowPiece,
+    Columns,
+    LostPiece,
+    Piece,
+    content_of,
+    damaged,
+    gather_pieces,
+    reading,
+)
 from penstock.sources.row_files import RowFile, RowFilesSource, gather
 
 _PIECE = 1 << 23  # bytes of decoded rows at a time
@@ -48,7 +57,6 @@ class ParquetRows(RowFile):
     """
 
     def __init__(self, name: str, columns: Columns) -> None:
-        import pyarrow as pa
         import pyarrow.parquet
 
         self._name = name
@@ -57,7 +65,7 @@ class ParquetRows(RowFile):
         self._stream: Iterator[Piece] = iter(())
         self._group = -1
         self._piece: Piece | None = None
-        content = storage.open_read(name) if storage.is_url(name) else pa.BufferReader(storage.map_file(name))
+        content = content_of(name)[1]
         try:
             with reading(name):
                 self._file = pyarrow.parquet.ParquetFile(content, page_checksum_verification=True)

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.block.arrow import from_arrow
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
+from penstock.block.file_mapping import REFUSED
 from penstock.block.structure import Structure
 from penstock.errors import Context, DataLossError, NotFoundError, PenstockError, annotate
 from penstock.io import storage
@@ -92,3 +93,7 @@ def _whole(name: str) -> np.ndarray:
     except FileNotFoundError as error:  # it was removed between the two
         message = f"There is no file {name!r}."
         raise NotFoundError(message, file=name) from error
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        return storage.bytes_of(name)

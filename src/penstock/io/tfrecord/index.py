@@ -34,7 +34,7 @@ def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
     if storage.is_url(name):
         message = f"Only local files have an index, got {name!r}."
         raise InvalidArgumentError(message, hint="Read it in order, or copy it to a local disk first.")
-    buffer = storage.map_file(name)
+    buffer = storage.bytes_of(name)
     at = 0
     starts, lengths = [], []
     while at < len(buffer):
@@ -54,11 +54,11 @@ def read_at(
 ) -> RecordChunk:
     """The records whose headers begin at `offsets`, in that order, without copying.
 
-    `buffer` is the mapped file (`storage.map_file`), for callers that read from it many times.
+    `buffer` is the mapped file (`storage.bytes_of`), for callers that read from it many times.
     Raises DataLossError at the first damaged record, or at an offset where no record begins.
     """
     name = storage.as_path(path)
-    mapped = storage.map_file(name) if buffer is None else buffer
+    mapped = storage.bytes_of(name) if buffer is None else buffer
     places = np.array(offsets, np.int64)  # a copy: the chunk keeps it
     starts, lengths = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
     check = EVERYTHING if verify else NOTHING
