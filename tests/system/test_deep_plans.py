@@ -55,6 +55,25 @@ for executor in ("inline", "thread"):
 assert "shuffle(2)" in str(ds.explain())
 """
 
+COUNTED = """
+from penstock.physical.stages.scan import Scan
+
+asked = []
+told = Scan.state
+Scan.state = lambda scan: asked.append(1) or told(scan)  # at the bottom of all that is asked
+
+def states(steps):
+    asked.clear()
+    ds = ps.Dataset.range(9)
+    for _ in range(steps):
+        ds = ds.take(9).skip(0).shuffle(1)
+    it = ds.iterator(executor="inline")
+    next(it)
+    return len(asked)
+
+print(states(90) < 90 or states(90))  # not once for each of the 270 above
+"""
+
 ONE_STAGE = """
 ds = ps.Dataset.range(4)
 for i in range(5000):
@@ -81,6 +100,11 @@ def test_hundreds_of_stages_run_and_go_on():
     found = run(RUN)
     assert found[0] == found[1]
     assert len(json.loads(found[0])) == 3
+
+
+def test_no_stage_asks_again_for_what_the_one_above_was_told():
+    """Else the first element over n stages asks n * n / 2 of them."""
+    assert run(COUNTED) == ["True"]
 
 
 def test_thousands_of_steps_that_become_one():

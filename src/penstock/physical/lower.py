@@ -14,6 +14,7 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.seen import acts
 from penstock.physical.stage import Stage
 from penstock.plan.node import Node
+from penstock.plan.once import Answers, asking, question
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Lowering:
     set; `dataset` makes one of a plan, for stages whose elements are data sets. With `provenance` sources number their
     elements. `meter` is shown every stage that is made, before it runs. `memory` counts what
     stages hold. `pause` waits some seconds for what happens outside, and raises if the run is closed meanwhile.
+    `answers` are those of the run's plan, parts of which are lowered only once the pass comes to them.
     """
 
     options: Options
@@ -37,13 +39,15 @@ class Lowering:
     meter: Callable[[Node, Stage], None] | None = None
     memory: Memory = UNCOUNTED
     pause: Callable[[float], None] = time.sleep
+    answers: Answers | None = None
 
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)
 
     def beside(self) -> Lowering:
         """For what is made outside of the run, by whoever asks; not counted, and can be sent to other processes."""
-        return replace(self, executor=self.executor.inline(), depth=0, meter=None, memory=UNCOUNTED, pause=time.sleep)
+        executor = self.executor.inline()
+        return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=time.sleep, answers=None)
 
     def turn(self, count: int, index: int) -> Lowering:
         """For turn number `index` of `count` repetitions (negative: for ever): each is an epoch of its own."""
@@ -71,6 +75,13 @@ def register(kind: type[Node]) -> Callable[[Builder], Builder]:
 
 def lower(node: Node, lowering: Lowering) -> Stage:
     """The running form of a plan."""
+    if lowering.answers is None or asking():
+        return _lowered(node, lowering)
+    with question(lowering.answers):
+        return _lowered(node, lowering)
+
+
+def _lowered(node: Node, lowering: Lowering) -> Stage:
     stage = _BUILDERS[type(node)](node, lowering)
     stage.acts = stage.acts or acts(node)
     if lowering.meter is not None:

@@ -13,6 +13,7 @@ Contract, for stages and those who drive them:
    its way out of `next` it becomes `Fatal`, which ends the run, so that nobody takes it for an element or for the end.
 3. `state()` describes what has not been returned or raised yet: a stage that is given it by `restore`, in this process
    or another, goes on with exactly that. `as_of_now` makes numbers, strings, lists and dicts of it. It copies no data.
+   It is remembered until the stage moves, unless others than its caller move it (`alone`), and nobody changes it.
 4. `restore(state)` is called at most once, before the first `next`.
 5. A stage is used by one thread at a time. Stages that own threads or files let go of them in `close`, which may be
    called at any time between calls, and more than once.
@@ -51,14 +52,44 @@ def _failures_only(make: Next) -> Next:
 
     @wraps(make)
     def made(self: Stage, want: int) -> Block | None:
+        self._place_said = None
         try:
             return make(self, want)
         except Exception as error:
             if is_failure(error):
                 raise
             raise fatal(error, self.label, self.where) from error
+        finally:
+            self._place_said = None
 
     return made
+
+
+def _remembered(asked: Callable[[Any], State]) -> Callable[[Any], State]:
+    """`state` of a class of stages, kept until the stage moves."""
+
+    @wraps(asked)
+    def told(self: Stage) -> State:
+        found = self._place_said
+        if found is None or not self.alone:
+            found = self._place_said = asked(self)
+        return found
+
+    return told
+
+
+def _moves(act: Callable[..., Any]) -> Callable[..., Any]:
+    """What a stage does, behind which its state is another."""
+
+    @wraps(act)
+    def acted(self: Stage, *given: Any) -> Any:
+        self._place_said = None
+        try:
+            return act(self, *given)
+        finally:
+            self._place_said = None
+
+    return acted
 
 
 class Stage(ABC):
@@ -66,6 +97,8 @@ class Stage(ABC):
 
     cuts = False  # makes more at a time than it is asked for, and gives that in parts
     acts = False  # calls what may do more than give its result, by itself: see `physical.seen`
+    alone = True  # only what calls it, from `next` to `close`, changes its state
+    _place_said: State = None  # what `state` said last, unless the stage has moved since
     _is_seen: bool | None = None
     _is_seen_below: bool | None = None
 
@@ -91,6 +124,13 @@ class Stage(ABC):
         own = vars(cls).get("next")
         if own is not None and not getattr(own, "__isabstractmethod__", False):
             cls.next = _failures_only(own)  # type: ignore[assignment, method-assign]
+        # Every stage of a row asks for the state of all below it before it takes a Block: without this, n stages
+        # would ask n * n / 2 times for their first.
+        if "state" in vars(cls):
+            cls.state = _remembered(vars(cls)["state"])  # type: ignore[assignment, method-assign]
+        for name in ("restore", "start", "skip", "close"):
+            if name in vars(cls):
+                setattr(cls, name, _moves(vars(cls)[name]))
 
     def __init__(self, label: str, inputs: tuple[Stage, ...] = (), where: str | None = None) -> None:
         self.label = label

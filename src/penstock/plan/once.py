@@ -21,13 +21,27 @@ class _Question(threading.local):
 _QUESTION = _Question()
 
 
+class Answers:
+    """The answers to a question that is asked in several parts, of a plan that is the same all the while."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[int, Any], tuple[Any, Any]] = {}
+        self.passed: dict[int, Any] = {}
+
+
+def asking() -> bool:
+    """Whether this thread is asking a question."""
+    return _QUESTION.found is not None
+
+
 @contextlib.contextmanager
-def question() -> Iterator[None]:
-    """All that is asked inside is one question."""
+def question(answers: Answers | None = None) -> Iterator[None]:
+    """All that is asked inside is one question, which may go on with what was answered before."""
     if _QUESTION.found is not None:
         yield
         return
-    _QUESTION.found, _QUESTION.passed = {}, {}
+    answers = answers or Answers()
+    _QUESTION.found, _QUESTION.passed = answers.found, answers.passed
     try:
         yield
     finally:

@@ -26,7 +26,7 @@ from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State, as_of_now
 from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node, check_executor, check_int
-from penstock.plan.once import question
+from penstock.plan.once import Answers
 from penstock.rewrite.driver import optimise, optimise_inner
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.means import means
@@ -97,10 +97,10 @@ class Run:
             meter=settings.meter,
             memory=self._memory,
             pause=pausing(pool, self.scope),
+            answers=Answers(),
         )
         try:
-            with question():
-                self.root = lower(plan, lowering)
+            self.root = lower(plan, lowering)
         except Fatal as ended:
             raise ended.error from ended.error.__cause__ or ended.__cause__
         self._switching.open()

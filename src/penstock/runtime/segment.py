@@ -62,6 +62,7 @@ class Segment(Worked):
         self.lane = lane
         self._parallelism = parallelism  # of this segment alone; those of a lane have its knobs in common
         self._ordered = ordered
+        self.alone = ordered  # else what was given is told by a log that others write
         self._max_elements = max_elements
         self._wanted = max_elements  # elements that the user wants ahead; none where that is left to us
         self._lock = threading.RLock()  # see Scheduler for both choices
