@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cli import demo, main, prepare
+from penstock.cli import demo, main
+from penstock.cli.catalog import prepare
 from penstock.cli.main import INTERRUPTED
 from penstock.io import encode_example
 from penstock.io.tfrecord import TFRecordWriter

@@ -79,6 +79,10 @@ class ShardsSource(IndexedSource):
         shards, rows = self._order.places(indices)
         return gather(shards, rows, self._files.rows_at)
 
+    def check_shard(self, number: int) -> None:
+        """Raise what is wrong with a shard as a whole: it is missing, or holds another number of records."""
+        self._files.check(number)
+
     def __getstate__(self) -> dict[str, Any]:
         """What is open stays here."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
@@ -147,6 +151,9 @@ class _OpenFiles:
 
     def rows_at(self, shard: int, rows: np.ndarray) -> Block:
         return self._file(shard).rows_at(self._stretches[shard].start + rows)
+
+    def check(self, shard: int) -> None:
+        self._file(shard)
 
     def _file(self, shard: int) -> ShardFile:
         stretch = self._stretches[shard]

@@ -7,10 +7,20 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import cache, compile_, demo, info, prepare, version
+from penstock.cli import cache, catalog, compile_, demo, info, version
+from penstock.cli.catalog import prepare
 from penstock.errors import PenstockError
 
-_COMMANDS = (demo, prepare, info, cache, compile_, version)
+# A sub-command is a file and a name in this list.
+_COMMANDS = (
+    demo,
+    catalog,
+    prepare,  # short for `catalog prepare`
+    info,
+    cache,
+    compile_,
+    version,
+)
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended: 128 + SIGINT
 
 

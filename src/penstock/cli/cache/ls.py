@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Any
 
 from penstock.cli.cache.found import SHOWN, Found, entries_in
-
-_WIDTH = 200  # of a table that goes to a file or another program
+from penstock.cli.table import print_table
 
 
 def add_to(actions: Any) -> None:
@@ -51,19 +49,10 @@ def _as_json(entry: Found) -> dict[str, Any]:
 
 
 def _print_table(entries: list[Found]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from penstock.block.size_text import size_text
 
-    table = Table("key", "created", box=None, pad_edge=False)
-    table.add_column("elements", justify="right")
-    table.add_column("bytes", justify="right")
-    table.add_column("state", overflow="fold")
-    table.add_column("made of", overflow="fold")
-    for entry in entries:
-        cells = (
+    rows = [
+        (
             entry.key[:SHOWN],
             entry.created.removesuffix("+00:00"),
             str(entry.elements),
@@ -71,8 +60,9 @@ def _print_table(entries: list[Found]) -> None:
             _state(entry),
             _steps(entry),
         )
-        table.add_row(*map(Text, cells))
-    Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False).print(table)
+        for entry in entries
+    ]
+    print_table(("key", "created", "elements", "bytes", "state", "made of"), rows, right=("elements", "bytes"))
 
 
 def _state(entry: Found) -> str:

@@ -1,27 +1,21 @@
-"""`penstock prepare NAME`."""
+"""`penstock catalog prepare NAME`, for short `penstock prepare NAME`."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
+
+from penstock.cli.catalog.named import add_name, builder_of
 
 
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
     text = (
         "Write a data set of the catalog to disk as sharded TFRecords, unless it is there already. What an interrupt "
-        "leaves is gone on with."
+        "leaves is gone on with. `penstock prepare` is short for `penstock catalog prepare`."
     )
     parser = commands.add_parser("prepare", help="prepare a data set of the catalog", description=text)
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        nargs="?",
-        help="the data set: name, name/config, name:version, or module:Class for a builder of your own; without it the "
-        "catalog is listed",
-    )
-    parser.add_argument("--data-dir", metavar="DIR", help="default: $PENSTOCK_DATA_DIR, else ~/penstock_datasets")
+    add_name(parser, needed=False)
     parser.add_argument("--download-dir", metavar="DIR", help="default: downloads in the data dir")
     parser.add_argument("--manual-dir", metavar="DIR", help="where files lie that you downloaded yourself")
     parser.add_argument(
@@ -38,7 +32,7 @@ def run(chosen: argparse.Namespace) -> int:
         print("\n".join(catalog.list_builders()))
         return 0
     arguments = {} if chosen.examples is None else {"num_examples": chosen.examples}
-    builder = _builder(chosen.name, chosen.data_dir, arguments)
+    builder = builder_of(chosen, **arguments)
     found = builder.is_prepared
     builder.download_and_prepare(download_dir=chosen.download_dir, manual_dir=chosen.manual_dir)
     for split in builder.info.splits.values():
@@ -48,18 +42,3 @@ def run(chosen: argparse.Namespace) -> int:
         print(f"{builder.name} {name}: {skipped['count']} inputs skipped, listed in metadata.json")
     print(f"{'already there' if found else 'written'}: {builder.data_path}")
     return 0
-
-
-def _builder(name: str, data_dir: str | None, arguments: dict[str, Any]) -> Any:
-    """The builder of that name, or the one at module:Class; the current folder is looked in."""
-    import sys
-
-    from penstock import catalog
-    from penstock.catalog.registry import class_at
-
-    module, _, class_name = name.partition(":")
-    if not class_name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
-        return catalog.builder(name, data_dir=data_dir, **arguments)
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    return class_at(name)(data_dir=data_dir, **arguments)

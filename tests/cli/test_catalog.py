@@ -1,0 +1,106 @@
+"""`penstock catalog`: what it prints, what it leaves on disk, and with which status it ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from penstock.cli import main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    assert main(["catalog", "prepare", "shapes", "--examples", "8", "--data-dir", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def data_dir(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "data")
+
+
+def _shard(data_dir):
+    return next(data_dir.rglob("*-train.tfrecord-00000-*"))
+
+
+def test_list_shows_what_is_there_and_what_could_be(data_dir, capsys):
+    assert main(["catalog", "list", "--data-dir", str(data_dir)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["data", "set", "examples", "size", "folder"]
+    assert any(line.startswith("shapes/8_examples/1.0.0") and " 10 " in line for line in lines)
+    assert any(line.split() == ["mnist", "not", "prepared"] for line in lines)
+
+
+def test_list_as_json_names_a_damaged_one(data_dir, capsys):
+    next(data_dir.rglob("dataset_info.json")).write_text("{")
+    assert main(["catalog", "list", "--prepared", "--json", "--data-dir", str(data_dir)]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["name"], row["config"], row["version"], row["prepared"]) == ("shapes", "8_examples", "1.0.0", True)
+    assert "does not describe a prepared data set" in row["problem"]
+
+
+def test_list_of_nothing(tmp_path, capsys):
+    assert main(["catalog", "list", "--prepared", "--data-dir", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "nothing is prepared\n"
+
+
+def test_info_names_features_and_splits(data_dir, capsys):
+    assert main(["catalog", "info", "shapes", "--data-dir", str(data_dir)]) == 0
+    printed = capsys.readouterr().out
+    assert "label: ClassLabel" in printed
+    assert [line.split()[:2] for line in printed.splitlines() if line.startswith(("train", "test"))] == [
+        ["train", "8"],
+        ["test", "2"],
+    ]
+    assert main(["catalog", "info", "shapes", "--json", "--data-dir", str(data_dir)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["prepared"]
+    assert told["splits"][0]["shardLengths"]
+
+
+def test_info_of_what_is_not_prepared(tmp_path, capsys):
+    assert main(["catalog", "info", "mnist", "--data-dir", str(tmp_path)]) == 0
+    assert "folder: not prepared" in capsys.readouterr().out
+
+
+def test_verify_counts_whole_examples(data_dir, capsys):
+    assert main(["catalog", "verify", "shapes", "--decode", "--data-dir", str(data_dir)]) == 0
+    printed = capsys.readouterr()
+    assert "train: 8 of 8 examples are whole" in printed.out
+    assert "test: 2 of 2 examples are whole" in printed.out
+
+
+def test_verify_finds_a_changed_byte(data_dir, capsys):
+    shard = _shard(data_dir)
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+    assert main(["catalog", "verify", "shapes", "--data-dir", str(data_dir)]) == 1
+    printed = capsys.readouterr()
+    assert "train: 7 of 8 examples are whole" in printed.out
+    assert printed.err.count(str(shard)) == 1
+
+
+def test_verify_finds_a_missing_shard(data_dir, capsys):
+    shard = _shard(data_dir)
+    shard.unlink()
+    assert main(["catalog", "verify", "shapes", "--data-dir", str(data_dir)]) == 1
+    printed = capsys.readouterr()
+    assert "train: 7 of 8" in printed.out  # an example a shard
+    assert printed.err.startswith(f"penstock: There is no file {str(shard)!r}")
+    assert printed.err.count("\n") == 1
+
+
+def test_remove_asks_and_leaves_nothing(data_dir, capsys):
+    arguments = ["catalog", "remove", "shapes", "--data-dir", str(data_dir)]
+    assert main(arguments) == 1
+    assert "Give --yes." in capsys.readouterr().err
+    assert _shard(data_dir).exists()
+    assert main([*arguments, "--yes"]) == 0
+    assert capsys.readouterr().out.startswith(f"removed {data_dir / 'shapes' / '8_examples' / '1.0.0'}")
+    assert not (data_dir / "shapes").exists()
+    assert main([*arguments, "--yes"]) == 1
+    assert "`penstock catalog prepare shapes` writes it" in capsys.readouterr().err
