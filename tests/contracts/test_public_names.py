@@ -63,6 +63,7 @@ DATASET = {
     "sample_from_datasets",
     "scan",
     "shard",
+    "show",
     "shuffle",
     "skip",
     "snapshot",

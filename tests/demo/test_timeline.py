@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from penstock.demo.loop import TRAIN, WAIT, Epoch, Run, Span, since
-from penstock.demo.picture import Picture
 from penstock.demo.timeline import KINDS, draw_timeline, kind_of
+from penstock.viz.picture import Picture
 
 TRAINING, WAITING, DECODING = (kind.colour for kind in KINDS[:3])
 

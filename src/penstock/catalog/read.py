@@ -50,6 +50,12 @@ class DecodeExample:
     def __init__(self, features: FeaturesDict, keys: Any, decoders: Mapping[str, Any] | None) -> None:
         self._features, self._keys, self._decoders = features, keys, decoders
 
+    @property
+    def label_names(self) -> list[str] | None:
+        """The names of the classes, where the examples have one label: what `viz` writes below pictures."""
+        labels = [names for feature in self._features.values() if (names := getattr(feature, "names", None))]
+        return list(labels[0]) if len(labels) == 1 else None
+
     def __call__(self, record: bytes) -> Any:
         example = self._features.deserialize(record, self._decoders)
         return example if self._keys is None else supervised(example, self._keys)

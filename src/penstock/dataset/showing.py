@@ -10,6 +10,7 @@ from penstock.plan.ops import Take
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
+    from penstock.viz import Grid, Rows
 
 
 class Showing:
@@ -34,6 +35,27 @@ class Showing:
         Raises InvalidArgumentError for an `n` below 0.
         """
         return list(self._then(Take, count=check_int("n", n, least=0, hint="The number of elements to look at.")))
+
+    def show(self, n: int = 9, **settings: Any) -> Grid | Rows:
+        """The first `n` examples to look at: pictures as a grid with their labels, anything else as a table.
+
+        In a notebook the result shows itself; in a shell a table does too. A grid is a PNG: `path="pets.png"` writes
+        it, as does `save` of what is returned. Batches of pictures are taken apart. Further settings are those of
+        `penstock.viz.grid`: `label_names`, `image`, `label`, `columns`, `size`.
+
+        >>> import penstock as ps
+        >>> ps.Dataset.from_tensor_slices({"name": ["Rex", "Tom"], "age": [7, 2]}).show()
+        name  age
+        Rex     7
+        Tom     2
+
+        It is a pass of its own over `take(n)`, as that of `head`. Raises InvalidArgumentError for an `n` below 1, and
+        where a picture is asked for and there is none; MissingDependencyError for pictures without OpenCV.
+        """
+        from penstock import viz
+
+        first = self._then(Take, count=check_int("n", n, least=1, hint="The number of examples to look at."))
+        return viz.show(first, n, **settings)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what an element is, and the plan. Nothing is run."""

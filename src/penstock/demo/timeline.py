@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.demo.loop import TRAIN, WAIT, Run, Span
-from penstock.demo.picture import Colour, Picture
+from penstock.viz.picture import Colour, Picture
 
 
 class Kind(NamedTuple):

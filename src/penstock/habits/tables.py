@@ -181,9 +181,8 @@ METHODS = {  # of Dataset
     "set_epoch": "Each pass is an epoch of its own; ds.iterator(epoch=n) names one.",
     "num_elements": "Write len(ds).",
     "prefetch_to_device": "Write ds.prefetch(ps.AUTOTUNE), and move each batch in the loop.",
-    "show": "Write ds.head(3), or print(ds.explain()) for the plan.",
     "summary": "Write print(ds.explain()).",
-    "peek": "Write ds.head(1).",
+    "peek": "Write ds.head(1), or ds.show().",
     "first": "Write ds.head(1).",
 }
 

@@ -1,7 +1,9 @@
-"""Picture: rectangles and text, written as SVG and as PNG."""
+"""Picture: rectangles, text and images, written as SVG and as PNG."""
 
 from __future__ import annotations
 
+import base64
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -37,9 +39,16 @@ class Text:
     anchor: Anchor
 
 
+@dataclass(frozen=True)
+class Image:
+    x: int
+    y: int
+    pixels: Any  # uint8 (height, width, 3), drawn as it is
+
+
 @dataclass
 class Picture:
-    """Rectangles and text on white, `width` by `height` pixels, painted in the order in which they came.
+    """Rectangles, text and images on white, `width` by `height` pixels, painted in the order in which they came.
 
     >>> picture = Picture(40, 20)
     >>> picture.rectangle(0, 0, 10, 5, (255, 0, 0))
@@ -49,7 +58,7 @@ class Picture:
 
     width: int
     height: int
-    shapes: list[Rectangle | Text] = field(default_factory=list)
+    shapes: list[Rectangle | Text | Image] = field(default_factory=list)
 
     def rectangle(self, x: float, y: float, width: float, height: float, colour: Colour) -> None:
         """Add a filled rectangle."""
@@ -68,15 +77,21 @@ class Picture:
         """Add a line of text whose base line begins, is centred or ends at (x, y)."""
         self.shapes.append(Text(x, y, text, size, colour, anchor))
 
+    def image(self, x: int, y: int, pixels: Any) -> None:
+        """Add an image, uint8 (height, width, 3), with its upper left corner at (x, y); in front of all else."""
+        self.shapes.append(Image(x, y, pixels))
+
     def save(self, path: Path) -> tuple[Path, Path]:
         """Write the picture beside `path` as PNG and as SVG; returns both paths."""
-        cv2 = opencv()
         png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
         path.parent.mkdir(parents=True, exist_ok=True)
         svg.write_text(self.svg(), encoding="utf-8")
-        # Through memory: imwrite reports a folder that cannot be written by a return value only.
-        png.write_bytes(cv2.imencode(".png", self.pixels()[..., ::-1])[1].tobytes())
+        png.write_bytes(self.png())
         return png, svg
+
+    def png(self) -> bytes:
+        """The picture as a PNG file; needs OpenCV."""
+        return _png(self.pixels())
 
     def svg(self) -> str:
         """The picture as an SVG document."""
@@ -86,6 +101,12 @@ class Picture:
             f'<rect width="{self.width}" height="{self.height}" fill="#ffffff"/>',
         ]
         for shape in self.shapes:
+            if isinstance(shape, Image):
+                height, width = shape.pixels.shape[:2]
+                content = base64.b64encode(_png(shape.pixels)).decode()
+                size = f'width="{width}" height="{height}"'
+                lines.append(f'<image x="{shape.x}" y="{shape.y}" {size} href="data:image/png;base64,{content}"/>')
+                continue
             colour = "#" + bytes(shape.colour).hex()
             at = f'x="{shape.x:.4g}" y="{shape.y:.4g}"'
             if isinstance(shape, Rectangle):
@@ -105,15 +126,37 @@ class Picture:
                 left, right = round(shape.x * _FINER), round((shape.x + shape.width) * _FINER)
                 top, bottom = round(shape.y * _FINER), round((shape.y + shape.height) * _FINER)
                 canvas[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = shape.colour
-            else:
+            elif isinstance(shape, Text):
                 _write(cv2, canvas, shape)
-        return cv2.resize(canvas, (self.width, self.height), interpolation=cv2.INTER_AREA)
+        canvas = cv2.resize(canvas, (self.width, self.height), interpolation=cv2.INTER_AREA)
+        for shape in self.shapes:  # as they are, and not drawn larger first
+            if isinstance(shape, Image):
+                height, width = shape.pixels.shape[:2]
+                canvas[shape.y : shape.y + height, shape.x : shape.x + width] = shape.pixels
+        return canvas
+
+
+def text_width(text: str, size: float) -> float:
+    """How many pixels a line of text of that size takes in a PNG."""
+    cv2 = opencv()
+    return float(cv2.getTextSize(_ascii(text), cv2.FONT_HERSHEY_SIMPLEX, size * _FINER / 30, 1)[0][0]) / _FINER
+
+
+def _png(pixels: Any) -> bytes:
+    # Through memory: imwrite reports a folder that cannot be written by a return value only.
+    return bytes(opencv().imencode(".png", pixels[..., ::-1])[1].tobytes())
+
+
+def _ascii(text: str) -> str:
+    """What OpenCV's own stroke font can draw; letters lose their accents."""
+    plain = unicodedata.normalize("NFKD", text.replace("…", "...").replace("–", "-"))
+    kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return kept.encode("ascii", "replace").decode()
 
 
 def _write(cv2: Any, canvas: Any, shape: Text) -> None:
-    """Draw a line of text in OpenCV's own stroke font, which knows ASCII only."""
     font, scale, thickness = cv2.FONT_HERSHEY_SIMPLEX, shape.size * _FINER / 30, max(round(shape.size * _FINER / 14), 1)
-    text = shape.text.encode("ascii", "replace").decode()
+    text = _ascii(shape.text)
     width = cv2.getTextSize(text, font, scale, thickness)[0][0]
     left = shape.x * _FINER - {"start": 0.0, "middle": width / 2, "end": width}[shape.anchor]
     origin = (round(left), round(shape.y * _FINER))

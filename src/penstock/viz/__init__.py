@@ -1,0 +1,7 @@
+"""Looking at data: pictures with their labels as one PNG, everything else as a table."""
+
+from penstock.viz.grid import Grid, grid
+from penstock.viz.rows import Rows, table
+from penstock.viz.show import show
+
+__all__ = ["Grid", "Rows", "grid", "show", "table"]

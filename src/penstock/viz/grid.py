@@ -1,0 +1,212 @@
+"""`grid`: pictures and their labels as one PNG."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.image.backends import opencv
+from penstock.viz.label_names import Names, label_names_of
+from penstock.viz.parts import Example, take_apart
+from penstock.viz.picture import Picture, text_width
+
+_GAP = 10
+_TEXT = 13  # height of a caption's letters
+_LINE = 20
+_NARROWEST = 96  # pixels of a column with captions
+_MOST = 400  # pictures of a grid
+_WIDEST = 1200  # pixels, where columns are not said
+
+
+class Grid:
+    """Pictures in rows. A notebook shows it; `save` writes it; `picture` may be drawn on further.
+
+    >>> made = grid([np.zeros((16, 16), np.uint8)] * 3)
+    >>> made, made.png[1:4]
+    (<Grid of 3 pictures, 286 x 286 pixels: save(path) writes a PNG>, b'PNG')
+    """
+
+    def __init__(self, picture: Picture, count: int) -> None:
+        self.picture, self.count = picture, count
+
+    @cached_property
+    def png(self) -> bytes:
+        """The content of a PNG file."""
+        return self.picture.png()
+
+    @property
+    def pixels(self) -> np.ndarray:
+        """uint8 (height, width, 3), RGB."""
+        found: np.ndarray = self.picture.pixels()
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as a PNG; folders that are not there are made."""
+        where = Path(path)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_bytes(self.png)
+        return where
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def __repr__(self) -> str:
+        size = f"{self.picture.width} x {self.picture.height}"
+        return f"<Grid of {self.count} pictures, {size} pixels: save(path) writes a PNG>"
+
+
+def grid(
+    data: Any,
+    n: int = 25,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    columns: int | None = None,
+    size: int = 128,
+    image: str | None = None,
+    label: str | None = None,
+    label_names: Names | None = None,
+) -> Grid:
+    """The first `n` pictures of a data set, or of any iterable of elements, in rows, each above its label.
+
+    A picture is an array, (height, width), (height, width, channels) or (channels, height, width), or the content of an
+    image file, which is decoded; batches are taken apart. The first such value of an element is drawn, and the one
+    called `label` (or a name like it), or the only other one, is written below: by its name where `label_names` has it,
+    or where the data set knows it (a folder of images, `catalog.load`). `image="left"` and `label="meta.kind"` name
+    others.
+
+    uint8 is drawn as it is. Other values are scaled for all pictures alike: floats from [0, 1], [-1, 1] or [0, 255] by
+    which of these holds all of them, any others from the smallest to the largest value.
+
+    >>> import penstock as ps, tempfile, pathlib
+    >>> ds = ps.Dataset.from_tensor_slices((np.zeros((6, 32, 32, 3), np.uint8), np.arange(6) % 2))
+    >>> made = grid(ds.batch(4), n=5, label_names=["cat", "dog"], path=pathlib.Path(tempfile.mkdtemp()) / "pets.png")
+    >>> made
+    <Grid of 5 pictures, ...>
+
+    Args:
+        data: what is iterated over, up to `n` examples.
+        n: how many pictures, at most 400.
+        path: where to write the PNG as well.
+        columns: pictures in a row; by default about as many as rows.
+        size: pixels of a picture's longer side; small ones are enlarged by a whole factor, without smoothing.
+        image: which value is drawn, as a path into the element: "image", "0", "views.left".
+        label: which value is written below it, likewise.
+        label_names: what the numbers of labels stand for, a sequence or a dict.
+
+    Raises:
+        InvalidArgumentError: there are no pictures, no value of that name, or an argument out of range.
+        MissingDependencyError: OpenCV is not installed.
+    """
+    if not 1 <= n <= _MOST:
+        message = f"n must be from 1 to {_MOST}, got n={n}."
+        raise InvalidArgumentError(message, hint="A grid is for looking at; choose with skip, take or filter.")
+    names = label_names_of(data) if label_names is None else label_names
+    examples = take_apart(iter(data), n, image=image, label=label, label_names=names)
+    return drawn(examples, path=path, columns=columns, size=size)
+
+
+def drawn(
+    examples: Sequence[Example],
+    *,
+    path: str | os.PathLike[str] | None = None,
+    columns: int | None = None,
+    size: int = 128,
+) -> Grid:
+    """The grid of examples that have a picture."""
+    shown = [example for example in examples if example.image is not None]
+    if not shown:
+        message = "There are no pictures in these elements."
+        hint = "A picture has 2 or 3 axes, or is the content of an image file. For others: penstock.viz.table."
+        raise InvalidArgumentError(message, hint=hint)
+    if not 8 <= size <= 2048 or (columns is not None and columns < 1):
+        message = f"size must be from 8 to 2048 pixels and columns at least 1, got size={size}, columns={columns}."
+        raise InvalidArgumentError(message)
+    pictures = [_fitted(pixels, size) for pixels in as_bytes([example.image for example in shown])]
+    written = any(example.caption for example in shown)
+    width = max(max(picture.shape[1] for picture in pictures), _NARROWEST if written else 8)
+    across = columns or min(int(np.ceil(np.sqrt(len(shown) * 1.3))), max(_WIDEST // (width + _GAP), 1))
+    across = min(across, len(shown))
+    rows = [range(start, min(start + across, len(shown))) for start in range(0, len(shown), across)]
+    heights = [max(pictures[i].shape[0] for i in row) for row in rows]
+    line = _LINE if written else 0
+    total = sum(heights) + len(rows) * (line + _GAP) + _GAP
+    canvas = Picture(across * (width + _GAP) + _GAP, total)
+    top = _GAP
+    for row, height in zip(rows, heights, strict=True):
+        for place, i in enumerate(row):
+            left = _GAP + place * (width + _GAP)
+            high, wide = pictures[i].shape[:2]
+            canvas.image(left + (width - wide) // 2, top + (height - high) // 2, pictures[i])
+            if line:
+                text = _cut(shown[i].caption, width)
+                canvas.text(left + width / 2, top + height + _LINE - 5, text, size=_TEXT, anchor="middle")
+        top += height + line + _GAP
+    made = Grid(canvas, len(shown))
+    if path is not None:
+        made.save(path)
+    return made
+
+
+def as_bytes(images: Sequence[Any]) -> list[np.ndarray]:
+    """Pictures as uint8 (height, width, 3), scaled alike.
+
+    >>> [int(picture.max()) for picture in as_bytes([np.ones((4, 4), np.float32), np.zeros((4, 4), np.float32)])]
+    [255, 0]
+    """
+    if all(image.dtype == np.uint8 for image in images):
+        return [_coloured(image) for image in images]
+    numbers = [np.nan_to_num(image.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0) for image in images]
+    low = min(float(image.min()) for image in numbers)
+    high = max(float(image.max()) for image in numbers)
+    if all(image.dtype == np.uint16 for image in images):
+        low, high = 0.0, 65535.0
+    elif all(image.dtype.kind == "f" for image in images) and low >= 0.0 and high <= 1.0:
+        low, high = 0.0, 1.0
+    elif all(image.dtype.kind == "f" for image in images) and low >= -1.0 and high <= 1.0:
+        low, high = -1.0, 1.0
+    elif all(image.dtype == bool for image in images):
+        low, high = 0.0, 1.0
+    elif low >= 0.0 and 1.0 < high <= 255.0 and (high > 127.0 or all(image.dtype.kind == "f" for image in images)):
+        low, high = 0.0, 255.0
+    factor = 255.0 / (high - low) if high > low else 0.0
+    return [_coloured(np.clip(np.rint((image - low) * factor), 0, 255).astype(np.uint8)) for image in numbers]
+
+
+def _coloured(image: np.ndarray) -> np.ndarray:
+    """Grey as colour; what is transparent lies on white."""
+    if image.ndim == 2:
+        return np.repeat(image[..., None], 3, axis=2)
+    if image.shape[2] == 4:
+        share = image[..., 3:].astype(np.uint16)
+        return ((image[..., :3] * share + 255 * (255 - share) + 127) // 255).astype(np.uint8)
+    return np.ascontiguousarray(image)
+
+
+def _fitted(image: np.ndarray, size: int) -> np.ndarray:
+    """The picture with a longer side of `size` pixels, or as near below as a whole factor comes."""
+    cv2 = opencv()
+    high, wide = image.shape[:2]
+    factor = size / max(high, wide)
+    if factor >= 2:
+        return np.repeat(np.repeat(image, int(factor), axis=0), int(factor), axis=1)
+    if factor >= 1:
+        return image
+    shape = (max(round(wide * factor), 1), max(round(high * factor), 1))
+    found: np.ndarray = cv2.resize(image, shape, interpolation=cv2.INTER_AREA)
+    return found
+
+
+def _cut(text: str, width: float) -> str:
+    """The beginning of a text that is not wider than `width` pixels."""
+    if text_width(text, _TEXT) <= width:
+        return text
+    text = text[:200]
+    while text and text_width(text + "…", _TEXT) > width:
+        text = text[:-1]
+    return text.rstrip() + "…"

@@ -1,0 +1,37 @@
+"""`show`: pictures as a grid, anything else as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.viz.grid import Grid, drawn
+from penstock.viz.label_names import label_names_of
+from penstock.viz.parts import take_apart
+from penstock.viz.rows import Rows, table
+
+
+def show(data: Any, n: int = 9, **settings: Any) -> Grid | Rows:
+    """The first `n` elements of `data`: a `Grid` where there are pictures in them, else a `Rows`.
+
+    >>> show([{"name": b"Rex", "age": 7}])
+    name  age
+    Rex     7
+
+    Further settings are those of `grid`.
+    """
+    image, label = settings.pop("image", None), settings.pop("label", None)
+    names = settings.pop("label_names", None)
+    names = label_names_of(data) if names is None else names
+    read: list[Any] = []
+    examples = take_apart(_kept(data, read), n, image=image, label=label, label_names=names)
+    if image is None and not settings.get("path") and not any(example.image is not None for example in examples):
+        return table(read, n)
+    return drawn(examples, **settings)
+
+
+def _kept(data: Any, read: list[Any]) -> Iterator[Any]:
+    """The elements, which are also put into `read`: they are made once."""
+    for element in data:
+        read.append(element)
+        yield element
