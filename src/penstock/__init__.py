@@ -73,7 +73,7 @@ __all__ = [
     "mixing",
 ]
 
-_LATER = ("catalog", "profiler", "viz")  # packages that are imported when they are asked for
+_LATER = ("catalog", "formats", "profiler", "viz")  # packages that are imported when they are asked for
 
 
 def __dir__() -> list[str]:
@@ -82,6 +82,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from penstock import catalog as catalog
+    from penstock import formats as formats
     from penstock import profiler as profiler
     from penstock import viz as viz
 else:

@@ -7,8 +7,6 @@ import pytest
 from penstock.cli import demo, main
 from penstock.cli.catalog import prepare
 from penstock.cli.main import INTERRUPTED
-from penstock.io import encode_example
-from penstock.io.tfrecord import TFRecordWriter
 
 
 def test_version_names_what_matters(capsys):
@@ -69,44 +67,3 @@ def test_ctrl_c_is_one_line_and_status_130(command, monkeypatch, capsys):
     monkeypatch.setattr(command, "run", interrupted)
     assert main([command.__name__.rpartition(".")[2]]) == INTERRUPTED == 130
     assert capsys.readouterr().err == "penstock: interrupted\n"
-
-
-def test_info_counts_and_shows_the_first_record(tmp_path, capsys):
-    path = tmp_path / "some.tfrecord"
-    with TFRecordWriter(str(path)) as writer:
-        for number in range(300):
-            writer.write(encode_example({"image": b"x" * (50 + number), "label": number, "scores": [0.5, 1.5]}))
-    assert main(["info", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{path}: 300 records, ")
-    assert lines[1].startswith("  record size: ")
-    assert lines[2:] == [
-        "  image: bytes, 50 of them: b'xxxxxxxxxxxx'…",
-        "  label: int64, 0",
-        "  scores: float32, 2 values",
-    ]
-
-
-def test_info_of_records_that_are_no_examples(tmp_path, capsys):
-    path = tmp_path / "plain.tfrecord"
-    with TFRecordWriter(str(path)) as writer:
-        writer.write(b"\xff\xffhello")
-    assert main(["info", str(path)]) == 0
-    assert r"no tf.train.Example; it begins with b'\xff\xffhello'" in capsys.readouterr().out
-
-
-def test_info_of_an_empty_file(tmp_path, capsys):
-    path = tmp_path / "empty.tfrecord"
-    path.touch()
-    assert main(["info", str(path)]) == 0
-    assert capsys.readouterr().out == f"{path}: 0 records, 0 bytes\n"
-
-
-def test_info_of_a_damaged_file_names_file_and_place(tmp_path, capsys):
-    path = tmp_path / "cut.tfrecord"
-    with TFRecordWriter(str(path)) as writer:
-        writer.write(b"one")
-        writer.write(b"two")
-    path.write_bytes(path.read_bytes()[:-1])
-    assert main(["info", str(path)]) == 1
-    assert f"in file {path} at byte 19" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import cache, catalog, compile_, demo, info, version
+from penstock.cli import cache, catalog, compile_, convert, demo, inspect, version
 from penstock.cli.catalog import prepare
 from penstock.errors import PenstockError
 
@@ -16,7 +16,8 @@ _COMMANDS = (
     demo,
     catalog,
     prepare,  # short for `catalog prepare`
-    info,
+    inspect,
+    convert,
     cache,
     compile_,
     version,

@@ -33,7 +33,7 @@ def leaves(element: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(element, tuple):
         names = getattr(element, "_fields", None) or [str(number) for number in range(len(element))]
         parts = list(zip(names, element, strict=True))
-    elif hasattr(element, "__dataclass_fields__") and not isinstance(element, type):
+    elif hasattr(element, "__dataclass_fields__") and not isinstance(element, type) and not hasattr(element, "dtype"):
         parts = [(name, getattr(element, name)) for name in element.__dataclass_fields__]
     else:
         yield path, element

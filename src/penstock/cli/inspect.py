@@ -1,0 +1,153 @@
+"""`penstock inspect PATH`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+_DAMAGES = 5  # that are told
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command to the parsers of `commands`."""
+    text = (
+        "Say what a file or a folder holds: its format, what an element is, how many there are, the first of them. "
+        "Where nothing but reading tells how many there are, all is read; damage is told with its place, and the "
+        "status is 1."
+    )
+    parser = commands.add_parser("inspect", help="say what files hold, of any format", description=text)
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a file or folder of any format that penstock reads")
+    parser.add_argument("--format", metavar="NAME", help="the format, where it cannot be told from the content")
+    parser.add_argument("--part", metavar="NAME", help="a split of a tfds folder, a table of a database, a snapshot")
+    parser.add_argument("-n", type=int, default=3, metavar="N", help="how many elements to show (default: %(default)s)")
+    parser.add_argument("--check", action="store_true", help="read every element, also where the number is known")
+    parser.add_argument("--sheet", metavar="FILE", help="write a PNG of the first pictures with their labels")
+    parser.add_argument("--pictures", type=int, default=25, metavar="N", help="of the sheet (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON, an object for each path")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print what each path holds; the status is 1 where something is damaged."""
+    from penstock.errors import InvalidArgumentError
+
+    if chosen.sheet and len(chosen.paths) > 1:
+        message = f"--sheet draws the pictures of one path, got {len(chosen.paths)}."
+        raise InvalidArgumentError(message)
+    if chosen.n < 0:
+        message = f"-n must be at least 0, got {chosen.n}."
+        raise InvalidArgumentError(message)
+    told = [_described(path, chosen) for path in chosen.paths]
+    if chosen.json:
+        print(json.dumps(told if len(told) > 1 else told[0], indent=1, default=str))
+    return 1 if any(entry["damages"] for entry in told) else 0
+
+
+def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    from penstock.block.size_text import size_text
+    from penstock.formats import FORMATS, open_dataset
+    from penstock.viz import table
+
+    opened = open_dataset(path, chosen.format, part=chosen.part)
+    found = opened.found
+    first, damages = _first(opened.dataset, chosen.n)
+    count = opened.dataset.cardinality()
+    if count < 0 or chosen.check:
+        count, damages = _read(opened.dataset, path)
+    spec = _spec(opened)
+    if not chosen.json:
+        files = f"{len(found.files)} file{'' if len(found.files) == 1 else 's'}, {size_text(found.bytes)}"
+        packed = f", {found.compression}" if found.compression else ""
+        print(f"{path}: {found.format} ({FORMATS[found.format]}){packed}")
+        print(f"  {files}, {count:,} elements" + (f", {len(damages)} that cannot be read" if damages else ""))
+        if opened.parts:
+            print(f"  of {chosen.part or opened.parts[0]}; there are {', '.join(opened.parts)}")
+        print("  an element is")
+        print("\n".join(f"    {line}" for line in spec))
+        for name, names in opened.names.items():
+            print(f"  classes of {name}: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}")
+        if first:
+            print("\n".join(f"  {line}" for line in repr(table(first, chosen.n)).splitlines()))
+    for damage in damages[:_DAMAGES]:
+        print(f"penstock: {damage}", file=sys.stderr)
+    if len(damages) > _DAMAGES:
+        print(f"penstock: and {len(damages) - _DAMAGES} more", file=sys.stderr)
+    if chosen.sheet:
+        _draw(opened, chosen)
+    return {
+        "path": path,
+        "format": found.format,
+        "compression": found.compression,
+        "files": list(found.files),
+        "bytes": found.bytes,
+        "elements": count,
+        "parts": list(opened.parts),
+        "schema": spec,
+        "names": {name: list(names) for name, names in opened.names.items()},
+        "damages": damages,
+    }
+
+
+def _first(dataset: Any, n: int) -> tuple[list[Any], list[str]]:
+    """The first elements that can be read, and what is wrong with those before them."""
+    good: list[Any] = []
+    damages: list[str] = []
+    with dataset.iterator() as elements:
+        while len(good) < n and len(damages) <= _DAMAGES:
+            try:
+                good.append(next(elements))
+            except StopIteration:
+                break
+            except Exception as error:
+                damages.append(_line(error))
+    return good, damages
+
+
+def _read(dataset: Any, path: str) -> tuple[int, list[str]]:
+    """How many elements can be read, and what is wrong with the others."""
+    from penstock.catalog.progress import Progress
+
+    good = 0
+    damages: list[str] = []
+    with Progress().step(f"reading {Path(path).name}", None, "elements") as step, dataset.iterator() as elements:
+        while True:
+            try:
+                next(elements)
+            except StopIteration:
+                return good, damages
+            except Exception as error:
+                damages.append(_line(error))
+            else:
+                good += 1
+                step.advance()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _spec(opened: Any) -> list[str]:
+    """A line for each value of an element."""
+    from penstock.errors import PenstockError
+    from penstock.viz.parts import leaves
+
+    if opened.examples is not None:
+        records = opened.examples.records
+        return [*opened.examples.lines, f"(features of tf.train.Examples, as the first {records} records have them)"]
+    try:
+        spec = opened.dataset.element_spec
+    except PenstockError as error:
+        return [f"not known: {error.message}"]
+    return [f"{name}: {leaf}" if name else str(leaf) for name, leaf in leaves(spec)]
+
+
+def _draw(opened: Any, chosen: argparse.Namespace) -> None:
+    from penstock.viz import grid
+
+    good = islice(opened.dataset.ignore_errors(), chosen.pictures)
+    made = grid(good, chosen.pictures, path=chosen.sheet, label_names=opened.label_names)
+    print(f"{made.count} pictures: {chosen.sheet}", file=sys.stderr if chosen.json else sys.stdout)

@@ -1,0 +1,7 @@
+"""Files of any format: told apart, opened as a Dataset, converted into one another."""
+
+from penstock.formats.convert import convert
+from penstock.formats.opened import Opened, open_dataset
+from penstock.formats.recognise import FORMATS, Found, recognise
+
+__all__ = ["FORMATS", "Found", "Opened", "convert", "open_dataset", "recognise"]

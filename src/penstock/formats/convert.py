@@ -1,0 +1,206 @@
+"""`convert`: files of one format into files of another."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.catalog.progress import Progress
+from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
+from penstock.formats.recognise import recognise
+from penstock.formats.tables import Table, read_table
+from penstock.formats.writers import COMPRESSIONS, writer_of
+
+_ENDINGS = {
+    "parquet": (".parquet",),
+    "arrow": (".arrow", ".feather"),
+    "tfrecord": (".tfrecord", ".tfrecords", ".tfrecord.gz"),
+    "webdataset": (".tar", ".tar.gz", ".tgz"),
+}
+_SHARD = re.compile(r"data-\d+-of-\d+\..+")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """How many rows were written, into which files."""
+
+    rows: int
+    files: tuple[str, ...]
+    bytes: int
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    source_format: str | None = None,
+    target_format: str | None = None,
+    shards: int | None = None,
+    compression: str | None = None,
+    overwrite: bool = False,
+) -> Converted:
+    r"""Write what lies at `source` to `target` in another format, row by row in the same order.
+
+    Sources are CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, a folder of images, one of Hugging Face's
+    `save_to_disk`, and lines of text; targets are "tfrecord", "arrow", "parquet" and "webdataset". Contents and names
+    tell the formats, or the arguments. With `shards` the target is a folder with `data-00000-of-00008.parquet` and so
+    on, neighbouring rows beside each other; without it, one file.
+
+    Names and values stay as they are: what a format cannot hold is an error, and nothing is rounded. What lies at
+    `target` is there until all is written, and then replaced at once; an error or an interrupt leaves nothing.
+
+    >>> import pathlib, tempfile, penstock as ps
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "pets.csv").write_text("name,age\nRex,7\nTom,2\n")
+    >>> convert(folder / "pets.csv", folder / "pets.parquet").rows
+    2
+    >>> ps.ParquetDataset(folder / "pets.parquet")[1]
+    {'name': b'Tom', 'age': np.int64(2)}
+
+    Raises:
+        NotFoundError: there is no source. AlreadyExistsError: there is a target, and `overwrite` is False.
+        InvalidArgumentError, InvalidTypeError: a format or compression that is none, a column that the target cannot
+            hold, a value that it would round.
+        DataLossError: a file of the source is damaged. FailedPreconditionError: the disk is full.
+    """
+    where = Path(target).expanduser()
+    kind = _target_format(where, target_format, shards)
+    packed = _compression(kind, compression, where)
+    found = recognise(source, source_format)
+    _check_target(where, Path(found.path), overwrite=overwrite, folder=shards is not None)
+    table = read_table(found)
+    part = where.with_name(f".{where.name}.incomplete-{uuid.uuid4().hex[:8]}")
+    where.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with Progress().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
+            if shards is None:
+                rows = _written(table.batches(), part, kind, table.schema, packed, 0, step)
+            else:
+                rows = _in_shards(table, part, kind, packed, shards, step)
+        _publish(part, where)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        message = f"The disk that {str(where)!r} lies on is full."
+        raise FailedPreconditionError(message, hint="Make room; nothing was left behind.") from error
+    finally:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            with suppress(FileNotFoundError):
+                part.unlink()
+    files = tuple(map(str, sorted(where.iterdir()))) if where.is_dir() else (str(where),)
+    return Converted(rows, files, sum(Path(file).stat().st_size for file in files))
+
+
+def _target_format(where: Path, wanted: str | None, shards: int | None) -> str:
+    if wanted is not None and wanted not in _ENDINGS:
+        message = f"convert does not write {wanted!r}."
+        raise InvalidArgumentError(message, hint=f"It writes {', '.join(_ENDINGS)}.")
+    told = next((kind for kind, endings in _ENDINGS.items() if where.name.lower().endswith(endings)), None)
+    if shards is not None:
+        if shards < 1:
+            message = f"shards must be at least 1, got {shards}."
+            raise InvalidArgumentError(message)
+        if told is not None:
+            message = f"With shards the target is a folder, and {where.name!r} is called as a file."
+            raise InvalidArgumentError(
+                message, hint=f"For example {where.name.split('.')[0]!r}, and the format {told!r}."
+            )
+    kind = wanted or told
+    if kind is None:
+        message = f"The format of the target {str(where)!r} is not known."
+        hint = f"Let its name end in {', '.join(ends[0] for ends in _ENDINGS.values())}, or name the format."
+        raise InvalidArgumentError(message, hint=hint)
+    return kind
+
+
+def _compression(kind: str, wanted: str | None, where: Path) -> str | None:
+    if wanted is None:
+        packed = where.name.lower().endswith((".gz", ".tgz"))
+        return "gzip" if packed and kind in ("tfrecord", "webdataset") else COMPRESSIONS[kind][0]
+    chosen = None if wanted.lower() == "none" else wanted.lower()
+    if chosen not in COMPRESSIONS[kind]:
+        message = f"{kind} is not compressed with {wanted!r}."
+        raise InvalidArgumentError(
+            message, hint=f"There is {', '.join(str(one).lower() for one in COMPRESSIONS[kind])}."
+        )
+    return chosen
+
+
+def _check_target(where: Path, source: Path, *, overwrite: bool, folder: bool) -> None:
+    """Raise where the target is there already, or holds what is to be read."""
+    target, origin = where.resolve(), source.resolve()
+    if target == origin or target in origin.parents or (origin.is_dir() and origin in target.parents):
+        message = f"The target {str(where)!r} and the source {str(source)!r} lie in one another."
+        raise InvalidArgumentError(message, hint="Write somewhere else.")
+    if not where.exists():
+        return
+    if not overwrite:
+        message = f"There is something at {str(where)!r} already."
+        raise AlreadyExistsError(message, hint="Remove it, or say that it is to be overwritten.")
+    if where.is_dir() and (not folder or not all(_SHARD.fullmatch(file.name) for file in where.iterdir())):
+        message = f"The folder {str(where)!r} holds more than shards that convert has written."
+        raise AlreadyExistsError(message, hint="Remove it yourself; convert overwrites nothing else.")
+
+
+def _written(batches: Any, path: Path, kind: str, schema: Any, compression: str | None, number: int, step: Any) -> int:
+    writer = writer_of(kind, path, schema, compression, number)
+    rows = 0
+    try:
+        for batch in batches:
+            writer.write(batch)
+            rows += batch.num_rows
+            step.advance(batch.num_rows)
+    finally:
+        writer.close()
+    return rows
+
+
+def _in_shards(table: Table, folder: Path, kind: str, compression: str | None, shards: int, step: Any) -> int:
+    total = table.counted()
+    step.expect(total)
+    folder.mkdir()
+    rows = _Rows(table.batches())
+    ending = _ENDINGS[kind][0] + (".gz" if compression == "gzip" and kind != "parquet" else "")
+    for shard in range(shards):
+        start, stop = total * shard // shards, total * (shard + 1) // shards
+        name = f"data-{shard:05d}-of-{shards:05d}{ending}"
+        _written(rows.next(stop - start), folder / name, kind, table.schema, compression, start, step)
+    return total
+
+
+class _Rows:
+    """The rows of batches, as many at a time as are asked for."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches, self._left = batches, None
+
+    _left: Any
+
+    def next(self, count: int) -> Iterator[Any]:
+        while count > 0:
+            batch = next(self._batches) if self._left is None else self._left
+            taken = batch.slice(0, count)
+            self._left = batch.slice(count) if batch.num_rows > count else None
+            count -= taken.num_rows
+            yield taken
+
+
+def _publish(part: Path, where: Path) -> None:
+    """Give what is whole its name; what had it is gone then."""
+    if not where.is_dir():
+        part.replace(where)
+        return
+    old = where.with_name(f".{where.name}.replaced-{uuid.uuid4().hex[:8]}")
+    where.rename(old)
+    part.rename(where)
+    shutil.rmtree(old, ignore_errors=True)

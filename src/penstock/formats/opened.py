@@ -1,0 +1,222 @@
+"""`open_dataset`: a file or folder of any format as a Dataset."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.dataset.arrow import ArrowDataset
+from penstock.dataset.dataset import Dataset
+from penstock.dataset.image_folder import ImageFolderDataset
+from penstock.dataset.json_lines import JsonLinesDataset
+from penstock.dataset.numpy_files import NumpyDataset
+from penstock.dataset.parquet import ParquetDataset
+from penstock.dataset.text_line import TextLineDataset
+from penstock.dataset.tfrecord import TFRecordDataset
+from penstock.dataset.webdataset import WebDataset
+from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError
+from penstock.experimental import SqlDataset, make_csv_dataset
+from penstock.formats.examples import Seen, seen_in
+from penstock.formats.huggingface import class_names, image_columns
+from penstock.formats.recognise import Found, recognise
+
+
+@dataclass(frozen=True)
+class Opened:
+    """`dataset` gives the elements; `names` are those of a label's numbers, by column; `parts` the splits or tables.
+
+    `examples` is what the features of tf.train.Examples are seen to be; None for other elements.
+    """
+
+    found: Found
+    dataset: Dataset
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
+    examples: Seen | None = None
+
+    @property
+    def label_names(self) -> Sequence[str] | None:
+        """The names of the one label."""
+        return next(iter(self.names.values())) if len(self.names) == 1 else None
+
+
+def open_dataset(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002 - as argparse calls it
+    *,
+    part: str | None = None,
+) -> Opened:
+    """What lies at `path` as a Dataset, of whatever format it is.
+
+    `part` names the split of a folder of tfds, the table of a database, or the key of a snapshot; without it the first
+    is opened.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
+    >>> _ = path.write_text('{"name": "Rex"}')
+    >>> list(open_dataset(path).dataset)
+    [{'name': b'Rex'}]
+
+    Raises NotFoundError where nothing lies, InvalidArgumentError where the format cannot be told or there is no such
+    part; what is wrong with a file comes with the pass.
+    """
+    found = recognise(path, format)
+    if part is not None and found.format not in _PARTED:
+        message = f"{found.format} has no parts, and {part!r} was asked for."
+        raise InvalidArgumentError(message, hint="Splits of tfds, tables of SQLite and snapshots have names.")
+    if found.format in _PARTED:
+        return _PARTED[found.format](found, part)
+    return _WHOLE[found.format](found)
+
+
+def _tfrecord(found: Found) -> Opened:
+    from penstock.io import decode_example
+
+    records = TFRecordDataset(list(found.files), compression_type=found.compression)
+    seen = seen_in(records.ignore_errors(), most=1000)  # what is damaged, a pass says
+    return Opened(found, records.map(decode_example) if seen is not None else records, examples=seen)
+
+
+def _csv(found: Found) -> Opened:
+    batches = make_csv_dataset(
+        list(found.files), 1, shuffle=False, num_epochs=1, compression_type=found.compression, prefetch_buffer_size=1
+    )
+    return Opened(found, batches.unbatch())
+
+
+def _image_folder(found: Found) -> Opened:
+    if any(len(Path(file).relative_to(found.path).parts) > 1 for file in found.files):
+        folder = ImageFolderDataset(found.path)
+        return Opened(found, folder, {"label": folder.class_names or []})
+    return Opened(found, ImageFolderDataset(found.path, labels=None))
+
+
+def _huggingface(found: Found) -> Opened:
+    features = found.details["features"]
+    images = image_columns(features)
+    fill = {f"{name}.{part}": "" for name in images for part in ("bytes", "path")}
+    rows = ArrowDataset(list(found.files), fill_null=fill or None)
+    if images:
+        rows = rows.map(lambda row: {key: row[key]["bytes"] if key in images else row[key] for key in row})
+    return Opened(found, rows, class_names(features))
+
+
+def _parquet(found: Found) -> Opened:
+    from penstock.formats.huggingface import features_of
+
+    features: Mapping[str, Any] = {}
+    try:
+        import pyarrow.parquet
+
+        features = features_of(pyarrow.parquet.read_schema(found.files[0]))
+    except Exception:
+        return Opened(found, ParquetDataset(list(found.files)))  # what is wrong with it, a pass says
+    images = image_columns(features)
+    fill = {f"{name}.{part}": "" for name in images for part in ("bytes", "path")}
+    rows = ParquetDataset(list(found.files), fill_null=fill or None)
+    if images:
+        rows = rows.map(lambda row: {key: row[key]["bytes"] if key in images else row[key] for key in row})
+    return Opened(found, rows, class_names(features))
+
+
+def _image(found: Found) -> Opened:
+    return Opened(found, Dataset.from_tensors({"image": Path(found.path).read_bytes()}))
+
+
+def _snapshots(found: Found, part: str | None) -> Opened:
+    manifests = sorted(Path(found.path).glob("*/manifest.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+    keys = [file.parent.name for file in manifests]
+    if not keys:
+        message = f"In {found.path!r} nothing is written yet."
+        raise NotFoundError(message, hint="`penstock cache ls` says what is being written.")
+    key = _named(part, [key[:12] for key in keys], "snapshot")[:12]
+    return Opened(
+        found,
+        Dataset.load(next(str(file.parent) for file in manifests if file.parent.name.startswith(key))),
+        parts=tuple(key[:12] for key in keys),
+    )
+
+
+def _tfds(found: Found, part: str | None) -> Opened:
+    from penstock.catalog import builder_from_directory
+
+    builder = builder_from_directory(found.path)
+    splits = tuple(builder.info.splits)
+    if not splits:
+        message = f"The data set in {found.path!r} has no splits."
+        raise DataLossError(message, hint="Prepare it again.", file=found.path)
+    names = {
+        name: list(known)
+        for name, feature in builder.info.features.items()
+        if (known := getattr(feature, "names", None))
+    }
+    return Opened(found, builder.as_dataset(_named(part, splits, "split")), names, splits)
+
+
+def _sqlite(found: Found, part: str | None) -> Opened:
+    try:
+        with closing(sqlite3.connect(f"file:{Path(found.path).resolve()}?mode=ro", uri=True)) as database:
+            listed = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+            tables = [name for (name,) in database.execute(listed)]
+            if not tables:
+                message = f"The database {found.path!r} has no tables."
+                raise InvalidArgumentError(message)
+            table = _named(part, tables, "table")
+            columns = database.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
+    except sqlite3.Error as error:
+        message = f"The database cannot be read: {error}."
+        raise DataLossError(message, file=found.path) from error
+    names = [column[1] for column in columns]
+    types = tuple(_affinity(column[2]) for column in columns)
+    query = f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"
+    rows = SqlDataset("sqlite", found.path, query, types)
+    return Opened(found, rows.map(lambda *values: dict(zip(names, values, strict=True))), parts=tuple(tables))
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+def _affinity(declared: str) -> Any:
+    """The type that SQLite gives a column by its declaration."""
+    if "INT" in declared.upper():
+        return np.int64
+    return np.float64 if re.search("REAL|FLOA|DOUB", declared.upper()) else bytes
+
+
+def _named(part: str | None, known: Sequence[str], kind: str) -> str:
+    if part is None:
+        return known[0]
+    if part not in known:
+        message = f"There is no {kind} {part!r}."
+        raise InvalidArgumentError(message, hint=f"There are {', '.join(known)}.")
+    return part
+
+
+_WHOLE: dict[str, Callable[[Found], Opened]] = {
+    "tfrecord": _tfrecord,
+    "arrow": lambda found: Opened(found, ArrowDataset(list(found.files))),
+    "parquet": _parquet,
+    "csv": _csv,
+    "jsonl": lambda found: Opened(found, JsonLinesDataset(list(found.files), compression_type=found.compression)),
+    "numpy": lambda found: Opened(found, NumpyDataset(list(found.files))),
+    "webdataset": lambda found: Opened(found, WebDataset(list(found.files))),
+    "image_folder": _image_folder,
+    "saved": lambda found: Opened(found, Dataset.load(found.path)),
+    "huggingface": _huggingface,
+    "text": lambda found: Opened(found, TextLineDataset(list(found.files), compression_type=found.compression)),
+    "image": _image,
+}
+_PARTED: dict[str, Callable[[Found, str | None], Opened]] = {
+    "tfds": _tfds,
+    "sqlite": _sqlite,
+    "snapshots": _snapshots,
+}

@@ -1,0 +1,103 @@
+"""How the columns of a table are called in a WebDataset archive, and their values written: `label.cls`, `image.jpg`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import DataLossError, InvalidTypeError
+from penstock.formats.recognise import is_picture
+
+_PICTURES = {b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"GIF8": "gif", b"RIFF": "webp", b"BM": "bmp"}
+_KNOWN = ("bin", "bmp", "cls", "gif", "jpeg", "jpg", "json", "npy", "png", "txt", "webp")
+
+
+def suffix_of(column: str, kind: Any, first: Any) -> str:
+    """What the files of a column end in: its name, and what its values are, unless the name says that.
+
+    >>> import pyarrow as pa
+    >>> suffix_of("label", pa.int64(), 3), suffix_of("txt", pa.string(), "a"), suffix_of("x", pa.float64(), 0.5)
+    ('label.cls', 'txt', 'x.npy')
+    """
+    import pyarrow as pa
+
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        if column.rpartition(".")[2] in _KNOWN and column.rpartition(".")[2] not in ("cls", "npy", "txt"):
+            return column
+        content = first or b""
+        ending = next((name for start, name in _PICTURES.items() if content.startswith(start)), "bin")
+        ending = ending if is_picture(content) else "bin"
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        ending = "txt"
+    elif pa.types.is_int64(kind):
+        ending = "cls"
+    elif _is_numbers(kind):
+        ending = "npy"
+    else:
+        message = f"Column {column!r} is {kind}, which has no file of its own in WebDataset's layout."
+        raise InvalidTypeError(message, hint="Leave it out, or turn it into numbers, text or bytes before.")
+    return column if column == ending or column.endswith(f".{ending}") else f"{column}.{ending}"
+
+
+def _is_numbers(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def content_of(suffix: str, value: Any, kind: Any) -> bytes:
+    """A value as the content of its file."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if suffix.rpartition(".")[2] == "cls":
+        return str(value).encode()
+    import pyarrow as pa
+
+    inner = kind if not hasattr(kind, "value_type") or pa.types.is_dictionary(kind) else kind.value_type
+    out = io.BytesIO()
+    np.save(out, np.array(value, inner.to_pandas_dtype()), allow_pickle=False)
+    return out.getvalue()
+
+
+def columns_of(suffixes: Sequence[str]) -> dict[str, str]:
+    """The column of each suffix: without what its values are, unless two columns would have one name.
+
+    >>> columns_of(["image.jpg", "label.cls", "txt"]), columns_of(["left.jpg", "left.txt"])
+    ({'image.jpg': 'image', 'label.cls': 'label', 'txt': 'txt'}, {'left.jpg': 'left.jpg', 'left.txt': 'left.txt'})
+    """
+    found = {}
+    for suffix in suffixes:
+        name, _, ending = suffix.rpartition(".")
+        found[suffix] = name if name and ending in _KNOWN else suffix
+    return found if len(set(found.values())) == len(found) else {suffix: suffix for suffix in suffixes}
+
+
+def value_of(suffix: str, content: Any, key: str) -> Any:
+    """The value that a file holds: an integer of `cls`, text of `txt`, an array or a number of `npy`, else bytes.
+
+    Raises DataLossError, with the sample's key, for a file that is something else.
+    """
+    data = bytes(content)
+    ending = suffix.rpartition(".")[2]
+    try:
+        if ending == "cls":
+            return int(data)
+        if ending == "txt":
+            return data.decode()
+        if ending == "npy":
+            array = np.load(io.BytesIO(data), allow_pickle=False)
+            if array.ndim > 1:
+                message = f"it has the shape {array.shape}, and a column holds numbers or vectors"
+                raise ValueError(message)
+            return array if array.ndim else array[()]
+    except (ValueError, EOFError, OSError) as error:
+        message = f"Sample {key!r} has a file {suffix!r} that is not what its name says: {error}."
+        raise DataLossError(message) from error
+    return data

@@ -1,0 +1,298 @@
+"""`read_table`: a file or folder as a stream of Arrow record batches, some megabytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from penstock.dataset.image_folder import ImageFolderDataset
+from penstock.dataset.text_line import TextLineDataset
+from penstock.dataset.tfrecord import TFRecordDataset
+from penstock.dataset.webdataset import WebDataset
+from penstock.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    InvalidTypeError,
+    MissingDependencyError,
+    NotFoundError,
+    PenstockError,
+)
+from penstock.formats.examples import seen_in
+from penstock.formats.recognise import Found
+from penstock.formats.suffixes import columns_of, value_of
+
+_BYTES = 1 << 23  # of a batch
+_ROWS = 1 << 14
+_AGAIN = "Write or copy the file again."
+
+
+@dataclass(frozen=True)
+class Table:
+    """`batches` starts a new pass; `count` is the number of rows where it is known without one."""
+
+    schema: Any
+    batches: Callable[[], Iterator[Any]]
+    count: int | None = None
+
+    def counted(self) -> int:
+        """The number of rows; reads all where nothing else tells."""
+        return sum(batch.num_rows for batch in self.batches()) if self.count is None else self.count
+
+
+def read_table(found: Found) -> Table:
+    """What `recognise` has found, as a table.
+
+    Raises InvalidArgumentError for a format that is no source of a conversion, InvalidTypeError for files whose columns
+    differ, DataLossError for a damaged one.
+    """
+    if found.format not in _TABLES:
+        message = f"convert does not read {found.format}, which {found.path!r} is."
+        hint = f"It reads {', '.join(_TABLES)}. Others open as a Dataset: penstock.formats.open_dataset(path)."
+        raise InvalidArgumentError(message, hint=hint)
+    return _TABLES[found.format](found)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """What pyarrow raises over a file says which one it is."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except PenstockError:
+        raise
+    except FileNotFoundError as error:
+        message = f"There is no file {name!r}."
+        raise NotFoundError(message, file=name) from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"The file cannot be read: {error}"
+        raise DataLossError(message, hint=_AGAIN, file=name) from error
+
+
+def _in_files(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]]) -> Table:
+    """The batches of files that have one schema, each opened when the pass comes to it."""
+    with _reading(files[0]):
+        schema = open_file(files[0])[0]
+
+    def batches() -> Iterator[Any]:
+        for name in files:
+            with _reading(name):
+                found, parts = open_file(name)
+                if not found.equals(schema):
+                    message = f"The columns of this file differ from those of the first: {_columns(found)} here."
+                    raise InvalidTypeError(message, hint=f"The first has {_columns(schema)}.", file=name)
+                for part in parts:
+                    yield from _pieces(part.replace_schema_metadata(schema.metadata))
+
+    return Table(schema, batches)
+
+
+def _columns(schema: Any) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _pieces(batch: Any) -> Iterator[Any]:
+    """A batch in parts that are no larger than what is read at a time."""
+    step = max(min(_ROWS, int(_BYTES / max(batch.nbytes / max(batch.num_rows, 1), 1e-9))), 1)
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _parquet(found: Found) -> Table:
+    import pyarrow.parquet as pq
+
+    def open_file(name: str) -> tuple[Any, Iterator[Any]]:
+        file = pq.ParquetFile(name, page_checksum_verification=True)
+        meta = file.metadata
+        size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups)) // max(meta.num_rows, 1)
+        return file.schema_arrow, file.iter_batches(max(min(_ROWS, _BYTES // max(size, 1)), 1))
+
+    table = _in_files(found.files, open_file)
+    count = 0
+    for name in found.files:
+        with _reading(name):
+            count += pq.read_metadata(name).num_rows
+    return Table(table.schema, table.batches, count)
+
+
+def _arrow(found: Found) -> Table:
+    import pyarrow as pa
+
+    def open_file(name: str) -> tuple[Any, Iterator[Any]]:
+        source = pa.memory_map(name)
+        if source.read(6) == b"ARROW1":
+            source.seek(0)
+            file = pa.ipc.open_file(source)
+            return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+        source.seek(0)
+        stream = pa.ipc.open_stream(source)
+        return stream.schema, iter(stream)
+
+    return _in_files(found.files, open_file)
+
+
+def _csv(found: Found) -> Table:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    types: dict[str, Any] = {}
+
+    def open_file(name: str) -> tuple[Any, Iterator[Any]]:
+        options = pyarrow.csv.ConvertOptions(column_types=types or None)
+        reader = pyarrow.csv.open_csv(_unpacked(name, found), convert_options=options)
+        return reader.schema, iter(reader)
+
+    with _reading(found.files[0]):
+        for field in open_file(found.files[0])[0]:  # of the first megabyte; an empty column is text
+            types[field.name] = pa.string() if pa.types.is_null(field.type) else field.type
+    return _in_files(found.files, open_file)
+
+
+def _jsonl(found: Found) -> Table:
+    import pyarrow.json
+
+    if not hasattr(pyarrow.json, "open_json"):
+        message = "Reading JSON Lines in parts needs a newer pyarrow."
+        raise MissingDependencyError(message, hint="pip install -U pyarrow")
+
+    def open_file(name: str) -> tuple[Any, Iterator[Any]]:
+        reader = pyarrow.json.open_json(_unpacked(name, found))
+        return reader.schema, iter(reader)
+
+    return _in_files(found.files, open_file)
+
+
+def _unpacked(name: str, found: Found) -> Any:
+    import pyarrow as pa
+
+    return pa.input_stream(name, compression="gzip" if found.compression else None)
+
+
+def _of_rows(schema: Any, rows: Callable[[], Iterable[Mapping[str, Any]]], count: int | None = None) -> Table:
+    """A table of rows that Python makes: as many at a time as make a batch."""
+    import pyarrow as pa
+
+    def batches() -> Iterator[Any]:
+        waiting: list[Mapping[str, Any]] = []
+        size = 0
+        for row in rows():
+            waiting.append(row)
+            size += sum(len(value) for value in row.values() if isinstance(value, bytes | str | list)) + 8 * len(row)
+            if size >= _BYTES or len(waiting) >= _ROWS:
+                yield pa.RecordBatch.from_pylist(waiting, schema)
+                waiting, size = [], 0
+        if waiting:
+            yield pa.RecordBatch.from_pylist(waiting, schema)
+
+    return Table(schema, batches, count)
+
+
+def _tfrecord(found: Found) -> Table:
+    """Two passes: the first sees which features there are, and how many values they have."""
+    import pyarrow as pa
+
+    from penstock.io import decode_example
+
+    records = TFRecordDataset(list(found.files), compression_type=found.compression)
+    seen = seen_in(records)
+    if seen is None:
+        schema = pa.schema([("record", pa.binary())])
+        return _of_rows(schema, lambda: ({"record": record} for record in records))
+    kinds = {"bytes": pa.binary(), "int64": pa.int64(), "float32": pa.float32(), None: pa.binary()}
+    features = sorted(seen.features.items())
+    single = {name for name, feature in features if feature.least == feature.most == 1}
+    fields = []
+    for name, feature in features:
+        kind = kinds[feature.kind]
+        many = pa.list_(kind, feature.most) if feature.least == feature.most > 1 else pa.list_(kind)
+        fields.append(pa.field(name, kind if name in single else many))
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for record in records:
+            example = decode_example(record)
+            yield {
+                name: values[0] if name in single else list(values)
+                for name, values in ((name, _plain(values)) for name, values in example.items())
+            }
+
+    return _of_rows(pa.schema(fields), rows, seen.records)
+
+
+def _plain(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _webdataset(found: Found) -> Table:
+    import pyarrow as pa
+
+    samples = WebDataset(list(found.files))
+    with samples.iterator() as elements:
+        first = next(iter(elements), None)
+    if first is None:
+        message = f"There are no samples in {found.path!r}."
+        raise NotFoundError(message, file=found.path)
+    columns = columns_of([suffix for suffix in first if suffix != "__key__"])
+    arrays = [pa.array([value_of(suffix, first[suffix], suffix)], from_pandas=False) for suffix in columns]
+    fields = [pa.field(name, array.type) for name, array in zip(columns.values(), arrays, strict=True)]
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for sample in samples:
+            key = sample["__key__"].decode()
+            values = {column: value_of(suffix, sample[suffix], key) for suffix, column in columns.items()}
+            yield {"__key__": key, **values}
+
+    return _of_rows(pa.schema([("__key__", pa.string()), *fields]), rows)
+
+
+def _image_folder(found: Found) -> Table:
+    import pyarrow as pa
+
+    fields = [pa.field("image", pa.binary()), pa.field("path", pa.string())]
+    if all(len(PurePath(file).relative_to(found.path).parts) == 1 for file in found.files):
+        flat = ImageFolderDataset(found.path, labels=None)
+        files: Any = flat._plan.source.files  # type: ignore[attr-defined]
+
+        def contents() -> Iterator[Mapping[str, Any]]:
+            for image, name in zip(flat, files, strict=True):
+                yield {"image": image, "path": _below(found, name)}
+
+        return _of_rows(pa.schema(fields), contents, len(flat))
+    folder = ImageFolderDataset(found.path)
+    source: Any = folder._plan.source  # type: ignore[attr-defined]
+    classes = folder.class_names or []
+    fields += [pa.field("label", pa.int64()), pa.field("class_name", pa.string())]
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for (image, label), name in zip(folder, source.files, strict=True):
+            yield {"image": image, "path": _below(found, name), "label": int(label), "class_name": classes[int(label)]}
+
+    return _of_rows(pa.schema(fields), rows, len(folder))
+
+
+def _below(found: Found, name: str) -> str:
+    return PurePath(name).relative_to(found.path).as_posix()
+
+
+def _text(found: Found) -> Table:
+    import pyarrow as pa
+
+    lines = TextLineDataset(list(found.files), compression_type=found.compression)
+    return _of_rows(pa.schema([("line", pa.binary())]), lambda: ({"line": line} for line in lines))
+
+
+_TABLES: dict[str, Callable[[Found], Table]] = {
+    "arrow": _arrow,
+    "csv": _csv,
+    "huggingface": _arrow,
+    "image_folder": _image_folder,
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+    "text": _text,
+    "tfrecord": _tfrecord,
+    "webdataset": _webdataset,
+}

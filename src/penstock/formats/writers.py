@@ -1,0 +1,237 @@
+"""Writers of one file each: TFRecord, Arrow, Parquet, WebDataset."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.formats.suffixes import content_of, suffix_of
+
+_GROUP = 1 << 25  # bytes of a row group, or of a record batch
+
+
+class TableWriter(ABC):
+    """Writes rows of one schema into one file. `close` makes it whole."""
+
+    @abstractmethod
+    def write(self, batch: Any) -> None:
+        """Some rows more."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The end of the file."""
+
+
+class _Gathering(TableWriter):
+    """Batches are put together, so that a file does not consist of crumbs."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema, self._waiting, self._size = schema, [], 0
+
+    _waiting: list[Any]
+
+    @abstractmethod
+    def _put(self, table: Any) -> None: ...
+
+    @abstractmethod
+    def _end(self) -> None: ...
+
+    def write(self, batch: Any) -> None:
+        self._waiting.append(batch)
+        self._size += batch.nbytes
+        if self._size >= _GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if self._waiting:
+            self._put(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting, self._size = [], 0
+
+    def close(self) -> None:
+        self._flush()
+        self._end()
+
+
+class _ParquetFile(_Gathering):
+    def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
+        import pyarrow.parquet as pq
+
+        super().__init__(schema)
+        self._file = pq.ParquetWriter(path, schema, compression=compression or "none", write_page_checksum=True)
+
+    def _put(self, table: Any) -> None:
+        self._file.write_table(table)
+
+    def _end(self) -> None:
+        self._file.close()
+
+
+class _ArrowFile(_Gathering):
+    def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
+        import pyarrow as pa
+
+        super().__init__(schema)
+        self._file = pa.ipc.new_file(str(path), schema, options=pa.ipc.IpcWriteOptions(compression=compression))
+
+    def _put(self, table: Any) -> None:
+        self._file.write_table(table.combine_chunks())
+
+    def _end(self) -> None:
+        self._file.close()
+
+
+class _TFRecordFile(TableWriter):
+    def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
+        from penstock.io.tfrecord import TFRecordWriter
+
+        self._plain = schema.names == ["record"] and schema.field(0).type == "binary"
+        for field in _flat(schema.empty_table()).schema:
+            _check_feature(field)
+        self._file = TFRecordWriter(str(path), compression.upper() if compression else None)
+
+    def write(self, batch: Any) -> None:
+        from penstock.io import encode_example
+
+        if self._plain:
+            for record in batch.column(0).to_pylist():
+                self._file.write(record)
+            return
+        flat = _flat(batch)
+        for column in flat.schema:
+            _check_rounding(column.name, flat.column(column.name))
+        for row in flat.to_pylist():
+            features = {name: value for name, value in row.items() if value is not None}
+            self._file.write(
+                encode_example({name: _typed(value, flat.schema.field(name).type) for name, value in features.items()})
+            )
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    """An empty list keeps the kind of its column."""
+    if isinstance(value, list) and not value and kind.value_type not in ("binary", "string"):
+        return np.empty(0, kind.value_type.to_pandas_dtype())
+    return value
+
+
+def _flat(batch: Any) -> Any:
+    """A table without structs: their fields are columns, an image of Hugging Face's its content."""
+    import pyarrow as pa
+
+    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        for place, field in enumerate(table.schema):
+            if pa.types.is_struct(field.type) and {part.name for part in field.type} == {"bytes", "path"}:
+                parts = [chunk.field("bytes") for chunk in table.column(place).chunks]
+                table = table.set_column(place, field.name, pa.chunked_array(parts, field.type.field("bytes").type))
+        table = table.flatten()
+    return table
+
+
+def _check_feature(field: Any) -> None:
+    import pyarrow as pa
+
+    kind = field.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    holds = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_binary,
+        pa.types.is_string,
+        pa.types.is_large_binary,
+        pa.types.is_large_string,
+    )
+    if not any(test(kind) for test in holds):
+        message = f"Column {field.name!r} is {field.type}, and a feature of a tf.train.Example holds no such values."
+        raise InvalidTypeError(message, hint="It holds integers, float32, text and bytes, or lists of one of these.")
+
+
+def _check_rounding(name: str, column: Any) -> None:
+    """float64 that float32 cannot hold is no value that is written."""
+    import pyarrow as pa
+
+    values = column.combine_chunks()
+    while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
+        values = values.flatten()
+    if not pa.types.is_float64(values.type):
+        return
+    numbers = values.drop_null().to_numpy(zero_copy_only=False)
+    lost = numbers[(numbers.astype(np.float32) != numbers) & ~np.isnan(numbers)]
+    if len(lost):
+        message = f"Column {name!r} is float64 and holds {lost[0]!r}, which the float32 of a tf.train.Example rounds."
+        raise InvalidArgumentError(message, hint="Round it first, or write parquet or arrow, which keep float64.")
+
+
+class _WebDatasetFile(TableWriter):
+    """A sample for each row; without a column `__key__`, its path or its number is the key."""
+
+    def __init__(self, path: Path, schema: Any, compression: str | None, first_number: int = 0) -> None:
+        self._file = tarfile.open(path, "w:gz" if compression else "w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+        self._number = first_number
+        self._suffixes: Mapping[str, str] | None = None
+        self._keyed = "__key__" in schema.names
+
+    def write(self, batch: Any) -> None:
+        flat = _flat(batch)
+        kinds = {field.name: field.type for field in flat.schema}
+        for row in flat.to_pylist():
+            key = self._key(row.pop("__key__", None), row)
+            if self._suffixes is None:
+                self._suffixes = {name: suffix_of(name, kinds[name], value) for name, value in row.items()}
+                lowered = {suffix.lower() for suffix in self._suffixes.values()}
+                if len(lowered) < len(self._suffixes):
+                    message = f"The columns {', '.join(self._suffixes)} have one name without their capitals."
+                    raise InvalidArgumentError(message, hint="Suffixes in WebDataset's layout have none; rename them.")
+            for name, value in row.items():
+                if value is not None:
+                    suffix = self._suffixes[name]
+                    self._add(f"{key}.{suffix}", content_of(suffix, value, kinds[name]))
+            self._number += 1
+
+    def _key(self, given: Any, row: Mapping[str, Any]) -> str:
+        if given is not None:
+            return given.decode() if isinstance(given, bytes) else str(given)
+        return f"{self._number:09d}"
+
+    def _add(self, name: str, content: bytes) -> None:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        self._file.addfile(member, io.BytesIO(content))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+_WRITERS: dict[str, Any] = {
+    "parquet": _ParquetFile,
+    "arrow": _ArrowFile,
+    "tfrecord": _TFRecordFile,
+    "webdataset": _WebDatasetFile,
+}
+COMPRESSIONS: dict[str, tuple[str | None, ...]] = {
+    "parquet": ("snappy", "zstd", "gzip", "lz4", "brotli", None),
+    "arrow": (None, "lz4", "zstd"),
+    "tfrecord": (None, "gzip", "zlib"),
+    "webdataset": (None, "gzip"),
+}
+
+
+def writer_of(kind: str, path: Path, schema: Any, compression: str | None, number: int) -> TableWriter:
+    """The writer of one file, whose first row is row `number` of all."""
+    if kind == "webdataset":
+        return _WebDatasetFile(path, schema, compression, number)
+    made: TableWriter = _WRITERS[kind](path, schema, compression)
+    return made
