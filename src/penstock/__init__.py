@@ -14,6 +14,7 @@ from penstock.block.ragged_spec import RaggedTensorSpec
 from penstock.block.spec import TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset import schedule as mixing
+from penstock.dataset.array_record import ArrayRecordDataset
 from penstock.dataset.arrow import ArrowDataset
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.fixed_length import FixedLengthRecordDataset
@@ -43,6 +44,7 @@ __all__ = [
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
+    "ArrayRecordDataset",
     "ArrowDataset",
     "Dataset",
     "FixedLengthRecordDataset",

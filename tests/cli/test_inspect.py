@@ -84,7 +84,17 @@ def _huggingface(folder):
     return folder / "hf"
 
 
+def _array_record(folder):
+    module = pytest.importorskip("array_record.python.array_record_module")
+    writer = module.ArrayRecordWriter(str(folder / "a.array_record"), "group_size:1")
+    for number in range(3):
+        writer.write(ps.io.encode_example({"label": number}))
+    writer.close()
+    return folder / "a.array_record"
+
+
 KINDS = {
+    "array_record": (_array_record, ["label: int64"]),
     "tfrecord": (_tfrecord, ["box: float32, 1 to 3 values", "image: bytes", "label: int64"]),
     "webdataset": (_webdataset, ["image.png: TensorSpec(shape=(), dtype=bytes)"]),
     "arrow": (_arrow, ["label: TensorSpec(shape=(), dtype=int64)"]),

@@ -101,6 +101,7 @@ TOP = {
     "map_fn",
     "mixing",
     "RaggedTensorSpec",
+    "ArrayRecordDataset",
     "ArrowDataset",
     "ImageFolderDataset",
     "IndexedTFRecordDataset",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import importlib.util
 import io
 import json
 import sqlite3
@@ -60,6 +61,15 @@ def _tfrecord(compression: str | None) -> Callable[[Path], None]:
                 writer.write(record)
 
     return write
+
+
+def _array_record(folder: Path) -> None:
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    writer = ArrayRecordWriter(str(folder / FILE), "group_size:4")
+    for record in _records():
+        writer.write(record)
+    writer.close()
 
 
 def _content(content: bytes, pack: Callable[[bytes], bytes] = bytes) -> Callable[[Path], object]:
@@ -319,6 +329,8 @@ def formats() -> dict[str, Format]:
         _kept("cache part", lambda ds, path: ds.cache(path), COUNT // 2),
         _kept("snapshot", lambda ds, path: ds.snapshot(path), COUNT + 1),
     ]
+    if importlib.util.find_spec("array_record") is not None:
+        found.append(Format("array record", _array_record, lambda f: ps.ArrayRecordDataset(f / FILE), **whole))
     return {one.name: one for one in found}
 
 

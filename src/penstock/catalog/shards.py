@@ -15,8 +15,9 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
-from penstock.errors import DataLossError, MissingDependencyError, NotFoundError, PenstockError, UnimplementedError
+from penstock.errors import DataLossError, NotFoundError, PenstockError, UnimplementedError
 from penstock.forked import new_rlock
+from penstock.sources.array_record import ArrayRecordRows
 from penstock.sources.indexed import IndexedSource
 from penstock.sources.indexed_records import RecordRows
 from penstock.sources.row_files import gather
@@ -226,20 +227,14 @@ class _ParquetShard(ShardFile):
 
 class _ArrayRecordShard(ShardFile):
     def __init__(self, name: str) -> None:
-        try:
-            from array_record.python.array_record_module import ArrayRecordReader  # type: ignore[import-not-found]
-        except ImportError as error:
-            message = "this data set is stored as ArrayRecord, which needs the package array_record."
-            raise MissingDependencyError(message, hint="pip install array_record", file=name) from error
-        self._name, self._reader, self._lock = name, ArrayRecordReader(name), new_rlock()
-        self.size = self._reader.num_records()
+        self._rows = ArrayRecordRows(name)
+        self.size = self._rows.size
 
     def part(self, start: int, stop: int) -> Block:
-        return self.rows_at(np.arange(start, stop))
+        return self._rows.rows_at(np.arange(start, stop))
 
     def rows_at(self, rows: np.ndarray) -> Block:
-        with self._lock:
-            return _block(self._reader.read(rows.tolist()), self._name, rows)
+        return self._rows.rows_at(rows)
 
 
 def _block(records: list[bytes], name: str, rows: np.ndarray) -> Block:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.dataset.array_record import ArrayRecordDataset
 from penstock.dataset.arrow import ArrowDataset
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.image_folder import ImageFolderDataset
@@ -82,6 +83,14 @@ def _tfrecord(found: Found) -> Opened:
 
     records = TFRecordDataset(list(found.files), compression_type=found.compression)
     seen = seen_in(records.ignore_errors(), most=1000)  # what is damaged, a pass says
+    return Opened(found, records.map(decode_example) if seen is not None else records, examples=seen)
+
+
+def _array_record(found: Found) -> Opened:
+    from penstock.io import decode_example
+
+    records = ArrayRecordDataset(list(found.files))
+    seen = seen_in(records.ignore_errors(), most=1000)
     return Opened(found, records.map(decode_example) if seen is not None else records, examples=seen)
 
 
@@ -203,6 +212,7 @@ def _named(part: str | None, known: Sequence[str], kind: str) -> str:
 
 _WHOLE: dict[str, Callable[[Found], Opened]] = {
     "tfrecord": _tfrecord,
+    "array_record": _array_record,
     "arrow": lambda found: Opened(found, ArrowDataset(list(found.files))),
     "parquet": _parquet,
     "csv": _csv,
