@@ -107,7 +107,7 @@ def _parquet(found: Found) -> Table:
     import pyarrow.parquet as pq
 
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
-        file = pq.ParquetFile(name, page_checksum_verification=True)
+        file = pq.ParquetFile(name, page_checksum_verification=True, pre_buffer=False)  # True keeps all it has read
         meta = file.metadata
         size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups)) // max(meta.num_rows, 1)
         return file.schema_arrow, file.iter_batches(max(min(_ROWS, _BYTES // max(size, 1)), 1))
