@@ -139,7 +139,8 @@ class Picture:
 def text_width(text: str, size: float) -> float:
     """How many pixels a line of text of that size takes in a PNG."""
     cv2 = opencv()
-    return float(cv2.getTextSize(_ascii(text), cv2.FONT_HERSHEY_SIMPLEX, size * _FINER / 30, 1)[0][0]) / _FINER
+    thickness = max(round(size * _FINER / 14), 1)  # as `_write` draws it
+    return float(cv2.getTextSize(_ascii(text), cv2.FONT_HERSHEY_SIMPLEX, size * _FINER / 30, thickness)[0][0]) / _FINER
 
 
 def _png(pixels: Any) -> bytes:
