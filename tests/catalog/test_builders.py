@@ -19,6 +19,7 @@ from penstock.catalog import builder
 from penstock.catalog.builders.cats_vs_dogs import CatsVsDogs
 from penstock.catalog.builders.cifar10 import Cifar10
 from penstock.catalog.builders.cifar100 import Cifar100
+from penstock.catalog.builders.emnist import EMNIST
 from penstock.catalog.builders.fashion_mnist import FashionMNIST
 from penstock.catalog.builders.idx import read_idx
 from penstock.catalog.builders.kmnist import KMNIST
@@ -69,6 +70,31 @@ def test_mnist_and_its_likes(kind, site, prepared):
         assert len(made.as_dataset(split)) == len(wanted[split])
     assert made.info.download_size == sum(map(len, site.files.values()))
     assert made.as_dataset("train")[0]["image"].shape == (28, 28, 1)
+
+
+@pytest.mark.parametrize(("config", "classes"), [("letters", 37), ("byclass", 62)])
+def test_emnist_takes_the_files_of_its_config(site, tmp_path, monkeypatch, config, classes):
+    content, wanted = io.BytesIO(), {}
+    with zipfile.ZipFile(content, "w") as archive:
+        for seed, (name, count) in enumerate((("letters", 37), ("byclass", 62))):
+            rng = np.random.default_rng(seed)
+            for split, examples in (("train", 20), ("test", 5)):
+                pictures, labels = rng.integers(0, 256, (examples, 28, 28), np.uint8), rng.integers(0, count, examples)
+                archive.writestr(f"gzip/emnist-{name}-{split}-images-idx3-ubyte.gz", idx(pictures))
+                archive.writestr(f"gzip/emnist-{name}-{split}-labels-idx1-ubyte.gz", idx(labels.astype(np.uint8)))
+                wanted[name, split] = {
+                    picture.tobytes(): label for picture, label in zip(pictures, labels, strict=True)
+                }
+    site.files["gzip.zip"] = content.getvalue()
+    monkeypatch.setattr(EMNIST, "URL", site.url("gzip.zip"))
+    monkeypatch.setattr(EMNIST, "CHECKSUMS", {})
+    made = builder(f"emnist/{config}", data_dir=tmp_path)
+    made.download_and_prepare()
+    assert made.data_path == tmp_path / "emnist" / config / "3.1.0"
+    assert made.info.features["label"].num_classes == classes
+    for split in ("train", "test"):
+        found = {picture.tobytes(): label for picture, label in made.as_dataset(split, as_supervised=True)}
+        assert found == wanted[config, split]
 
 
 def cifar_archive(folder, files, texts):

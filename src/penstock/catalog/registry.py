@@ -18,6 +18,7 @@ _BUILDERS = {
     "cats_vs_dogs": "penstock.catalog.builders.cats_vs_dogs:CatsVsDogs",
     "cifar10": "penstock.catalog.builders.cifar10:Cifar10",
     "cifar100": "penstock.catalog.builders.cifar100:Cifar100",
+    "emnist": "penstock.catalog.builders.emnist:EMNIST",
     "fashion_mnist": "penstock.catalog.builders.fashion_mnist:FashionMNIST",
     "kmnist": "penstock.catalog.builders.kmnist:KMNIST",
     "mnist": "penstock.catalog.builders.mnist:MNIST",

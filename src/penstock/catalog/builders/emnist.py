@@ -1,0 +1,77 @@
+"""EMNIST: handwritten letters and digits in the format of MNIST, grouped in six ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.catalog import features
+from penstock.catalog.builder import Examples
+from penstock.catalog.builders.mnist import MNIST
+from penstock.catalog.config import BuilderConfig
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.info import DatasetInfo
+
+_URL = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EMNISTConfig(BuilderConfig):
+    """One grouping: how many classes it has, and how many examples."""
+
+    classes: int
+    train: int
+    test: int
+
+
+class EMNIST(MNIST):
+    """Letters and digits of 28 by 28 pixels; as published they lie on their side: transpose them to read them."""
+
+    VERSION = "3.1.0"
+    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"3.1.0": "Another address of the download."}
+    BUILDER_CONFIGS: ClassVar[Sequence[EMNISTConfig]] = (
+        EMNISTConfig(name="byclass", description="EMNIST ByClass", classes=62, train=697_932, test=116_323),
+        EMNISTConfig(name="bymerge", description="EMNIST ByMerge", classes=47, train=697_932, test=116_323),
+        EMNISTConfig(name="balanced", description="EMNIST Balanced", classes=47, train=112_800, test=18_800),
+        EMNISTConfig(name="letters", description="EMNIST Letters", classes=37, train=88_800, test=14_800),
+        EMNISTConfig(name="digits", description="EMNIST Digits", classes=10, train=240_000, test=40_000),
+        EMNISTConfig(name="mnist", description="EMNIST MNIST", classes=10, train=60_000, test=10_000),
+    )
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        _URL: Checksum(561753746, "fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e")
+    }
+
+    @property
+    def _config(self) -> EMNISTConfig:
+        assert isinstance(self.builder_config, EMNISTConfig)
+        return self.builder_config
+
+    def _info(self) -> DatasetInfo:
+        return self._described_as(
+            "Handwritten letters and digits of NIST's Special Database 19 in the format of MNIST. As published, the "
+            "pictures are mirrored and turned by 90 degrees; transposed, they are as they were written.",
+            features.ClassLabel(num_classes=self._config.classes),
+            homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset",
+            citation=(
+                "@article{cohen_afshar_tapson_schaik_2017,\n    title={EMNIST: Extending MNIST to handwritten letters},"
+                "\n    DOI={10.1109/ijcnn.2017.7966217},\n"
+                "    journal={2017 International Joint Conference on Neural Networks (IJCNN)},\n"
+                "    author={Cohen, Gregory and Afshar, Saeed and Tapson, Jonathan and Schaik, Andre Van},\n"
+                "    year={2017}\n}"
+            ),
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        folder = dl_manager.download_and_extract(self.URL) / "gzip"
+        return {
+            split: self._generate_examples(
+                folder / f"emnist-{self.config_name}-{split}-images-idx3-ubyte.gz",
+                folder / f"emnist-{self.config_name}-{split}-labels-idx1-ubyte.gz",
+            )
+            for split in ("train", "test")
+        }
+
+    def _num_examples(self, split: str) -> int | None:
+        return self._config.train if split == "train" else self._config.test
