@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import cache, catalog, compile_, convert, demo, inspect, version
+from penstock.cli import cache, catalog, compile_, convert, demo, inspect, report, version
 from penstock.cli.catalog import prepare
 from penstock.errors import PenstockError
 
@@ -20,6 +20,7 @@ _COMMANDS = (
     convert,
     cache,
     compile_,
+    report,
     version,
 )
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended: 128 + SIGINT

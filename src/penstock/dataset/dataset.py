@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic
@@ -34,6 +35,7 @@ from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
 from penstock.plan.seen import Seen
+from penstock.runtime import profiled
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.run import Iterator, Settings
 from penstock.sources.generator import GeneratorSource
@@ -131,6 +133,10 @@ class Dataset(
             from penstock.profiler.lint.warn_of_unkeyed import warn_of_unkeyed
 
             self._looked_at = True
+            if profiled.WANTED in os.environ:
+                from penstock.profiler.recording.profiler import begin_as_asked
+
+                begin_as_asked()
             warn_of_kept(self._plan)
             warn_of_unkeyed(self._plan, self._options)
         if epoch is None:
@@ -138,7 +144,7 @@ class Dataset(
             self._next_epoch += 1
         if self._options.autocache is not None:
             settings = replace(settings, placing=self._placed())
-        return Iterator(self._plan, self._options, epoch, settings, self._continued)
+        return profiled.iterator(self._plan, self._options, epoch, settings, self._continued)
 
     def _placed(self) -> Placing:
         """Where `Options.autocache` has put a cache, by what the passes of this object showed."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.options import Options
-from penstock.plan.node import Node
+from penstock.plan.node import Node, check_int
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -166,6 +167,33 @@ class Explaining:
         if analysis is None:
             analysis = self._analysis or self._analysed(_SECONDS, 0.0)
         return predicted(analysis, change)
+
+    def profile(self, logs: str | os.PathLike[str] = "logs", *, steps: int | None = None) -> str:
+        """Record one pass, or its first `steps` elements (batches), and return the verdict in words.
+
+        The report is in a folder of its own in `logs`; see `penstock.profiler.Profiler`.
+
+        >>> import tempfile
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(1000).map(lambda x: x + 1).batch(10)
+        >>> with tempfile.TemporaryDirectory() as logs:
+        ...     text = ds.profile(logs, steps=50)
+        >>> "bound" in text
+        True
+        """
+        from itertools import islice
+
+        from penstock.profiler.recording.profiler import Profiler
+        from penstock.profiler.recording.store import Recorded
+        from penstock.profiler.views.summary import summary
+
+        if steps is not None:
+            check_int("steps", steps, least=1, hint="How many elements (batches) to take.")
+        with Profiler(logs) as profiler, iter(self) as elements:  # type: ignore[call-overload]
+            for _ in islice(elements, steps):
+                pass
+        told = summary(Recorded(profiler.folder))
+        return "\n".join(each["verdict"]["text"] for each in told["pipelines"])
 
     def _analysed(self, seconds: float, consumer_seconds: float) -> Analysis:
         from penstock.profiler.analysis.analyse import analyse

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import cache
 
 from penstock.block.block import Block
@@ -36,6 +37,9 @@ __all__ = ["ProcessPool", "ProcessTask", "process_pool"]
 
 _UNUSED = 60.0  # seconds without work after which a worker beyond the cores ends
 _SHARE = 1 << 28  # bytes of memory granted, for each of which there may be a worker; one takes a fifth of it
+
+
+worker_done: Callable[[int, str, float, float], None] | None = None  # told of each Block: process, step, since, seconds
 
 
 class ProcessPool:
@@ -107,6 +111,8 @@ class ProcessPool:
             else:
                 self._give_back(worker)
                 task.count(block.size, answer.seconds, answer.cpu_seconds, time.perf_counter() - started)
+                if worker_done is not None:
+                    worker_done(worker.process.popen.pid, task.label, started, answer.seconds)
                 return answer.made
         return self._in_halves(task, block, numbers, poison(task.transforms, codes))
 

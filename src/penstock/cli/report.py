@@ -1,0 +1,47 @@
+"""`penstock report RUN [OTHER]`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command to the parsers of `commands`."""
+    text = "Say what a profiled run shows, and write its report anew; of two runs, say what changed."
+    parser = commands.add_parser("report", help="say what a profile shows, or compare two", description=text)
+    parser.add_argument("folder", metavar="RUN", help="the folder of a run: logs/20261124-101500-4711-…")
+    parser.add_argument("other", metavar="OTHER", nargs="?", help="a later run, to compare with")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print the verdict, or the comparison."""
+    import textwrap
+
+    from penstock.profiler.verdict.compare import compare
+
+    folders = [folder for folder in (chosen.folder, chosen.other) if folder is not None]
+    told = [_read(folder) for folder in folders]
+    if len(told) == 2:
+        print("\n".join(compare(*told)))
+        return 0
+    for each in told[0]["pipelines"]:
+        print(f"{each['name']} ({each['defined_at']})")
+        for sentence in (*each["verdict"]["sentences"], *each["verdict"]["changes"]):
+            print(textwrap.fill(sentence, 80, initial_indent="  ", subsequent_indent="  "))
+    if not told[0]["pipelines"]:
+        print("No data set was iterated while this profile was on.")
+    print(f"{folders[0]}/report.html")
+    return 0
+
+
+def _read(folder: str) -> Any:
+    from penstock.errors import NotFoundError
+    from penstock.profiler.views.write import write_views
+
+    try:
+        return write_views(folder)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        message = f"{folder} is no folder of a profiled run: {error}."
+        raise NotFoundError(message, hint="Give the folder in which report.html is, logs/RUN.") from error

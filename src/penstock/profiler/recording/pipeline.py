@@ -1,0 +1,217 @@
+"""Pipeline: all passes over one plan while a run is recorded, and the figures that follow from them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.options import Options
+from penstock.plan.node import Node
+from penstock.profiler.analysis.alone import Alone
+from penstock.profiler.analysis.assembled import assembled
+from penstock.profiler.analysis.figures import Analysis
+from penstock.profiler.analysis.lock_probe import LockProbe
+from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key
+from penstock.profiler.analysis.places import places
+from penstock.profiler.analysis.together import Mark, Together, _since
+from penstock.profiler.analysis.watch import Look
+from penstock.profiler.recording.sampler import Looks
+from penstock.profiler.recording.tracer import Tracer
+from penstock.profiler.recording.tracks import Tracks
+from penstock.runtime.autotune.figures import Knobs
+
+_MOST_CHOICES = 200  # of AUTOTUNE, that are kept
+_BUCKETS = 40  # of waits: bucket i holds those below 2**i microseconds
+
+
+@dataclass(slots=True)
+class Waits:
+    """How long the loop waited, and for what. Sums are exact; times in seconds."""
+
+    steps: int = 0  # elements (batches) that the loop got
+    waited: float = 0.0  # in all
+    starting: float = 0.0  # of this: before the first element of each pass
+    longest: float = 0.0
+    running: float = 0.0  # from the first asking of each pass to its end
+    passes: int = 0
+    whole_passes: int = 0
+    histogram: list[int] = field(default_factory=lambda: [0] * _BUCKETS)  # of waits
+
+    def add(self, seconds: float, steps: int) -> None:
+        self.waited += seconds
+        self.longest = max(self.longest, seconds)
+        self.steps += steps
+        self.histogram[min(int(seconds * 1e6).bit_length(), _BUCKETS - 1)] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What happened before the first element of the first pass: seconds, and the elements that each step had made."""
+
+    seconds: float
+    made: dict[str, float]
+    busy: dict[str, float]  # seconds of work and waiting of each step
+
+
+class Pipeline:
+    """One plan, or plans of one shape made at the same lines: those of the epochs of a training run."""
+
+    def __init__(self, name: str, plan: Node, options: Options, tracks: Tracks) -> None:
+        self.name = name
+        self.options = options
+        self.plan = plan
+        self.tracer = Tracer(plan, tracks)
+        self.looks = Looks()
+        self.waits = Waits()
+        self.start: Start | None = None
+        self.running = 0  # iterators that are at it
+        self.choices: deque[dict[str, Any]] = deque(maxlen=_MOST_CHOICES)
+        self.first_failure: Exception | None = None
+        self.failures = 0
+        self._refill_cpu = 0.0
+        self._loop_cells: dict[Key, Any] = {}
+        self._settings: dict[int, Look] = {}
+        self._knobs: dict[int, Knobs] = {}
+        self._begun_at = time.perf_counter()
+        self._cpu_at = time.process_time()
+        self._first: Mark | None = None
+        self._between = 0.0
+        self._left_at: float | None = self._begun_at
+        self._names = {id(place.node): place.name for place in places(plan)}
+
+    # -- the loop's side
+
+    def began(self, copy: Node) -> None:
+        self.running += 1
+        self.waits.passes += 1
+        self.tracer.begin(copy)
+
+    def refilled(self, asked: float, got: float, cpu: float, steps: int, *, first: bool) -> None:
+        """The loop asked, and got a Block with so many elements; 0: a failure or the end."""
+        if self._left_at is not None:
+            self._between += max(asked - self._left_at, 0.0)
+            self._left_at = None
+        self._refill_cpu += cpu
+        self._loop_cells = self.tracer.cells_of_this_thread()
+        self.waits.add(got - asked, steps)
+        if first:
+            self.waits.starting += got - asked
+            if self._first is None:
+                self._first = self._mark(got)
+                self._note_start(got - asked)
+
+    def failed(self, error: Exception) -> None:
+        self.failures += 1
+        self.first_failure = self.first_failure or error
+
+    def ended(self, began: float, now: float, *, whole: bool) -> None:
+        self.running -= 1
+        self.waits.running += now - began
+        self.waits.whole_passes += whole
+        if not self.running:
+            self._left_at = now
+
+    def _note_start(self, seconds: float) -> None:
+        made: dict[str, float] = {}
+        busy: dict[str, float] = {}
+        for key, cost in self.tracer.costs().items():
+            node = key.node
+            while node in self.tracer.opened_by and node not in self._names:
+                node = self.tracer.opened_by[node]
+            name = self._names.get(node)
+            if name is not None and key.part != "take":
+                if key.node == node:
+                    made[name] = max(made.get(name, 0.0), cost.elements)
+                busy[name] = busy.get(name, 0.0) + cost.wall
+        self.start = Start(seconds, made, busy)
+
+    # -- the writer's side
+
+    def _mark(self, now: float) -> Mark:
+        between = self._between + (0.0 if self._left_at is None else now - self._left_at)
+        loop = max(self._refill_cpu - sum(cell[6] for cell in list(self._loop_cells.values())), 0.0)
+        return Mark(
+            now,
+            self.tracer.costs(),
+            self.tracer.flows(),
+            self.waits.steps + self.failures,
+            self.failures,
+            loop,
+            time.process_time() + self.tracer.away(),
+            between,
+        )
+
+    def watch(self, now: float) -> list[dict[str, Any]]:
+        """Look at the lanes: how full they are, and whether AUTOTUNE has turned a knob."""
+        found = []
+        for node, lane in list(self.tracer.lanes.items()):
+            knobs, reason = lane.knobs, lane.reason
+            look = self._settings.setdefault(node, Look())
+            look.again(lane)
+            del look.settings[:-2000:2], look.settings[:-4000]
+            name = self._names.get(node, lane.name)
+            if self._knobs.get(node) != knobs:
+                self._knobs[node] = knobs
+                chosen = {"at": now, "lane": name, "workers": knobs.parallelism, "executor": knobs.executor}
+                self.choices.append(chosen | {"reason": reason})
+            limit = lane.window.limit
+            held = {"held": lane.held, "room": int(limit) if limit < 1 << 62 else None}
+            found.append({"lane": name, "busy": lane.busy, "workers": knobs.parallelism, **held})
+        return found
+
+    def together(self) -> Together:
+        """What passes showed, from the first element on: filling buffers and first calls are told apart from it."""
+        now = time.perf_counter()
+        end = self._mark(now)
+        first = self._first
+        if first is None or end.taken <= first.taken:
+            first = Mark(self._begun_at, {}, {}, cpu=self._cpu_at)
+        made = self.waits.steps if self.waits.whole_passes == 1 and self.waits.passes == 1 else None
+        return Together(
+            self.tracer,
+            begin=first,
+            end=end,
+            costs=_since(first.costs, end.costs),
+            looks=dict(self._settings),
+            passes=self.waits.whole_passes,
+            epoch=made,
+            first_failure=self.first_failure,
+        )
+
+    def analysis(self) -> Analysis:
+        """The figures of steady work, as `explain(analyze=True)` has them."""
+        together = self.together()
+        waited = self.waits.waited - self.waits.starting
+        taken = max(together.end.taken - together.begin.taken, 1)
+        consumer = max(together.elapsed - waited, 0.0) / taken if self.waits.steps else 0.0
+        consumer = max(consumer, 0.0)
+        found = assembled(self.plan, self.options, self._as_if_alone(together), together, consumer)
+        steady = self.waits.running - self.waits.starting or together.elapsed
+        return replace(found, consumer_waited=min(max(waited / max(steady, 1e-9), 0.0), 1.0))
+
+    def _as_if_alone(self, together: Together) -> Alone:
+        """The same costs, without what threads wait for each other: for elements, for a core, for the lock."""
+        held = self.looks.held()
+        costs: Costs = {}
+        probe = LockProbe([])
+        for key, cost in together.costs.items():
+            waited = 0.0 if key.part == "take" else self.looks.waiting(key, cost.wall, cost.cpu)
+            costs[key] = replace(cost, wall=cost.cpu + waited)
+            if key in held:
+                probe.asked[key] = 1000
+                probe.waited[key] = round(1000 * held[key])
+        for node, lane in self.tracer.lanes.items():
+            if lane.knobs.executor == "process":
+                self._put_away(costs, node, together)
+        return Alone(self.tracer, costs, probe, slowed=1.0, copy_speed=0.0)
+
+    def _put_away(self, costs: Costs, node: int, together: Together) -> None:
+        """Its functions ran in worker processes: what these spent is the cost of its last step."""
+        flow = together.flow(node, "run_cpu")
+        here = sum((costs.pop(key) for key in list(costs) if key.node == node), NOTHING)
+        last = max((key.step for key in together.costs if key.node == node), default=0)
+        inputs = together.flow(node, "inputs")
+        spent = max(flow - here.cpu, 0.0)
+        costs[Key(node, "step", last)] = Cost(1.0, inputs, inputs, wall=spent, cpu=spent)

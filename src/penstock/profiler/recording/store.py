@@ -1,0 +1,114 @@
+"""Store: the files of a recorded run. What is written is whole at any time: a process may be killed between two lines.
+
+    about.json     the run, the machine; names of spans and tracks; written anew when there are more
+    state.json     all sums and figures, written anew every second
+    samples.jsonl  a line a second: rates, waiting, what is held, memory
+    spans/NNNN     32 bytes a span: track, name, start and length in nanoseconds, as little-endian int64
+
+A file is written beside and moved into place, or lines are appended to it: a last line that is torn is left out by
+readers. Files of spans are of about a megabyte. Of more than sixteen, every other one is deleted, but the newest: what
+is kept gets sparser the older it is, and the sums do not come from it. Samples are thinned in the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FILE = 1 << 20  # bytes of spans in a file
+_FILES = 16
+_SAMPLES = 1024
+FIELDS = 4  # of a span: track, name, start, length
+
+
+class Store:
+    """Writes the files. Raises OSError where the disk does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._spans = folder / "spans"
+        self._spans.mkdir(parents=True, exist_ok=True)
+        self._number = 0
+        self._in_file = 0
+        self._lines: list[str] = []
+
+    def put(self, name: str, value: Any) -> None:
+        """A file of values, in one piece."""
+        beside = self.folder / f".{name}.new"
+        beside.write_text(json.dumps(value, allow_nan=False, default=_plain), encoding="utf-8")
+        beside.replace(self.folder / name)
+
+    def add_sample(self, values: Any) -> None:
+        line = json.dumps(values, allow_nan=False, default=_plain)
+        self._lines.append(line)
+        path = self.folder / "samples.jsonl"
+        if len(self._lines) < _SAMPLES:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+            return
+        del self._lines[1:-1:2]
+        beside = self.folder / ".samples.new"
+        beside.write_text("".join(f"{each}\n" for each in self._lines), encoding="utf-8")
+        beside.replace(path)
+
+    def add_spans(self, spans: Sequence[int]) -> None:
+        if not spans:
+            return
+        if self._in_file >= _FILE:
+            self._number += 1
+            self._in_file = 0
+            self._thin()
+        content = np.array(spans, "<i8").tobytes()
+        with (self._spans / f"{self._number:06d}").open("ab") as file:
+            file.write(content)
+        self._in_file += len(content)
+
+    def _thin(self) -> None:
+        files = sorted(self._spans.iterdir())
+        if len(files) >= _FILES:
+            for path in files[1:-1:2]:
+                path.unlink()
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+class Recorded:
+    """Reads what a run has left, whole or not."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.about: dict[str, Any] = json.loads((self.folder / "about.json").read_text(encoding="utf-8"))
+        self.state: dict[str, Any] = {"pipelines": [], "at": self.about["began"]}
+        if (self.folder / "state.json").exists():
+            self.state = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
+        self.samples: list[dict[str, Any]] = []
+        path = self.folder / "samples.jsonl"
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
+            try:
+                self.samples.append(json.loads(line))
+            except ValueError:  # torn
+                continue
+
+    def spans(self, most: int = 400_000) -> NDArray[np.int64]:
+        """Track, name, start and length (nanoseconds since the run began), by start; of many the longest."""
+        parts = []
+        for path in sorted((self.folder / "spans").glob("*")):
+            content = path.read_bytes()
+            whole = len(content) // (8 * FIELDS)
+            parts.append(np.frombuffer(content, "<i8", whole * FIELDS).reshape(-1, FIELDS))
+        found = np.concatenate(parts).astype(np.int64) if parts else np.empty((0, FIELDS), np.int64)
+        names, titles = len(self.about["names"]), len(self.about["tracks"])
+        known = (found[:, 1] < names) & (found[:, 0] < titles) & (found[:, 3] >= 0)
+        found = found[known]
+        if len(found) > most:
+            found = found[np.argpartition(found[:, 3], -most)[-most:]]
+        found[:, 2] -= int(self.about["began"] * 1e9)
+        return found[np.argsort(found[:, 2], kind="stable")]
