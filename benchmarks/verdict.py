@@ -78,7 +78,7 @@ def _shuffle_for(seconds: float) -> Callable[[bool], Any]:
     def make(mended: bool) -> Any:  # noqa: FBT001
         count = int(seconds * 400)
         slow = ps.Dataset.from_generator(lambda: islice(_slow(), count))
-        return slow.shuffle(count // 4 if mended else count, seed=1)
+        return slow.shuffle(count // 4, seed=1).prefetch(AUTOTUNE) if mended else slow.shuffle(count, seed=1)
 
     return make
 

@@ -26,6 +26,7 @@ from penstock.runtime.processes import pool
 from penstock.runtime.run import Iterator, Settings
 
 _LOOK = 0.04  # seconds between two looks at what threads are at
+_DRAIN = 0.2  # seconds between two looks into rings
 _WRITE = 1.0  # seconds between two writings
 _MOST_PIPELINES = 64
 _EVERY = 50  # times as long as writing took, the next one is away at least
@@ -123,12 +124,14 @@ class Recording:
 
     def _write_on(self) -> None:
         sampler = Sampler(self._over.wait)
-        due = time.perf_counter() + _WRITE
+        due = drain = time.perf_counter() + _WRITE
         try:
             while not self._over.is_set():
                 sampler.look(_LOOK, [(each.tracer.threads, each.looks) for each in list(self.pipelines.values())])
                 now = time.perf_counter()
-                self._store.add_spans(self.tracks.drained())
+                if now >= drain:
+                    self._store.add_spans(self.tracks.drained())
+                    drain = now + _DRAIN
                 if now >= due:
                     self._write(now)
                     done = time.perf_counter()

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.plan.node import Node
-from penstock.profiler.analysis.meter import Frame, Key, Meter, _Cell, _Local
+from penstock.profiler.analysis.meter import Frame, Key, Meter, _Cell, _count, _Local
 from penstock.profiler.analysis.places import steps_of
 from penstock.profiler.recording.tracks import Tracks
 
-_SHORTEST = 5_000  # nanoseconds; what is shorter is in the sums only
+_SHORTEST = 2e-5  # seconds; what is shorter is in the sums only
 
 
 class Tracer(Meter):
@@ -30,19 +30,40 @@ class Tracer(Meter):
         super().begin(copy)
 
     def measured(self, call: Callable[..., Any], key: Key, *, pulls: bool = False) -> Callable[..., Any]:
-        inner = super().measured(call, key, pulls=pulls)
+        """The same call, measured and kept; one wrapper for both, since it is called for every Block."""
         if key.part == "take":
-            return inner  # it waits for what others do
-        name, ring, clock = self._tracks.name(self._title(key)), self._tracks.ring, time.perf_counter_ns
+            return super().measured(call, key, pulls=pulls)  # it waits for what others do
+        name, tracks, local = self._tracks.name(self._title(key)), self._tracks, self._local
+        wall, cpu = time.perf_counter, time.thread_time
 
         def call_traced(*arguments: Any) -> Any:
-            began = clock()
+            frames = local.frames
+            frame = Frame(key)
+            frames.append(frame)
+            failed, result = 0, None
+            began, worked = wall(), cpu()
             try:
-                return inner(*arguments)
+                result = call(*arguments)
+            except Exception:
+                failed = 1
+                raise
             finally:
-                took = clock() - began
+                work, took = cpu() - worked, wall() - began
+                frames.pop()
+                if frames:
+                    outer = frames[-1]
+                    outer.wall += took
+                    outer.cpu += work
+                cell = local.cells.get(key)
+                if cell is None:
+                    cell = local.cells[key] = [0.0] * 7
+                cell[0] += 1
+                cell[5] += took - frame.wall
+                cell[6] += work - frame.cpu
+                _count(cell, arguments, result, failed)
                 if took > _SHORTEST:
-                    ring().append((name, began, took))
+                    tracks.ring().append((name, int(began * 1e9), int(took * 1e9)))
+            return result
 
         return call_traced
 

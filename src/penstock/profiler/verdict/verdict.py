@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.profiler.analysis.advice import advice, gain, nothing_to_do
 from penstock.profiler.analysis.bottleneck import bottleneck
-from penstock.profiler.analysis.figures import Analysis, Lane, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
 from penstock.profiler.analysis.wording import named, number, percent, seconds
 
 SLIGHTLY, CLEARLY = 0.05, 0.20  # of the time spent waiting: from the first on a run is slightly input-bound
@@ -155,8 +155,8 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, first: str, bound: s
     changes = []
     ratio = running / then
     if ratio >= _WORTH:
-        text = f"A buffer of a quarter of that: expect {gain(ratio)} for a run of this length."
-        changes.append(text)
+        ahead = ", with prefetch(AUTOTUNE) behind it," if step.lane == LOOP else ""
+        changes.append(f"A buffer of a quarter of that{ahead}: expect {gain(ratio)} for a run of this length.")
     else:
         ratio = 1.0
     if slowest is not None and slowest.name != step.name:
