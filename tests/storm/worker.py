@@ -169,13 +169,19 @@ def _called(request: dict[str, Any]) -> dict[str, Any]:
 
 def _forked(request: dict[str, Any], out: Any) -> bool:
     """Call in a fork of this process and say what came of it; whether this is the fork, which then ends."""
+    told, tell = os.pipe()
     pid = os.fork()
     with contextlib.suppress(OSError):  # whoever comes first: what a fork starts and leaves behind is told by its group
         os.setpgid(pid, pid)
     if pid == 0:
+        os.close(tell)
+        os.read(told, 1)  # its id is said before its answer
+        os.close(told)
         _say(out, _called(request))
         return True
     _say(out, {"pid": pid})
+    os.close(told)
+    os.close(tell)
     _say(out, {"ended": os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])})
     return False
 

@@ -78,7 +78,7 @@ class ArrayRecordRows(RowFile):
 
 def reader_class() -> Any:
     try:
-        from array_record.python.array_record_module import ArrayRecordReader  # type: ignore[import-not-found]
+        from array_record.python.array_record_module import ArrayRecordReader
     except ImportError as error:
         message = "Reading ArrayRecord files needs the package array_record."
         raise MissingDependencyError(message, hint="pip install 'penstock[array_record]'") from error
