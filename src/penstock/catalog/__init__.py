@@ -1,10 +1,8 @@
 """Named data sets: `load("shapes")` prepares one and returns it as a Dataset. Names and layout are those of tfds."""
 
 from penstock.catalog import features
-from penstock.catalog.builder import Builder
-from penstock.catalog.config import BuilderConfig
+from penstock.catalog.builder import Builder, BuilderConfig, Each, Skipped
 from penstock.catalog.download.manager import Checksum, DownloadManager
-from penstock.catalog.each import Each, Skipped
 from penstock.catalog.features.decoders import PartialDecoding, SkipDecoding, make_decoder
 from penstock.catalog.folder import builder_from_directories, builder_from_directory
 from penstock.catalog.info import DatasetInfo, SplitInfo

@@ -5,22 +5,64 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from penstock.catalog.config import BuilderConfig
 from penstock.catalog.data_dir import Given, data_dirs
 from penstock.catalog.data_dir import data_dir as chosen_data_dir
 from penstock.catalog.download.manager import Checksum, DownloadManager
-from penstock.catalog.each import Each, Key, Skipped
 from penstock.catalog.info import FILE_NAME, DatasetInfo, read_info
 from penstock.catalog.names import snake_case
 from penstock.catalog.progress import Progress
 from penstock.catalog.read import ReadConfig, read_split
+from penstock.catalog.spool import Key
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuilderConfig:
+    """A variant of a data set by its name; derive from it for what else tells variants apart.
+
+    >>> BuilderConfig(name="small", description="A tenth of it.").name
+    'small'
+    """
+
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """In place of an example: an input that cannot be used, and why. It is counted and listed in the metadata."""
+
+    name: str
+    reason: str
+
+
+Made = tuple[Key, Mapping[str, Any]] | Skipped | None
+
+
+@dataclass(frozen=True)
+class Each:
+    """The examples that `function(item)` makes of `items`: a pair of key and example, a `Skipped`, or None.
+
+    Items are made in parallel, by threads or processes, whichever is faster; an interrupted preparation goes on with
+    those that were not made. `function` depends on the item alone.
+
+    >>> squares = Each(range(3), lambda x: (x, {"square": x * x}))
+    >>> [squares.function(item) for item in squares.items]
+    [(0, {'square': 0}), (1, {'square': 1}), (2, {'square': 4})]
+    """
+
+    items: Sequence[Any]
+    function: Callable[[Any], Made]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
 
 Examples = Each | Iterable[tuple[Key, Mapping[str, Any]] | Skipped]
 

@@ -22,24 +22,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.cache.entry.lock import Lock, Unlockable, hold
-from penstock.catalog.each import Each, Key, Skipped
+from penstock.catalog.builder import Builder, Each, Skipped
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.info import SplitInfo
 from penstock.catalog.progress import Progress, Stopwatch
-from penstock.catalog.spool import Spool, key_bytes
+from penstock.catalog.spool import Key, Spool, key_bytes
 from penstock.catalog.writer import write_shards
 from penstock.dataset.dataset import Dataset
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.machine.granted import granted_cpus
-
-if TYPE_CHECKING:
-    from penstock.catalog.builder import Builder
 
 _FORMAT = 1  # of what lies in the folder of the work; another one begins anew
 _FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}

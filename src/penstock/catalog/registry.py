@@ -15,14 +15,25 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 # Name → "module:class"; a builder is imported when it is asked for.
 _BUILDERS = {
+    "ag_news_subset": "penstock.catalog.builders.ag_news_subset:AGNewsSubset",
+    "caltech101": "penstock.catalog.builders.caltech101:Caltech101",
     "cats_vs_dogs": "penstock.catalog.builders.cats_vs_dogs:CatsVsDogs",
     "cifar10": "penstock.catalog.builders.cifar10:Cifar10",
     "cifar100": "penstock.catalog.builders.cifar100:Cifar100",
     "emnist": "penstock.catalog.builders.emnist:EMNIST",
     "fashion_mnist": "penstock.catalog.builders.fashion_mnist:FashionMNIST",
+    "food101": "penstock.catalog.builders.food101:Food101",
+    "imagenette": "penstock.catalog.builders.imagenette:Imagenette",
+    "imdb_reviews": "penstock.catalog.builders.imdb_reviews:IMDBReviews",
     "kmnist": "penstock.catalog.builders.kmnist:KMNIST",
     "mnist": "penstock.catalog.builders.mnist:MNIST",
+    "oxford_flowers102": "penstock.catalog.builders.oxford_flowers102:OxfordFlowers102",
+    "oxford_iiit_pet": "penstock.catalog.builders.oxford_iiit_pet:OxfordIIITPet",
     "shapes": "penstock.catalog.builders.shapes:Shapes",
+    "speech_commands": "penstock.catalog.builders.speech_commands:SpeechCommands",
+    "stl10": "penstock.catalog.builders.stl10:Stl10",
+    "svhn_cropped": "penstock.catalog.builders.svhn_cropped:SvhnCropped",
+    "tf_flowers": "penstock.catalog.builders.tf_flowers:TfFlowers",
 }
 ENTRY_POINTS = "penstock.builders"
 

@@ -17,8 +17,9 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 
-from penstock.catalog.each import Key
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError
+
+Key = str | bytes | int
 
 _BUCKETS = 32
 _ENTRY = np.dtype(

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 from penstock import image
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
+from penstock.catalog.builder import Builder, Each, Examples, Made, Skipped
 from penstock.catalog.download.manager import Checksum, DownloadManager
-from penstock.catalog.each import Each, Made, Skipped
 from penstock.catalog.info import DatasetInfo
 
 _URL = "https://download.microsoft.com/download/3/E/1/3E1C3F21-ECDB-4869-8368-6DEBA77B919F/kagglecatsanddogs_5340.zip"
@@ -29,6 +28,13 @@ class CatsVsDogs(Builder):
     """Photographs of cats and dogs, of all sizes; written as JPEG once more, as tfds does since 4.0.1."""
 
     VERSION = "4.0.1"
+    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
+        "4.0.0": "New split API (https://tensorflow.org/datasets/splits)",
+        "4.0.1": (
+            "Recoding images in generator to fix corrupt JPEG data warnings "
+            "(https://github.com/tensorflow/datasets/issues/2188)"
+        ),
+    }
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(824887076, "b7974bd00a84a99921f36ee4403f089853777b5ae8d151c76a86e64900334af9")
@@ -47,11 +53,15 @@ class CatsVsDogs(Builder):
             supervised_keys=("image", "label"),
             homepage="https://www.microsoft.com/en-us/download/details.aspx?id=54765",
             citation=(
-                "@Inproceedings{asirra-a-captcha-that-exploits-interest-aligned-manual-image-categorization,\n"
+                "@Inproceedings (Conference){"
+                "asirra-a-captcha-that-exploits-interest-aligned-manual-image-categorization,\n"
                 "author = {Elson, Jeremy and Douceur, John (JD) and Howell, Jon and Saul, Jared},\n"
                 "title = {Asirra: A CAPTCHA that Exploits Interest-Aligned Manual Image Categorization},\n"
                 "booktitle = {Proceedings of 14th ACM Conference on Computer and Communications Security (CCS)},\n"
-                "year = {2007},\nmonth = {October},\npublisher = {Association for Computing Machinery, Inc.},\n}"
+                "year = {2007},\nmonth = {October},\npublisher = {Association for Computing Machinery, Inc.},\n"
+                "url = {https://www.microsoft.com/en-us/research/publication/"
+                "asirra-a-captcha-that-exploits-interest-aligned-manual-image-categorization/},\n"
+                "edition = {Proceedings of 14th ACM Conference on Computer and Communications Security (CCS)},\n}"
             ),
         )
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from penstock.catalog import features
-from penstock.catalog.builder import Examples
+from penstock.catalog.builder import BuilderConfig, Examples
 from penstock.catalog.builders.mnist import MNIST
-from penstock.catalog.config import BuilderConfig
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import DatasetInfo
 
@@ -29,7 +28,10 @@ class EMNIST(MNIST):
     """Letters and digits of 28 by 28 pixels; as published they lie on their side: transpose them to read them."""
 
     VERSION = "3.1.0"
-    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"3.1.0": "Another address of the download."}
+    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
+        "3.0.0": "New split API (https://tensorflow.org/datasets/splits)",
+        "3.1.0": "Updated broken download URL",
+    }
     BUILDER_CONFIGS: ClassVar[Sequence[EMNISTConfig]] = (
         EMNISTConfig(name="byclass", description="EMNIST ByClass", classes=62, train=697_932, test=116_323),
         EMNISTConfig(name="bymerge", description="EMNIST ByMerge", classes=47, train=697_932, test=116_323),

@@ -54,6 +54,9 @@ class FashionMNIST(MNIST):
                 "  author    = {Han Xiao and Kashif Rasul and Roland Vollgraf},\n"
                 "  title     = {Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms},\n"
                 "  journal   = {CoRR},\n  volume    = {abs/1708.07747},\n  year      = {2017},\n"
-                "  url       = {http://arxiv.org/abs/1708.07747},\n}"
+                "  url       = {http://arxiv.org/abs/1708.07747},\n  archivePrefix = {arXiv},\n"
+                "  eprint    = {1708.07747},\n  timestamp = {Mon, 13 Aug 2018 16:47:27 +0200},\n"
+                "  biburl    = {https://dblp.org/rec/bib/journals/corr/abs-1708-07747},\n"
+                "  bibsource = {dblp computer science bibliography, https://dblp.org}\n}"
             ),
         )

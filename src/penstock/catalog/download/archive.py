@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import posixpath
 import shutil
 import stat
 import tarfile
@@ -59,7 +60,8 @@ def kind_of(path: Path) -> str:
 def iter_archive(path: str | os.PathLike[str], limits: Limits = Limits()) -> Iterator[tuple[str, BinaryIO]]:
     """The name and the content of each file in an archive, in their order; read as a stream, never unpacked to disk.
 
-    A content is read before the next is asked for. Links and devices are passed over.
+    A content is read before the next is asked for. Names come without "./" and the like. As with tfds, links, devices,
+    hidden files and those ending in "~" are passed over.
 
     Raises:
         DataLossError: the archive is damaged, or unpacks to far more than it is.
@@ -68,7 +70,9 @@ def iter_archive(path: str | os.PathLike[str], limits: Limits = Limits()) -> Ite
     guard = _Guard(path, limits)
     with _told(path):
         for name, file, _ in _members(path, guard, links=None):
-            yield name, file
+            name = posixpath.normpath(name)
+            if not name.endswith("~") and not posixpath.basename(name).startswith("."):
+                yield name, file
 
 
 def extract(

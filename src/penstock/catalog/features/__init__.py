@@ -3,13 +3,12 @@
 from penstock.catalog.features.audio import Audio
 from penstock.catalog.features.bbox import BBox, BBoxFeature
 from penstock.catalog.features.class_label import ClassLabel
-from penstock.catalog.features.dataset import Dataset
 from penstock.catalog.features.feature import Feature
 from penstock.catalog.features.features_dict import FeaturesDict
 from penstock.catalog.features.from_json import register
 from penstock.catalog.features.image import Image
 from penstock.catalog.features.labeled_image import LabeledImage
-from penstock.catalog.features.sequence import Sequence, Video
+from penstock.catalog.features.sequence import Dataset, Sequence, Video
 from penstock.catalog.features.tensor import Scalar, Tensor
 from penstock.catalog.features.text import Text
 from penstock.catalog.features.translation import Translation, TranslationVariableLanguages

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.catalog.features.audio import Audio
 from penstock.catalog.features.bbox import BBoxFeature
 from penstock.catalog.features.class_label import ClassLabel
-from penstock.catalog.features.dataset import Dataset
-from penstock.catalog.features.feature import Feature, shape_of_json
+from penstock.catalog.features.feature import Feature, StoredNest, shape_of_json
 from penstock.catalog.features.features_dict import FeaturesDict
 from penstock.catalog.features.image import Image
 from penstock.catalog.features.labeled_image import LabeledImage
-from penstock.catalog.features.sequence import Sequence, Video
+from penstock.catalog.features.sequence import Dataset, Sequence, Video
 from penstock.catalog.features.tensor import Scalar, Tensor
 from penstock.catalog.features.text import Text
 from penstock.catalog.features.translation import Translation, TranslationVariableLanguages
-from penstock.catalog.features.unknown import UnknownFeature
-from penstock.errors import DataLossError
+from penstock.errors import DataLossError, UnimplementedError
 
 FILE_NAME = "features.json"
 
@@ -171,3 +169,30 @@ _MAKERS: dict[str, Callable[[str, Any], Feature]] = {
     "TranslationVariableLanguages": lambda name, entry: TranslationVariableLanguages(entry.get("languages")),
 }
 _KINDS = {name: (kind,) for name, kind in _OLD_KINDS.items()}
+
+
+class UnknownFeature(Feature):
+    """Stands for a feature of a kind that is not known here, until somebody asks for its value."""
+
+    def __init__(self, name: str, entry: dict[str, Any]) -> None:
+        self.name, self.tfds_class, self._entry = name, str(entry.get("pythonClassName") or entry.get("type")), entry
+
+    def _refuse(self) -> NoReturn:
+        message = f"feature {self.name!r} is a {self.tfds_class}, which is not known here."
+        hint = (
+            "Read the other features with decoders=PartialDecoding([…]), or whole records, as bytes, with "
+            "decoders=SkipDecoding(); or name the class that knows it with features.register(…)."
+        )
+        raise UnimplementedError(message, hint=hint)
+
+    def encode_example(self, value: Any, name: str) -> Any:
+        self._refuse()
+
+    def stored(self) -> StoredNest:
+        self._refuse()
+
+    def decode_example(self, stored: Any) -> Any:
+        self._refuse()
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: value for key, value in self._entry.items() if key != "pythonClassName"}

@@ -1,4 +1,4 @@
-"""Sequence and Video: values of one kind, any number of them."""
+"""Sequence, Video and Dataset: values of one kind, any number of them."""
 
 from __future__ import annotations
 
@@ -106,6 +106,20 @@ class Video(Sequence):
 
     def to_json(self) -> dict[str, Any]:
         return {"video": self.frame.to_json()["image"] | {"shape": shape_json(self.shape)}}
+
+
+class Dataset(Sequence):
+    """A series of examples in an example, such as the steps of an episode. It comes back as a `Sequence` does: stacked.
+
+    With tfds it is a `tf.data.Dataset`: `penstock.Dataset.from_tensor_slices` makes one of what comes back here.
+
+    >>> import numpy as np
+    >>> steps = Dataset({"reward": np.float32}).encode_example([{"reward": 0.5}], "steps")
+    >>> [float(reward) for reward in steps["reward"]]
+    [0.5]
+    """
+
+    tfds_class = "tensorflow_datasets.core.features.dataset_feature.Dataset"
 
 
 def _rows(value: Any, name: str) -> list[Any]:

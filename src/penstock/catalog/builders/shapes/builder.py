@@ -8,10 +8,9 @@ from typing import Any
 
 from penstock import image
 from penstock.catalog import features
-from penstock.catalog.builder import Builder, Examples
+from penstock.catalog.builder import Builder, Each, Examples
 from penstock.catalog.builders.shapes.outline import LABELS
 from penstock.catalog.builders.shapes.render import render
-from penstock.catalog.each import Each
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import InvalidArgumentError
 

@@ -1,0 +1,181 @@
+"""Do the builders of penstock.catalog and those of tensorflow-datasets make the same of the same downloads?
+
+    python benchmarks/tfds_builders.py [NAME …]
+
+Needs the bench environment, with tensorflow-datasets, and for some sets scipy and pydub, but no network: both are given
+the small archives of `tests/catalog/archives.py`. Each reads what the other has prepared, through its metadata alone.
+Compared are the values of all examples, their order, names of classes, supervised keys, homepage, citation, release
+notes, and the features on disk; descriptions are in other words. Exits with 1 where something differs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import traceback
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from unittest.mock import patch
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+os.environ["PENSTOCK_PROGRESS"] = "0"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import tensorflow as tf
+import tensorflow_datasets as tfds
+from tensorflow_datasets.core.download import extractor, resource
+from tests.catalog.archives import CASES
+from tfds_interop import differences, plain, without_docs
+
+from penstock import catalog
+from penstock.catalog.registry import builder_class
+
+tfds.disable_progress_bar()
+# What tfds's builders read with.
+NEEDS = {"svhn_cropped": ["scipy"], "oxford_flowers102": ["scipy"], "speech_commands": ["pydub", "audioop"]}
+
+
+class Downloads:
+    """Stands for tfds's download manager: gives files of a folder by the last part of their address."""
+
+    def __init__(self, folder):
+        self._folder, self.downloaded_size, self.manual_dir = folder, 0, folder
+        self.recorded_download_checksums = self.register_checksums = self.download_dir = None
+
+    def _path(self, url):
+        found = self._folder / url.partition("?")[0].rpartition("/")[2]
+        return found if found.exists() else next(self._folder.iterdir())
+
+    def download(self, urls):
+        return tf.nest.map_structure(lambda url: Path(self._path(url)), urls)
+
+    def extract(self, paths):
+        return tf.nest.map_structure(self._extract, paths)
+
+    def download_and_extract(self, urls):
+        return self.extract(self.download(urls))
+
+    def iter_archive(self, path):
+        return extractor.iter_archive(path, resource.guess_extract_method(str(path)))
+
+    def _extract(self, path):
+        method = resource.guess_extract_method(str(path))
+        if method == resource.ExtractMethod.NO_EXTRACT:
+            return path
+        to = Path(f"{path}.unpacked")
+        for name, file in extractor.iter_archive(path, method):
+            target = to if method == resource.ExtractMethod.GZIP else to / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read())
+        return tfds.core.Path(to)
+
+
+@contextmanager
+def as_small(name, counts):
+    """Have both sides expect so many examples, or corrupt files, as there are in the small archives."""
+    from tensorflow_datasets.image_classification import cats_vs_dogs, mnist
+
+    from penstock.catalog.builders import cats_vs_dogs as our_cats_vs_dogs
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(cats_vs_dogs, "_NUM_CORRUPT_IMAGES", 4))
+        stack.enter_context(patch.object(our_cats_vs_dogs, "_CORRUPT", 4))
+        if "mnist" in name:
+            for split, count in counts.items():
+                stack.enter_context(patch.object(mnist, f"_{split.upper()}_EXAMPLES", count))
+                for config in mnist.EMNIST.BUILDER_CONFIGS:
+                    stack.enter_context(patch.object(config, f"{split}_examples", count))
+        yield
+
+
+def theirs(name, folder, files):
+    """tfds's builder of `name`, prepared."""
+    downloads = Path(folder, "downloads")
+    downloads.mkdir()
+    for file, content in files.items():
+        (downloads / file).write_bytes(content)
+    made = tfds.builder(name, data_dir=str(Path(folder, "theirs")))
+    made._make_download_manager = lambda **_: Downloads(downloads)
+    walk, listdir = tf.io.gfile.walk, tf.io.gfile.listdir
+    with (  # caltech101 draws from what is listed
+        patch.object(tf.io.gfile, "listdir", lambda path: sorted(listdir(path))),
+        patch.object(tf.io.gfile, "walk", lambda path: ((at, inner, sorted(names)) for at, inner, names in walk(path))),
+    ):
+        made.download_and_prepare(download_config=tfds.download.DownloadConfig(compute_stats="skip"))
+    return made
+
+
+def ours(name, folder, files):
+    """The builder of `name` in penstock, prepared."""
+    kind = builder_class(name.partition("/")[0])
+    given = Path(folder, "given")
+    given.mkdir()
+    for file, content in files.items():
+        (given / file).write_bytes(content)
+    kind.URL = f"{given}/" if kind.URL.endswith("/") else str(given / next(iter(files)))
+    kind.CHECKSUMS = {}
+    made = catalog.builder(name, data_dir=Path(folder, "ours"))
+    made.download_and_prepare()
+    return made
+
+
+def compare(name, folder):
+    """What differs of one data set."""
+    case = CASES[name]()
+    files = case.files
+    with as_small(name, {split: len(examples) for split, examples in case.wanted.items()}):
+        other, mine = theirs(name, folder, files), ours(name, folder, files)
+    found = []
+    for what in ("supervised_keys", "homepage", "citation", "version", "full_name", "release_notes"):
+        pair = ["".join(str(getattr(made.info, what)).split()) for made in (mine, other)]
+        if pair[0] not in pair[1]:  # one citation of tfds's begins with the title of its file
+            found.append(f"info.{what}: {pair[0]!r} and {pair[1]!r}")
+    entries = [without_docs(json.loads(Path(made.data_path, "features.json").read_text())) for made in (mine, other)]
+    if entries[0] != entries[1]:
+        found.append(f"features.json: {entries[0]} and {entries[1]}")
+    labels = [
+        {path.name: path.read_text() for path in Path(made.data_path).glob("*.labels.txt")} for made in (mine, other)
+    ]
+    if labels[0] != labels[1]:
+        found.append(f"names of classes: {labels[0]} and {labels[1]}")
+    if set(mine.info.splits) != set(other.info.splits):
+        found.append(f"splits: {sorted(mine.info.splits)} and {sorted(other.info.splits)}")
+    for split in mine.info.splits:
+        for path in (mine.data_path, Path(other.data_path)):  # both read either
+            left = [plain(row) for row in catalog.builder_from_directory(path).as_dataset(split)]
+            read = tfds.builder_from_directory(str(mine.data_path if path != mine.data_path else other.data_path))
+            right = [plain(row) for row in read.as_dataset(split=split)]
+            if len(left) != len(right):
+                found.append(f"{split}: {len(left)} and {len(right)} examples")
+            for number, (one, two) in enumerate(zip(left, right, strict=False)):
+                found += [f"{split}, example {number}{text}" for text in differences(one, two)]
+    print(f"{name}: {'the same' if not found else f'{len(found)} differences'}")
+    for text in found[:8]:
+        print(f"  {text[:400]}")
+    return found
+
+
+def main():
+    chosen = sys.argv[1:] or list(CASES)
+    found = []
+    for name in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            missing = [module for module in NEEDS.get(name, ()) if find_spec(module) is None]
+            if missing:
+                print(f"{name}: not compared, for want of {', '.join(missing)}")
+                continue
+            try:
+                found += compare(name, folder)
+            except Exception as error:
+                traceback.print_exc(limit=-3)
+                found.append(f"{name}: {error}")
+    print(f"{len(chosen)} data sets: {'all the same' if not found else 'DIFFERENT'}")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""AGNewsSubset: 127,600 articles of news of four kinds."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from penstock.catalog import features
+from penstock.catalog.builder import Builder, Examples
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.info import DatasetInfo
+from penstock.errors import DataLossError
+
+_URL = "https://drive.google.com/uc?export=download&id=0Bz8a_Dbh9QhbUDNpeUdjb0wxRms"
+_FILE = "ag_news_csv.tar.gz"
+_EXAMPLES = {"train": 120_000, "test": 7_600}
+
+
+class AGNewsSubset(Builder):
+    """The titles and first sentences of articles, of four kinds: 120,000 to train and 7,600 to test."""
+
+    VERSION = "1.0.0"
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        _URL: Checksum(11784327, "4e2fc37d369e6e317a8b62d0d2f11d379f8c3dde60c07c35a46b069a246498ad", _FILE)
+    }
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {
+                    "description": features.Text(),
+                    "label": features.ClassLabel(names=("World", "Sports", "Business", "Sci/Tech")),
+                    "title": features.Text(),
+                }
+            ),
+            description=(
+                "Titles and descriptions of articles of the four largest classes of the AG corpus of news, 30,000 of "
+                "each to train and 1,900 to test."
+            ),
+            supervised_keys=("description", "label"),
+            homepage="https://arxiv.org/abs/1509.01626",
+            citation=(
+                "@misc{zhang2015characterlevel,\n"
+                "    title={Character-level Convolutional Networks for Text Classification},\n"
+                "    author={Xiang Zhang and Junbo Zhao and Yann LeCun},\n    year={2015},\n    eprint={1509.01626},\n"
+                "    archivePrefix={arXiv},\n    primaryClass={cs.LG}\n}"
+            ),
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        folder = dl_manager.download_and_extract(self.URL) / "ag_news_csv"
+        return {split: self._generate_examples(folder / f"{split}.csv") for split in _EXAMPLES}
+
+    def _generate_examples(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        with path.open(encoding="utf-8") as file:
+            for number, row in enumerate(csv.reader(file)):
+                if len(row) != 3 or row[0] not in ("1", "2", "3", "4"):
+                    message = f"row {number} has {len(row)} columns, the first {row[:1]}."
+                    hint = "A class from 1 to 4, a title and a description were expected."
+                    raise DataLossError(message, hint=hint, file=str(path))
+                yield number, {"label": int(row[0]) - 1, "title": row[1], "description": row[2]}
+
+    def _num_examples(self, split: str) -> int | None:
+        return _EXAMPLES[split]

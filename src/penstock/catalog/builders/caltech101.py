@@ -1,0 +1,106 @@
+"""Caltech101: 9,144 pictures of objects of 101 classes, and of none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.catalog import features
+from penstock.catalog.builder import Builder, Each, Examples
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.info import DatasetInfo
+from penstock.errors import DataLossError
+
+_URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip?download=1"
+_NAMES = (
+    "accordion airplanes anchor ant background_google barrel bass beaver binocular bonsai brain brontosaurus buddha "
+    "butterfly camera cannon car_side ceiling_fan cellphone chair chandelier cougar_body cougar_face crab crayfish "
+    "crocodile crocodile_head cup dalmatian dollar_bill dolphin dragonfly electric_guitar elephant emu euphonium "
+    "ewer faces faces_easy ferry flamingo flamingo_head garfield gerenuk gramophone grand_piano hawksbill headphone "
+    "hedgehog helicopter ibis inline_skate joshua_tree kangaroo ketch lamp laptop leopards llama lobster lotus "
+    "mandolin mayfly menorah metronome minaret motorbikes nautilus octopus okapi pagoda panda pigeon pizza platypus "
+    "pyramid revolver rhino rooster saxophone schooner scissors scorpion sea_horse snoopy soccer_ball stapler "
+    "starfish stegosaurus stop_sign strawberry sunflower tick trilobite umbrella watch water_lilly wheelchair "
+    "wild_cat windsor_chair wrench yin_yang"
+)
+_TRAIN = 30  # of each class
+
+
+class Caltech101(Builder):
+    """Pictures of objects: of each class 30 drawn at random to train, and the others to test.
+
+    They are drawn by tfds's generator and seed, from names that are sorted; tfds draws from names in the order in which
+    the file system lists them, so that its splits differ from machine to machine, and from these.
+    """
+
+    VERSION = "3.0.2"
+    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
+        "3.0.0": "New split API (https://tensorflow.org/datasets/splits)",
+        "3.0.1": "Website URL update",
+        "3.0.2": "Download URL update",
+    }
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        _URL: Checksum(137414764, "331234750fc7f77520e50d9565e8b6907b03565e30320da1401130db08c61f91")
+    }
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {
+                    "image": features.Image(),
+                    "image/file_name": features.Text(),
+                    "label": features.ClassLabel(names=_NAMES.split()),
+                }
+            ),
+            description=(
+                "Pictures of objects of 101 classes, 40 to 800 of each, of 200 to 300 pixels, and pictures of none of "
+                "them, the class background_google."
+            ),
+            supervised_keys=("image", "label"),
+            homepage="https://doi.org/10.22002/D1.20086",
+            citation=(
+                "@article{FeiFei2004LearningGV,\n"
+                "  title={Learning Generative Visual Models from Few Training Examples: An Incremental Bayesian "
+                "Approach Tested on 101 Object Categories},\n"
+                "  author={Li Fei-Fei and Rob Fergus and Pietro Perona},\n"
+                "  journal={Computer Vision and Pattern Recognition Workshop},\n  year={2004},\n}"
+            ),
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        outer = dl_manager.download_and_extract(self.URL)
+        folder = dl_manager.extract(outer / "caltech-101" / "101_ObjectCategories.tar.gz") / "101_ObjectCategories"
+        drawn = dict(_drawn(folder))
+        return {
+            split: Each([name for name in drawn if drawn[name] == wanted], partial(_object, folder))
+            for split, wanted in (("train", True), ("test", False))
+        }
+
+
+def _drawn(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Each picture, and whether it is one to train with."""
+    random = np.random.RandomState(1234)  # tfds's; its stream will never change
+    for kind in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _is_seen(entry.name)):
+        names = sorted(entry.name for entry in os.scandir(folder / kind) if _is_seen(entry.name))
+        if len(names) < _TRAIN:
+            message = f"there are {len(names)} pictures of {kind!r}, and {_TRAIN} are wanted to train with."
+            raise DataLossError(message, hint="Delete the folder, and it is unpacked again.", file=str(folder))
+        chosen = set(random.choice(names, _TRAIN, replace=False).tolist())
+        # The odd file that is no picture takes part in the draw, as with tfds.
+        yield from ((f"{kind}/{name}", name in chosen) for name in names if name.endswith(".jpg"))
+
+
+def _is_seen(name: str) -> bool:
+    """Whether tfds would unpack a file of that name."""
+    return not name.startswith(".") and not name.endswith("~")
+
+
+def _object(folder: Path, name: str) -> tuple[str, dict[str, Any]]:
+    kind, _, file_name = name.partition("/")
+    return name, {"image": folder / name, "image/file_name": file_name, "label": kind.lower()}

@@ -1,0 +1,95 @@
+"""Imagenette: 13,394 photographs of ten classes of ImageNet that are told apart easily."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from penstock.catalog import features
+from penstock.catalog.builder import Builder, BuilderConfig, Each, Examples
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.info import DatasetInfo
+
+_URL = "https://s3.amazonaws.com/fast-ai-imageclas/"
+# Tench, springer spaniel, cassette player, chain saw, church, French horn, garbage truck, gas pump, golf ball, chute.
+_NAMES = "n01440764 n02102040 n02979186 n03000684 n03028079 n03394916 n03417042 n03425413 n03445777 n03888257"
+_SPLITS = {"train": "train", "validation": "val"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImagenetteConfig(BuilderConfig):
+    """A size of the pictures, and one of two ways of splitting them: "-v2" has 70% to train with."""
+
+    folder: str
+
+
+def _config(size: str, version: str) -> ImagenetteConfig:
+    folder = "imagenette" + version.removeprefix("-v") + ("" if size == "full-size" else f"-{size.removesuffix('px')}")
+    return ImagenetteConfig(name=f"{size}{version}", description=f"{size} variant.", folder=folder)
+
+
+class Imagenette(Builder):
+    """Photographs of ten classes of ImageNet, in full size or with 320 or 160 pixels on the shorter side."""
+
+    VERSION = "1.0.0"
+    BUILDER_CONFIGS: ClassVar[Sequence[ImagenetteConfig]] = tuple(
+        _config(size, version) for version in ("-v2", "") for size in ("full-size", "320px", "160px")
+    )
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        f"{_URL}imagenette2.tgz": Checksum(
+            1557161267, "6cbfac238434d89fe99e651496f0812ebc7a10fa62bd42d6874042bf01de4efd"
+        ),
+        f"{_URL}imagenette2-320.tgz": Checksum(
+            341663724, "569b4497c98db6dd29f335d1f109cf315fe127053cedf69010d047f0188e158c"
+        ),
+        f"{_URL}imagenette2-160.tgz": Checksum(
+            99003388, "64d0c4859f35a461889e0147755a999a48b49bf38a7e0f9bd27003f10db02fe5"
+        ),
+        f"{_URL}imagenette.tgz": Checksum(
+            1556495367, "1bd650bc16884ca88e4f0f537ed8569b1f8d7ae865d37eba8ecdd87d9cd9dcfa"
+        ),
+        f"{_URL}imagenette-320.tgz": Checksum(
+            341289752, "0e3ac85d7f3fd0a63d5e27d85c68511be9ac4dae260345b6f7434a0d4fa24b3f"
+        ),
+        f"{_URL}imagenette-160.tgz": Checksum(
+            98752094, "4bacf19aa3f2454e330ac366c98ac1e470ccc6bebca8ff63ecc7f339cb2ead11"
+        ),
+    }
+
+    @property
+    def _folder(self) -> str:
+        assert isinstance(self.builder_config, ImagenetteConfig)
+        return self.builder_config.folder
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {"image": features.Image(encoding_format="jpeg"), "label": features.ClassLabel(names=_NAMES.split())}
+            ),
+            description="Photographs of ten classes of ImageNet that are told apart easily.",
+            supervised_keys=("image", "label"),
+            homepage="https://github.com/fastai/imagenette",
+            citation=(
+                '@misc{imagenette,\n  author    = "Jeremy Howard",\n  title     = "imagenette",\n'
+                '  url       = "https://github.com/fastai/imagenette/"\n}'
+            ),
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        folder = dl_manager.download_and_extract(f"{self.URL}{self._folder}.tgz") / self._folder
+        return {
+            split: Each(_pictures(folder / name), partial(_picture, folder / name)) for split, name in _SPLITS.items()
+        }
+
+
+def _pictures(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*.JPEG"))
+
+
+def _picture(folder: Path, name: str) -> tuple[str, dict[str, Any]]:
+    label, _, file_name = name.partition("/")
+    return file_name, {"image": folder / name, "label": label}

@@ -1,0 +1,126 @@
+"""OxfordIIITPet: 7,349 photographs of cats and dogs, with their breeds, outlines and heads."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock import image
+from penstock.catalog import features
+from penstock.catalog.builder import Builder, Each, Examples
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.info import DatasetInfo
+from penstock.errors import DataLossError
+
+_URL = "https://thor.robots.ox.ac.uk/~vgg/data/pets/"
+_BREEDS = (
+    "Abyssinian american_bulldog american_pit_bull_terrier basset_hound beagle Bengal Birman Bombay boxer "
+    "British_Shorthair chihuahua Egyptian_Mau english_cocker_spaniel english_setter german_shorthaired great_pyrenees "
+    "havanese japanese_chin keeshond leonberger Maine_Coon miniature_pinscher newfoundland Persian pomeranian pug "
+    "Ragdoll Russian_Blue saint_bernard samoyed scottish_terrier shiba_inu Siamese Sphynx staffordshire_bull_terrier "
+    "wheaten_terrier yorkshire_terrier"
+)
+# Files of other formats, or of which decoders complain.
+_RECODED = (
+    "beagle_116 chihuahua_121 Abyssinian_5 Abyssinian_34 Egyptian_Mau_14 Egyptian_Mau_139 Egyptian_Mau_145 "
+    "Egyptian_Mau_156 Egyptian_Mau_167 Egyptian_Mau_177 Egyptian_Mau_186 Egyptian_Mau_191"
+)
+_NO_BOX = features.BBox(0.0, 0.0, 0.0, 0.0)
+_LISTS = {"train": "trainval.txt", "test": "test.txt"}
+_JPEG = b"\xff\xd8\xff"
+
+
+class OxfordIIITPet(Builder):
+    """Photographs of cats and dogs of 37 breeds: 3,680 to train, with the boxes of their heads, and 3,669 to test.
+
+    The twelve files that tfds names, and any other that is no JPEG, are written as JPEG once more.
+    """
+
+    VERSION = "4.0.0"
+    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
+        "4.0.0": "Add head bounding boxes. Fix corrupt images. Update dataset URL."
+    }
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        f"{_URL}images.tar.gz": Checksum(791918971, "67195c5e1c01f1ab5f9b6a5d22b8c27a580d896ece458917e61d459337fa318d"),
+        f"{_URL}annotations.tar.gz": Checksum(
+            19173078, "52425fb6de5c424942b7626b428656fcbd798db970a937df61750c0f1d358e91"
+        ),
+    }
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {
+                    "file_name": features.Text(),
+                    "head_bbox": features.BBoxFeature(),
+                    "image": features.Image(encoding_format="jpeg"),
+                    "label": features.ClassLabel(names=_BREEDS.split()),
+                    "segmentation_mask": features.Image(shape=(None, None, 1), use_colormap=True),
+                    "species": features.ClassLabel(names=("Cat", "Dog")),
+                }
+            ),
+            description=(
+                "Photographs of cats and dogs of 37 breeds, about 200 of each, with masks of their outlines; those to "
+                "train with boxes around their heads, those to test with empty boxes."
+            ),
+            supervised_keys=("image", "label"),
+            homepage="http://www.robots.ox.ac.uk/~vgg/data/pets/",
+            citation=(
+                "@InProceedings{parkhi12a,\n"
+                '  author       = "Parkhi, O. M. and Vedaldi, A. and Zisserman, A. and Jawahar, C.~V.",\n'
+                '  title        = "Cats and Dogs",\n'
+                '  booktitle    = "IEEE Conference on Computer Vision and Pattern Recognition",\n'
+                '  year         = "2012",\n}'
+            ),
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        urls = {name: f"{self.URL}{name}.tar.gz" for name in ("images", "annotations")}
+        folders = {name: folder / name for name, folder in dl_manager.download_and_extract(urls).items()}
+        return {
+            split: Each(_lines(folders["annotations"] / name), partial(_pet, folders["images"], folders["annotations"]))
+            for split, name in _LISTS.items()
+        }
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def _pet(images: Path, annotations: Path, line: str) -> tuple[str, dict[str, Any]]:
+    """The example of a line such as "Abyssinian_100 1 1 1": a file, its breed, its species, its number."""
+    name, breed, species, _ = line.split()
+    content = (images / f"{name}.jpg").read_bytes()
+    if name in _RECODED.split() or not content.startswith(_JPEG):
+        pixels = image.decode_image(content, expand_animations=False)
+        pixels = pixels[:, :, :3] if pixels.shape[2] == 4 else pixels  # JPEG knows no transparency
+        content = image.encode_jpeg(np.ascontiguousarray(pixels), quality=95)
+    return f"{name}.jpg", {
+        "file_name": f"{name}.jpg",
+        "head_bbox": _head(annotations / "xmls" / f"{name}.xml"),
+        "image": content,
+        "label": int(breed) - 1,
+        "segmentation_mask": annotations / "trimaps" / f"{name}.png",
+        "species": int(species) - 1,
+    }
+
+
+def _head(path: Path) -> features.BBox:
+    """The box in an annotation; one of no size where there is no annotation, as for what is to be tested."""
+    if not path.is_file():
+        return _NO_BOX
+    try:
+        root = ET.parse(path).getroot()
+        width, height = (float(root.findtext(f"size/{side}", "")) for side in ("width", "height"))
+        sides = {name: float(root.findtext(f"object/bndbox/{name}", "")) for name in ("ymin", "xmin", "ymax", "xmax")}
+    except (ET.ParseError, ValueError) as error:
+        message = f"an annotation cannot be read ({error})."
+        hint = "Delete the folder that it is in, and it is unpacked again."
+        raise DataLossError(message, hint=hint, file=str(path)) from error
+    return features.BBox(sides["ymin"] / height, sides["xmin"] / width, sides["ymax"] / height, sides["xmax"] / width)

@@ -1,0 +1,115 @@
+"""SpeechCommands: 100,503 sounds of a second, of ten words, other words and silence."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.catalog import features
+from penstock.catalog.builder import Builder, Examples, Skipped
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.features.audio import decode_wav
+from penstock.catalog.info import DatasetInfo
+from penstock.errors import DataLossError, UnimplementedError
+
+_URL = "http://download.tensorflow.org/data/"
+_FILE, _TEST_FILE = "speech_commands_v0.02.tar.gz", "speech_commands_test_set_v0.02.tar.gz"
+_WORDS = ("down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes")
+_SILENCE, _UNKNOWN, _NOISE = "_silence_", "_unknown_", "_background_noise_"
+_RATE = 16_000
+_EXAMPLES = {"train": 85_511, "validation": 10_102, "test": 4_890}
+_VALIDATION_NOISE = f"{_NOISE}/running_tap.wav"
+
+
+class SpeechCommands(Builder):
+    """Sounds of a second at 16 kHz: ten words to be spotted, others, "_unknown_", and "_silence_".
+
+    85,511 to train, 10,102 to validate and 4,890 to test. The silence to train and to validate is cut from long
+    recordings of noise, a second every half second; that to test is recorded so. A file that cannot be decoded, which
+    tfds leaves out without a word, is an error: there should be none.
+    """
+
+    VERSION = "0.0.3"
+    RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"0.0.3": "Fix audio data type with dtype=tf.int16."}
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        f"{_URL}{_FILE}": Checksum(2428923189, "af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58"),
+        f"{_URL}{_TEST_FILE}": Checksum(112563277, "cc2a00c1147c2254e9be3fa0f779d8c17421dc349b86366567a8edfa9acd51df"),
+    }
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {
+                    "audio": features.Audio(file_format="wav", sample_rate=_RATE, dtype=np.int16),
+                    "label": features.ClassLabel(names=(*_WORDS, _SILENCE, _UNKNOWN)),
+                }
+            ),
+            description=(
+                "Spoken words of a second, by thousands of people: ten to be spotted, and others that are not, of "
+                "which there are far more than of any of the ten; and noise."
+            ),
+            supervised_keys=("audio", "label"),
+            homepage="https://arxiv.org/abs/1804.03209",
+            citation=(
+                "@article{speechcommandsv2,\n   author = {{Warden}, P.},\n"
+                '    title = "{Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition}",\n'
+                '  journal = {ArXiv e-prints},\n  archivePrefix = "arXiv",\n  eprint = {1804.03209},\n'
+                '  primaryClass = "cs.CL",\n  keywords = {Computer Science - Computation and Language, '
+                "Computer Science - Human-Computer Interaction},\n    year = 2018,\n    month = apr,\n"
+                "    url = {https://arxiv.org/abs/1804.03209},\n}"
+            ),
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        path, test = dl_manager.download([self.URL + _FILE, self.URL + _TEST_FILE])
+        train, validation = self._listed(dl_manager, path)
+        return {
+            "train": self._generate_examples(dl_manager, path, train),
+            "validation": self._generate_examples(dl_manager, path, validation),
+            "test": self._generate_examples(dl_manager, test, None),
+        }
+
+    def _listed(self, dl_manager: DownloadManager, path: Path) -> tuple[set[str], set[str]]:
+        """The files to train and to validate with: the archive lists the latter and those to test."""
+        files: set[str] = set()
+        lists: dict[str, set[str]] = {}
+        for name, file in dl_manager.iter_archive(path):
+            if name in ("testing_list.txt", "validation_list.txt"):
+                lists[name] = set(file.read().decode().split())
+            elif name.endswith(".wav"):
+                files.add(name)
+        if len(lists) < 2:
+            message = "the archive does not say what is there to test and to validate."
+            raise DataLossError(message, hint="Delete it, and it is downloaded again.", file=str(path))
+        validation = lists["validation_list.txt"] | {_VALIDATION_NOISE}
+        return files - validation - lists["testing_list.txt"], validation
+
+    def _generate_examples(
+        self, dl_manager: DownloadManager, path: Path, wanted: set[str] | None
+    ) -> Iterator[tuple[str, dict[str, Any]] | Skipped]:
+        for name, file in dl_manager.iter_archive(path):
+            if not name.endswith(".wav") or (wanted is not None and name not in wanted):
+                continue
+            word, file_name = posixpath.split(name)
+            word = posixpath.basename(word)
+            try:
+                samples = decode_wav(file.read())
+            except (DataLossError, UnimplementedError) as error:
+                yield Skipped(name, error.message)
+                continue
+            samples = samples.reshape(-1)
+            label = word if word in _WORDS else _SILENCE if word in (_SILENCE, _NOISE) else _UNKNOWN
+            key = f"{word}_{file_name}"
+            if word != _NOISE:
+                yield key, {"audio": samples, "label": label}
+                continue
+            for start in range(0, len(samples) - _RATE, _RATE // 2):
+                yield f"{key}_{start}", {"audio": samples[start : start + _RATE], "label": label}
+
+    def _num_examples(self, split: str) -> int | None:
+        return _EXAMPLES[split]

@@ -1,0 +1,73 @@
+"""Stl10: 113,000 pictures of ten classes, most of them without a label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.catalog import features
+from penstock.catalog.builder import Builder, Examples
+from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.info import DatasetInfo
+from penstock.errors import DataLossError
+
+_URL = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
+_SIDE = 96
+_EXAMPLES = {"train": 5_000, "test": 8_000, "unlabelled": 100_000}
+
+
+class Stl10(Builder):
+    """Pictures of 96 by 96 pixels: 5,000 to train, 8,000 to test, and 100,000 "unlabelled", with the label -1."""
+
+    VERSION = "1.0.0"
+    URL: ClassVar[str] = _URL
+    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
+        _URL: Checksum(2640397119, "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866")
+    }
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(
+            features=features.FeaturesDict(
+                {"image": features.Image(shape=(_SIDE, _SIDE, 3)), "label": features.ClassLabel(num_classes=10)}
+            ),
+            description=(
+                "Colour pictures of 96 by 96 pixels from ImageNet: few with a label, of ten classes, and many without, "
+                "of these and of similar things."
+            ),
+            supervised_keys=("image", "label"),
+            homepage="http://ai.stanford.edu/~acoates/stl10/",
+            citation=(
+                "@inproceedings{coates2011stl10,\n"
+                "  title={{An Analysis of Single Layer Networks in Unsupervised Feature Learning}},\n"
+                "  author={Coates, Adam and Ng, Andrew and Lee, Honglak},\n  booktitle={AISTATS},\n  year={2011},\n"
+                "  note = {\\url{https://cs.stanford.edu/~acoates/papers/coatesleeng_aistats_2011.pdf}},\n}"
+            ),
+        )
+
+    def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
+        folder = dl_manager.download_and_extract(self.URL) / "stl10_binary"
+        names = (folder / "class_names.txt").read_text(encoding="utf-8").split()
+        label = self.info.features["label"]
+        assert isinstance(label, features.ClassLabel)
+        label.name(names)
+        return {
+            "train": self._generate_examples(folder / "train_X.bin", folder / "train_y.bin"),
+            "test": self._generate_examples(folder / "test_X.bin", folder / "test_y.bin"),
+            "unlabelled": self._generate_examples(folder / "unlabeled_X.bin", None),
+        }
+
+    def _generate_examples(self, path: Path, labels_path: Path | None) -> Iterator[tuple[int, dict[str, Any]]]:
+        count, over = divmod(path.stat().st_size, 3 * _SIDE * _SIDE)
+        labels = np.zeros(count, np.uint8) if labels_path is None else np.fromfile(labels_path, np.uint8)
+        if over or len(labels) != count:
+            message = f"there are {count} pictures and {over} bytes, and {len(labels)} labels."
+            raise DataLossError(message, hint="Delete the folder, and it is unpacked again.", file=str(path))
+        pictures = np.memmap(path, np.uint8, "r", shape=(count, 3, _SIDE, _SIDE))  # channel, column, row
+        for number, label in enumerate(labels.tolist()):
+            yield number, {"image": np.ascontiguousarray(pictures[number].transpose(2, 1, 0)), "label": label - 1}
+
+    def _num_examples(self, split: str) -> int | None:
+        return _EXAMPLES[split]
