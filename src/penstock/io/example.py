@@ -34,7 +34,8 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
 
     Raises InvalidTypeError for other values, InvalidArgumentError for integers that int64 cannot hold.
     """
-    return delimited(0x0A, encode_features(features))
+    parts, size = _features(features)
+    return b"".join([b"\x0a", encode_varint(size), *parts])
 
 
 def decode_example(serialized: bytes) -> dict[str, np.ndarray | list[bytes]]:
@@ -91,27 +92,50 @@ class Example:
 
 def encode_features(features: Mapping[str, Any]) -> bytes:
     """The content of a `Features` message."""
-    parts = []
-    for name, value in features.items():
-        if not isinstance(name, str):
-            message = f"The name of a feature is text, got {name!r}."
-            raise InvalidTypeError(message)
-        entry = delimited(0x0A, name.encode()) + delimited(0x12, encode_feature(value, name))
-        parts.append(delimited(0x0A, entry))
-    return b"".join(parts)
+    return b"".join(_features(features)[0])
 
 
 def encode_feature(value: Any, name: str) -> bytes:
     """The content of a `Feature` message."""
+    return b"".join(_feature(value, name)[0])
+
+
+def _features(features: Mapping[str, Any]) -> tuple[list[bytes], int]:
+    """The content of a `Features` message in parts, to be joined once, so that a picture is copied once; its size."""
+    parts: list[bytes] = []
+    total = 0
+    for name, value in features.items():
+        if not isinstance(name, str):
+            message = f"The name of a feature is text, got {name!r}."
+            raise InvalidTypeError(message)
+        content, size = _feature(value, name)
+        head = delimited(0x0A, name.encode()) + b"\x12" + encode_varint(size)
+        head = b"\x0a" + encode_varint(len(head) + size) + head
+        parts.append(head)
+        parts += content
+        total += len(head) + size
+    return parts, total
+
+
+def _feature(value: Any, name: str) -> tuple[list[bytes], int]:
+    """The content of a `Feature` message in parts, and its size."""
     kind, values = as_values(value, name)
     if kind == NO_KIND:
-        return b""
+        return [], 0
     if kind == BYTES:
-        return delimited(0x0A, b"".join([b"\x0a" + encode_varint(len(item)) + item for item in values.tolist()]))
+        items: list[bytes] = values.tolist()
+        if len(items) == 1:
+            parts = [b"\x0a" + encode_varint(len(items[0])), items[0]]
+        else:
+            parts = [b"".join([b"\x0a" + encode_varint(len(item)) + item for item in items])]
+        size = sum(map(len, parts))
+        head = b"\x0a" + encode_varint(size)
+        return [head, *parts], len(head) + size
     if not len(values):
-        return delimited(kind << 3 | 2, b"")
+        return [delimited(kind << 3 | 2, b"")], 2
     packed = values.astype("<f4").tobytes() if kind == FLOAT else encode_varints(values)
-    return delimited(kind << 3 | 2, delimited(0x0A, packed))
+    content = delimited(kind << 3 | 2, delimited(0x0A, packed))
+    return [content], len(content)
 
 
 def decode_features(data: bytes, at: int, stop: int) -> dict[str, np.ndarray | list[bytes]]:
