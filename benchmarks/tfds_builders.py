@@ -159,9 +159,28 @@ def compare(name, folder):
     return found
 
 
+def compare_image_folder(folder):
+    """What differs where both read the same folder of pictures."""
+    from tests.catalog.archives import jpeg
+
+    for number, name in enumerate(f"{split}/{kind}/{n}.jpg" for split in "ab" for kind in "yx" for n in range(9)):
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(jpeg(number))
+    mine, other = catalog.ImageFolder(folder), tfds.ImageFolder(folder)
+    found = [] if list(mine.info.features["label"].names) == other.info.features["label"].names else ["names"]
+    for split in mine.info.splits:
+        pairs = zip(mine.as_dataset(split), other.as_dataset(split=split), strict=True)
+        found += [text for one, two in pairs for text in differences(plain(one), plain(two))]
+    print(f"image_folder: {'the same' if not found else found[:4]}")
+    return found
+
+
 def main():
     chosen = sys.argv[1:] or list(CASES)
     found = []
+    with tempfile.TemporaryDirectory() as folder:
+        found += compare_image_folder(folder)
     for name in chosen:
         with tempfile.TemporaryDirectory() as folder:
             missing = [module for module in NEEDS.get(name, ()) if find_spec(module) is None]

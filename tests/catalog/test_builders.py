@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from tests.catalog.server import serving
 from tests.golden.golden import assert_golden
 
 from penstock import catalog
-from penstock.catalog import builder
+from penstock.catalog import builder, registry
 from penstock.catalog.builders.idx import read_idx
 from penstock.catalog.builders.mat import read_mat
 from penstock.catalog.registry import builder_class
@@ -144,6 +147,27 @@ def test_a_file_that_is_no_idx_is_told(tmp_path, content):
         read_idx(tmp_path / "x")
 
 
+def test_the_page_of_the_data_sets_lists_what_there_is():
+    page = (Path(__file__).parents[2] / "docs/reference/data-sets.md").read_text(encoding="utf-8")
+    rows = {row[1].strip(" `"): row for row in (line.split("|") for line in page.split("\n") if line.startswith("| `"))}
+    wanted = set()
+    for name in set(catalog.list_builders()) - {"shapes", *registry._registered}:
+        kind = builder_class(name)
+        wanted |= {f"{name}/{config.name}" for config in kind.BUILDER_CONFIGS} or {name}
+    assert wanted == {name for name in rows if not name.endswith("_folder")}
+    for name in wanted:
+        made, row = builder(name), rows[name]
+        assert row[2].strip() == made.VERSION
+        for split, count in re.findall(r"(\w+) ([\d,]+)", row[3]):
+            assert made._num_examples(split) in (None, int(count.replace(",", ""))), name
+        sizes = [
+            known.size for url, known in made.CHECKSUMS.items() if "imagenette" not in name or made._folder + "." in url
+        ]
+        if "same" not in row[4]:
+            number, unit = row[4].split()
+            assert abs(sum(sizes) / {"MB": 1e6, "GB": 1e9}[unit] - float(number)) < (1 if unit == "MB" else 0.06), name
+
+
 def test_every_builder_can_be_described_and_has_its_checksums(monkeypatch):
     monkeypatch.setattr("penstock.catalog.registry._registered", {})  # what a page of the documentation has registered
     for name in catalog.list_builders():
@@ -155,3 +179,27 @@ def test_every_builder_can_be_described_and_has_its_checksums(monkeypatch):
         urls = getattr(made, "CHECKSUMS", {})
         assert all(len(known.sha256) == 64 and known.size > 0 for known in urls.values())
         assert bool(urls) == (name != "shapes")
+
+
+# Debian's package dataset-fashion-mnist: the real pictures, compressed by Debian once more.
+FASHION = Path(os.environ.get("FASHION_MNIST_DIR", "/usr/share/datasets/fashion-mnist"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FASHION.is_dir(), reason="Debian's package dataset-fashion-mnist is not installed")
+def test_all_of_fashion_mnist_comes_through(serve, tmp_path):
+    serve("fashion_mnist", {path.name: path.read_bytes() for path in FASHION.glob("*.gz")})
+    splits, info = catalog.load("fashion_mnist", data_dir=tmp_path, with_info=True, batch_size=1000, as_supervised=True)
+    for split, prefix, count in (("train", "train", 60_000), ("test", "t10k", 10_000)):
+        pictures = read_idx(FASHION / f"{prefix}-images-idx3-ubyte.gz")
+        labels = read_idx(FASHION / f"{prefix}-labels-idx1-ubyte.gz")
+        assert len(pictures) == info.splits[split].num_examples == count
+        order = in_order(split, dict(enumerate(range(count))))
+        for number, (batch, kinds) in enumerate(splits[split]):
+            wanted = order[1000 * number : 1000 * (number + 1)]
+            np.testing.assert_array_equal(batch[..., 0], pictures[wanted])
+            np.testing.assert_array_equal(kinds, labels[wanted])
+        assert number == count // 1000 - 1
+        assert np.bincount(labels).tolist() == [count // 10] * 10
+    shirts = splits["test"].unbatch().filter(lambda image, label: label == info.features["label"].str2int("Shirt"))
+    assert sum(1 for _ in shirts) == 1_000

@@ -2,6 +2,7 @@
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, BuilderConfig, Each, Skipped
+from penstock.catalog.builders.image_folder import ImageFolder
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.features.decoders import PartialDecoding, SkipDecoding, make_decoder
 from penstock.catalog.folder import builder_from_directories, builder_from_directory
@@ -19,6 +20,7 @@ __all__ = [
     "DatasetInfo",
     "DownloadManager",
     "Each",
+    "ImageFolder",
     "PartialDecoding",
     "ReadConfig",
     "ReadInstruction",

@@ -19,6 +19,7 @@ from penstock.catalog.names import snake_case
 from penstock.catalog.progress import Progress
 from penstock.catalog.read import ReadConfig, read_split
 from penstock.catalog.spool import Key
+from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
 
@@ -122,15 +123,20 @@ class Reading(ABC):
             message = f"the data set {self.name!r} names no supervised_keys, so as_supervised=True has no meaning."
             raise InvalidArgumentError(message, hint="Leave as_supervised out and take what you need from the dict.")
         read = partial(
-            read_split,
-            self.data_path,
-            info,
+            self._read,
             keys=info.supervised_keys if as_supervised else None,
             decoders=decoders,
             shuffle_files=shuffle_files,
             read_config=read_config,
         )
         return _each_of({name: name for name in info.splits} if split is None else split, read, batch_size)
+
+    def _read(
+        self, split: Any, *, keys: Any, decoders: Any, shuffle_files: bool, read_config: ReadConfig | None
+    ) -> Dataset:
+        """One split, or slice of one, as a Dataset."""
+        chosen = {"decoders": decoders, "shuffle_files": shuffle_files, "read_config": read_config}
+        return read_split(self.data_path, self.info, split, keys=keys, **chosen)
 
 
 def _each_of(split: Any, read: Any, batch_size: int | None) -> Any:

@@ -103,7 +103,7 @@ def read_split(
         records = numbers.interleave(
             _ShardRecords(source), cycle_length=source.cycle, block_length=source.block, num_parallel_calls=AUTOTUNE
         ).apply(_counted(source.cardinality, folder))
-    return _decoded(records, info.features, keys, decoders)
+    return decoded(records, info.features, keys, decoders)
 
 
 def _counted(count: int, folder: Path) -> Any:
@@ -113,7 +113,8 @@ def _counted(count: int, folder: Path) -> Any:
     return lambda records: records._then(AssertCardinality, expected_cardinality=count, file=str(folder))
 
 
-def _decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) -> Dataset:
+def decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) -> Dataset:
+    """The examples that `records` hold, or of them the nest of values that `keys` name."""
     if isinstance(decoders, SkipDecoding):
         return records
     if isinstance(decoders, PartialDecoding):

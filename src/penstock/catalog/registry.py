@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from penstock.catalog.builder import Builder, Reading
 from penstock.catalog.data_dir import Given, data_dirs
 from penstock.catalog.folder import FolderBuilder, find_folder, prepared_in, versions_in
+from penstock.catalog.in_place import InPlace
 from penstock.catalog.names import matches, parse_name, snake_case
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
@@ -34,6 +35,13 @@ _BUILDERS = {
     "stl10": "penstock.catalog.builders.stl10:Stl10",
     "svhn_cropped": "penstock.catalog.builders.svhn_cropped:SvhnCropped",
     "tf_flowers": "penstock.catalog.builders.tf_flowers:TfFlowers",
+}
+# Folders of a user's own, which are read where they lie.
+_IN_PLACE = {
+    "coco_folder": "penstock.catalog.builders.coco_folder:CocoFolder",
+    "csv_folder": "penstock.catalog.builders.table_folder:CsvFolder",
+    "image_folder": "penstock.catalog.builders.image_folder:ImageFolder",
+    "parquet_folder": "penstock.catalog.builders.table_folder:ParquetFolder",
 }
 ENTRY_POINTS = "penstock.builders"
 
@@ -69,6 +77,7 @@ def builder(
 
     `name` is "name", "name/config", "name:1.*.*" or "name/config:1.2.3". Of a data set that has no builder here, what
     is prepared in `data_dir` (of several, the first that has it) is read; without it also what is in tfds's folder.
+    "image_folder", "coco_folder", "csv_folder" and "parquet_folder" read the files in `data_dir` themselves.
 
     >>> builder("shapes", num_examples=100).info.supervised_keys
     ('image', 'label')
@@ -82,6 +91,9 @@ def builder(
     arguments = {**parsed.arguments, **builder_kwargs}
     dirs = data_dirs(data_dir)
     kind = builder_class(parsed.name)
+    if kind is None and parsed.name in _IN_PLACE and config is None and matches(InPlace.VERSION, version):
+        made: Reading = _named(_IN_PLACE[parsed.name])(data_dir, **arguments)
+        return made
     if kind is not None and matches(kind.VERSION, version) and _makes(kind, config):
         if config is not None:
             arguments["config"] = config
@@ -122,7 +134,7 @@ def class_at(path: str) -> type[Builder]:
     """
     module_name, _, class_name = path.partition(":")
     try:
-        kind = getattr(importlib.import_module(module_name), class_name)
+        kind = _named(path)
     except ModuleNotFoundError as error:
         message = f"there is no module {error.name!r}, which {path!r} names."
         raise InvalidArgumentError(
@@ -137,19 +149,25 @@ def class_at(path: str) -> type[Builder]:
     return kind
 
 
+def _named(path: str) -> Any:
+    """What "module:name" stands for."""
+    module_name, _, name = path.partition(":")
+    return getattr(importlib.import_module(module_name), name)
+
+
 def _installed() -> dict[str, Any]:
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 
 def _unknown(name: str, dirs: list[Any]) -> InvalidArgumentError:
-    names = [*list_builders(), *prepared_in(dirs)]
+    names = [*list_builders(), *_IN_PLACE, *prepared_in(dirs)]
     near = difflib.get_close_matches(name, names, n=3)
     message = f"There is no data set {name!r} in the catalog."
     known = f"It holds {', '.join(list_builders())}."
     prepared = [one for one in prepared_in(dirs) if one not in list_builders()]
     if prepared:
         known += f" Prepared on disk: {', '.join(prepared)}."
-    known += " Labelled photographs that need no download: 'shapes'."
+    known += f" Folders of yours are read as {', '.join(_IN_PLACE)}. Labelled photographs without a download: 'shapes'."
     return InvalidArgumentError(message, hint=f"Did you mean {_or(near)}? {known}" if near else known)
 
 

@@ -38,9 +38,13 @@ def prepared_builder(chosen: argparse.Namespace) -> Any:
     """
     from penstock.catalog.data_dir import data_dirs
     from penstock.catalog.folder import FolderBuilder, find_folder
+    from penstock.catalog.in_place import InPlace
     from penstock.errors import FailedPreconditionError
 
     builder = builder_of(chosen)
+    if isinstance(builder, InPlace):
+        message = f"{chosen.name!r} reads your own files in {builder.data_path}; nothing of it is prepared."
+        raise FailedPreconditionError(message, hint="Look after these files yourself; `penstock inspect` shows them.")
     if builder.is_prepared:
         return builder
     parts = chosen.name.partition(":")[0].split("/")

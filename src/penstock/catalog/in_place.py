@@ -1,0 +1,145 @@
+"""InPlace: a folder of a user's files as a data set, read where it lies: nothing is prepared, nothing is copied."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.catalog.builder import Reading
+from penstock.catalog.data_dir import Given
+from penstock.catalog.features import FeaturesDict
+from penstock.catalog.info import DatasetInfo, SplitInfo
+from penstock.catalog.names import snake_case
+from penstock.catalog.read import ReadConfig, decoded
+from penstock.catalog.splits import as_split
+from penstock.dataset.dataset import Dataset
+from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.plan.node import AUTOTUNE
+
+
+class InPlace(Reading):
+    """A data set of the files in `data_dir`. What `load` gives of it are Datasets as of a prepared one.
+
+    A derived class gives `_info` and, for each split, the examples: `_rows` as a Dataset, whose elements have numbers.
+    """
+
+    VERSION: ClassVar[str] = "1.0.0"
+
+    def __init__(self, data_dir: Given = None) -> None:
+        hint = f'For example load("{self.name}", data_dir="my_files", split="train").'
+        if data_dir is None or not isinstance(data_dir, str | os.PathLike):
+            message = f"{self.name!r} is a folder of yours, and data_dir must say which, got {data_dir!r}."
+            raise InvalidArgumentError(message, hint=hint)
+        self._folder = Path(data_dir).expanduser()
+        if not self._folder.is_dir():
+            message = f"there is no folder {str(self._folder)!r}."
+            raise NotFoundError(message, hint=hint, file=str(self._folder))
+
+    # -- what a derived class gives -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _info(self) -> DatasetInfo:
+        """Features, description, supervised keys."""
+
+    @abstractmethod
+    def _lengths(self) -> Mapping[str, int]:
+        """How many examples each split has."""
+
+    @abstractmethod
+    def _rows(self, split: str) -> Dataset:
+        """All of a split, with numbers: what `_read_rows` makes examples of."""
+
+    @abstractmethod
+    def _read_rows(self, rows: Dataset, keys: Any, decoders: Any) -> Dataset:
+        """The examples of some rows, or of them what `keys` name."""
+
+    # -- what users call ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The class name in snake case: `ImageFolder` is "image_folder"."""
+        return snake_case(type(self).__name__)
+
+    @property
+    def data_path(self) -> Path:
+        return self._folder
+
+    @cached_property
+    def info(self) -> DatasetInfo:
+        splits = {name: SplitInfo(name, (length,), 0) for name, length in self._lengths().items()}
+        return replace(
+            self._info(),
+            name=self.name,
+            version=self.VERSION,
+            module_name=type(self).__module__,
+            splits=splits,
+            data_dir=str(self._folder),
+        )
+
+    @property
+    def is_prepared(self) -> bool:
+        return True
+
+    def download_and_prepare(
+        self,
+        *,
+        download_dir: str | os.PathLike[str] | None = None,
+        manual_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Nothing: the files are there."""
+
+    def _read(
+        self, split: Any, *, keys: Any, decoders: Any, shuffle_files: bool, read_config: ReadConfig | None
+    ) -> Dataset:
+        config = read_config or ReadConfig()
+        parts = [
+            self._rows(part.split).skip(part.start).take(len(part)) for part in as_split(split).parts(self.info.splits)
+        ]
+        rows = reduce(lambda left, right: left.concatenate(right), parts)
+        if shuffle_files and len(rows):
+            rows = rows.shuffle(len(rows), config.shuffle_seed, config.shuffle_reshuffle_each_iteration)
+        return self._read_rows(rows, keys, decoders)
+
+
+class Items(InPlace):
+    """Examples made of items one by one, by a function; they pass through records, as those of a prepared set do."""
+
+    @abstractmethod
+    def _items(self) -> Mapping[str, Sequence[Any]]:
+        """For each split the items; called once."""
+
+    @abstractmethod
+    def _function(self) -> Callable[[Any], Mapping[str, Any]]:
+        """What makes the example of an item; runs in the workers."""
+
+    @cached_property
+    def _found(self) -> dict[str, tuple[Any, ...]]:
+        return {split: tuple(items) for split, items in self._items().items()}
+
+    def _lengths(self) -> Mapping[str, int]:
+        return {split: len(items) for split, items in self._found.items()}
+
+    def _rows(self, split: str) -> Dataset:
+        numbers = np.arange(len(self._found[split]))
+        record = _Record(self._found[split], self._function(), self.info.features)
+        return Dataset.from_tensor_slices(numbers).map(record, num_parallel_calls=AUTOTUNE)
+
+    def _read_rows(self, rows: Dataset, keys: Any, decoders: Any) -> Dataset:
+        return decoded(rows, self.info.features, keys, decoders)
+
+
+class _Record:
+    """From the number of an item to its record."""
+
+    def __init__(self, items: tuple[Any, ...], function: Any, features: FeaturesDict) -> None:
+        self._items, self._function, self._features = items, function, features
+
+    def __call__(self, number: Any) -> bytes:
+        return self._features.serialize(self._function(self._items[int(number)]))
