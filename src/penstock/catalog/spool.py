@@ -159,8 +159,10 @@ class _Bucket:
         whole = int(np.searchsorted(ends, size, side="right")) if len(ends) else 0
         entries = entries[:whole]
         self._end = int(ends[whole - 1]) if whole else 0
-        self._records.truncate(self._end)
-        self._index.truncate(whole * _ENTRY.itemsize)
+        # Only where there is something to cut: ext4 writes a file that was truncated to disk when it is closed.
+        for file, length in ((self._records, self._end), (self._index, whole * _ENTRY.itemsize)):
+            if file.seek(0, os.SEEK_END) > length:
+                file.truncate(length)
         self.count, self.num_bytes = whole, int(entries["size"].sum())
 
     def add(self, digest: bytes, key: bytes, record: bytes, number: int, crc: int) -> None:

@@ -119,18 +119,17 @@ def _features(features: Mapping[str, Any]) -> tuple[list[bytes], int]:
 
 def _feature(value: Any, name: str) -> tuple[list[bytes], int]:
     """The content of a `Feature` message in parts, and its size."""
+    if type(value) is bytes:
+        inner = b"\x0a" + encode_varint(len(value))
+        head = b"\x0a" + encode_varint(len(inner) + len(value)) + inner
+        return [head, value], len(head) + len(value)
     kind, values = as_values(value, name)
     if kind == NO_KIND:
         return [], 0
     if kind == BYTES:
-        items: list[bytes] = values.tolist()
-        if len(items) == 1:
-            parts = [b"\x0a" + encode_varint(len(items[0])), items[0]]
-        else:
-            parts = [b"".join([b"\x0a" + encode_varint(len(item)) + item for item in items])]
-        size = sum(map(len, parts))
-        head = b"\x0a" + encode_varint(size)
-        return [head, *parts], len(head) + size
+        content = b"".join([b"\x0a" + encode_varint(len(item)) + item for item in values.tolist()])
+        head = b"\x0a" + encode_varint(len(content))
+        return [head, content], len(head) + len(content)
     if not len(values):
         return [delimited(kind << 3 | 2, b"")], 2
     packed = values.astype("<f4").tobytes() if kind == FLOAT else encode_varints(values)
