@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.image.photos import photo
 
 from penstock.errors import DataLossError, InvalidArgumentError
-from penstock.image import decode_image, decode_jpeg, decode_png, decode_webp, encode_jpeg, encode_png
+from penstock.image import decode_image, decode_jpeg, decode_png, decode_webp, encode, encode_jpeg, encode_png
 
 PHOTO = photo(20, 30)
 PNG = encode_png(PHOTO)
@@ -51,6 +51,19 @@ def test_opencv_reads_ours():
 def test_filters_earn_their_keep():
     smooth = np.arange(64, dtype=np.uint8)[None, :, None] + np.arange(64, dtype=np.uint8)[:, None, None]
     assert len(encode_png(smooth)) < 200
+
+
+@given(st.integers(1, 12), st.integers(1, 40), st.integers(1, 8), st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_the_compiled_choice_of_filters_is_the_plain_one(height, width, stride, smooth, seed):
+    native = encode.NATIVE.get()
+    rows = np.random.default_rng(seed).integers(0, 256, (height, width * stride), np.uint8)
+    for _ in range(smooth):  # neighbours alike, so that every filter is best somewhere
+        rows = np.cumsum(rows >> 6, axis=smooth % 2, dtype=np.uint8)
+    plain, *compiled = (np.empty((height, width * stride + 1), np.uint8) for _ in range(3))
+    encode._choose(rows, stride, plain)
+    for chosen, best in zip((native.choose, native.choose_short), compiled, strict=True):
+        chosen(rows, stride, best, np.empty(best.shape[1], np.uint8))
+        np.testing.assert_array_equal(best, plain)
 
 
 TRANSPARENT_5 = chunk(b"tRNS", b"\0\x05")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.image.backends import opencv
 from penstock.image.checks import check_choice, check_image
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+NATIVE = Compiled("penstock.image.kernels.png.choose")
+_SHORT = 1 << 14  # bytes of a picture for which letting go of the GIL costs more than it gives
 COLOUR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}
 
 
@@ -116,6 +119,18 @@ def _filtered(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     stride = array.shape[2] * array.dtype.itemsize
     rows = array.astype(array.dtype.newbyteorder(">")).view(np.uint8).reshape(height, -1)
     best = np.empty((height, rows.shape[1] + 1), np.uint8)
+    native = NATIVE.ready()
+    if native is None:
+        _choose(rows, stride, best)
+    else:
+        choose = native.choose_short if rows.size < _SHORT else native.choose
+        choose(rows, stride, best, np.empty(best.shape[1], np.uint8))
+    return best
+
+
+def _choose(rows: npt.NDArray[np.uint8], stride: int, best: npt.NDArray[np.uint8]) -> None:
+    """Write each of `rows` into `best`, the number of its filter first."""
+    height = rows.shape[0]
     least = np.full(height, np.iinfo(np.int64).max)
     for kind, guess in enumerate(_predictions(rows, stride)):
         difference = rows - guess  # modulo 256, as the format says
@@ -124,7 +139,6 @@ def _filtered(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         least[better] = cost[better]
         best[better, 0] = kind
         best[better, 1:] = difference[better]
-    return best
 
 
 def _predictions(rows: npt.NDArray[np.uint8], stride: int) -> Iterator[npt.NDArray[np.uint8]]:
