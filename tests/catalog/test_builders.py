@@ -87,14 +87,15 @@ def test_prepares_what_is_in_the_files(name, site, serve, tmp_path, monkeypatch)
     assert list(made.info.splits) == list(case.wanted)
     assert {label: list(made.info.features[label].names) for label in case.names} == case.names
     assert made.info.download_size == sum(map(len, case.files.values()))
-    # Of what is there, nothing is fetched or prepared again; and one worker writes the bytes that many write.
+    # Of what is there, nothing is fetched or prepared again; and workers write the bytes that one thread writes.
     asked = len(site.requests)
-    monkeypatch.setattr("penstock.catalog.prepare.granted_cpus", lambda: 1)
-    monkeypatch.setattr("penstock.catalog.prepare.AUTOTUNE", None)
-    alone = builder(NAMES[name], data_dir=tmp_path / "alone")
-    alone.download_and_prepare(**prepare)
+    monkeypatch.setattr("penstock.catalog.prepare.granted_cpus", lambda: 3)
+    for part, value in (("_CHEAP", 0.0), ("_VERY_DEAR", 0.0), ("_CHUNK", 1)):
+        monkeypatch.setattr(f"penstock.catalog.prepare.{part}", value)
+    other = builder(NAMES[name], data_dir=tmp_path / "by workers")
+    other.download_and_prepare(**prepare)
     assert len(site.requests) == asked
-    assert contents(alone.data_path) == contents(made.data_path)
+    assert contents(other.data_path) == contents(made.data_path)
 
 
 def test_a_matlab_file_needs_scipy(tmp_path, monkeypatch):

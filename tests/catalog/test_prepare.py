@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
-from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load
+from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load, prepare, spool
 from penstock.catalog.progress import Progress
 from penstock.catalog.spool import Spool
 from penstock.catalog.writer import default_shards, write_shards
@@ -57,17 +57,38 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_in_parallel_and_one_after_the_other_give_the_same_bytes(tmp_path):
+@pytest.fixture(params=["each", "each, by the engine", "generator", "generator, by threads"])
+def each(request, monkeypatch):
+    """Whether examples are made of an Each; all in one thread, or all but the first two by others."""
+    how, _, others = request.param.partition(",")
+    monkeypatch.setattr(prepare, "_CHEAP", 0.0 if others else 60.0)
+    if others:
+        monkeypatch.setattr(prepare, "_VERY_DEAR", 0.0)
+        monkeypatch.setattr(prepare, "_CHUNK", 1)
+    return how == "each"
+
+
+def test_in_parallel_and_one_after_the_other_give_the_same_bytes(tmp_path, monkeypatch):
+    class Turning(Squares):
+        """Its items are dear from number `turn` on."""
+
+        def make(self, n):
+            if n == self.turn:
+                monkeypatch.setattr(prepare, "_CHEAP", 0.0)
+            return super().make(n)
+
     found = []
-    for number, each in enumerate((True, False)):
-        made = Squares(data_dir=tmp_path / str(number), each=each)
+    for turn, each in ((40, True), (0, True), (7, True), (38, True), (0, False)):
+        monkeypatch.setattr(prepare, "_CHEAP", 60.0)
+        Turning.turn, Turning.made = turn, 0
+        made = Turning(data_dir=tmp_path / f"{turn} {each}", each=each)
         made.download_and_prepare()
-        found.append(contents(made.data_path))
-    assert found[0] == found[1]
+        assert Turning.made == 40
+        found.append({name: content for name, content in contents(made.data_path).items() if "tfrecord" in name})
+    assert found == [found[0]] * 5
     assert sorted(int(row["n"]) for row in made.as_dataset("train")) == [n * n for n in range(40)]
 
 
-@pytest.mark.parametrize("each", [True, False])
 def test_what_cannot_be_used_is_counted_and_listed(tmp_path, each):
     made = Squares(data_dir=tmp_path, each=each, skipped=(3, 5), allowed=2)
     made.download_and_prepare()
@@ -76,7 +97,6 @@ def test_what_cannot_be_used_is_counted_and_listed(tmp_path, each):
     assert made.info.splits["train"].num_examples == 38
 
 
-@pytest.mark.parametrize("each", [True, False])
 def test_more_of_it_than_was_expected_is_an_error(tmp_path, each):
     with pytest.raises(DataLossError) as raised:
         Squares(data_dir=tmp_path, each=each, skipped=(3, 5), allowed=1).download_and_prepare()
@@ -136,6 +156,26 @@ def test_after_kill_9_it_goes_on_where_it_was(tmp_path, how):
     found = contents(tmp_path / "data" / "dying" / "1.0.0")
     assert {name for name in found if "tfrecord" in name} == {name for name in shards if "tfrecord" in name}
     assert all(found[name] == content for name, content in shards.items() if "tfrecord" in name)
+
+
+def test_what_the_system_takes_in_parts_is_written_whole(tmp_path, monkeypatch):
+    class Slowly:
+        def __init__(self, file):
+            self.file = file
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, content):
+            return self.file.write(content[:5])
+
+    opened = spool._appended
+    monkeypatch.setattr(spool, "_appended", lambda path: Slowly(opened(path)))
+    with Spool(tmp_path, "train") as written:
+        for number in range(50):
+            written.add(number, b"record %d" % number, number)
+        found = {record for place in written.places() for record in written.records(*place)}
+    assert found == {b"record %d" % number for number in range(50)}
 
 
 TOGETHER = """

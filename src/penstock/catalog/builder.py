@@ -50,8 +50,9 @@ Made = tuple[Key, Mapping[str, Any]] | Skipped | None
 class Each:
     """The examples that `function(item)` makes of `items`: a pair of key and example, a `Skipped`, or None.
 
-    Items are made in parallel, by threads or processes, whichever is faster; an interrupted preparation goes on with
-    those that were not made. `function` depends on the item alone.
+    Items are made in parallel, by threads or processes, whichever is faster, or in turn where they cost less than
+    handing them over; an interrupted preparation goes on with those that were not made. `function` depends on the item
+    alone.
 
     >>> squares = Each(range(3), lambda x: (x, {"square": x * x}))
     >>> [squares.function(item) for item in squares.items]

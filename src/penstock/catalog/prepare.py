@@ -17,12 +17,12 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -41,8 +41,13 @@ from penstock.runtime.machine.granted import granted_cpus
 _FORMAT = 1  # of what lies in the folder of the work; another one begins anew
 _FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}
 _CHUNK, _CHUNK_BYTES = 32, 1 << 22
+# Seconds that a record may take to be made in this thread: others beside it would wait for the GIL more than work. What
+# follows on records that take longer, three in a row or two that take very long, is made by others. The first may take
+# long for what it imports.
+_CHEAP, _VERY_DEAR, _ENOUGH = 1e-4, 2e-2, 3
 _LISTED = 10_000  # skipped inputs that the metadata names
 _working: dict[str, int] = {}
+Made = TypeVar("Made")
 
 
 def prepare(builder: Builder, progress: Progress) -> None:
@@ -261,17 +266,59 @@ Filled = Generator[tuple[int, Key, "bytes | Skipped"], None, None]
 
 
 def _of_each(examples: Each, features: FeaturesDict, spool: Spool) -> Filled:
-    """The records of the items that are not in the spool; made by the engine, which chooses how."""
+    """The records of the items that are not in the spool: made here while that costs less than handing them over."""
     left = np.setdiff1d(np.arange(len(examples), dtype=np.int64), spool.numbers())
-    if not len(left):
+    making = _Making(examples, features)
+    done = dear = 0
+    with _Here() as here:
+        while done < len(left) and dear < _ENOUGH:
+            begun = time.perf_counter()
+            made = here(making, int(left[done]))
+            dear = here.dear = _dearer(dear, time.perf_counter() - begun)
+            done += 1
+            yield from _as_filled(*made)
+    if done == len(left):
         return
-    made = Dataset.from_tensor_slices(left).map(_Making(examples, features), num_parallel_calls=AUTOTUNE)
-    with iter(made) as found:
+    records = Dataset.from_tensor_slices(left[done:]).map(making, num_parallel_calls=AUTOTUNE)
+    with iter(records) as found:  # made by the engine, which chooses how
         for number, kind, key, content in found:
-            if kind == _EXAMPLE:
-                yield int(number), bytes(key), bytes(content)
-            elif kind == _SKIPPED:
-                yield int(number), b"", Skipped(bytes(key).decode(), bytes(content).decode())
+            yield from _as_filled(int(number), int(kind), bytes(key), bytes(content))
+
+
+class _Here:
+    """Calls a function in this thread once it is cheap; before, while it imports what it needs, in another one.
+
+    Ctrl-C in the main thread is lost where it falls into the import of a compiled module.
+    """
+
+    def __init__(self) -> None:
+        self.dear = 1
+        self._other = ThreadPoolExecutor(1)
+
+    def __call__(self, function: Callable[..., Made], *arguments: Any) -> Made:
+        if self.dear:
+            return self._other.submit(function, *arguments).result()
+        return function(*arguments)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._other.shutdown()
+
+
+def _dearer(dear: int, seconds: float, count: int = 1) -> int:
+    """How dear what was made lately is, after `count` records that took so long."""
+    if seconds < count * _CHEAP:
+        return 0
+    return dear + (2 if seconds > _VERY_DEAR else 1)
+
+
+def _as_filled(number: int, kind: int, key: bytes, content: bytes) -> Filled:
+    if kind == _EXAMPLE:
+        yield number, key, content
+    elif kind == _SKIPPED:
+        yield number, b"", Skipped(key.decode(), content.decode())
 
 
 _NOTHING, _EXAMPLE, _SKIPPED = range(3)
@@ -294,13 +341,23 @@ class _Making:
 
 
 def _of_any(examples: Iterable[Any], features: FeaturesDict, spool: Spool) -> Filled:
-    """The records of what an iterable gives, made by some threads; of a known key nothing is made again."""
+    """The records of what an iterable gives, made by some threads if they are dear; of a known key none again."""
     known = spool.hashes() if spool.count else set()
+    chunks = _chunks(examples, spool, known)
+    dear = 0
+    with _Here() as here:
+        for chunk in chunks:
+            begun = time.perf_counter()
+            made = here(_serialised, chunk, features)
+            dear = here.dear = _dearer(dear, time.perf_counter() - begun, len(chunk))
+            yield from made
+            if dear >= _ENOUGH:
+                break
     workers = granted_cpus()
     waiting: deque[Future[list[tuple[int, Key, bytes | Skipped]]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for chunk in _chunks(examples, spool, known):
+            for chunk in chunks:
                 waiting.append(pool.submit(_serialised, chunk, features))
                 while len(waiting) > 2 * workers:
                     yield from waiting.popleft().result()

@@ -174,9 +174,9 @@ class _Bucket:
     def flush(self) -> None:
         if not self._entries:
             return
-        self._records.write(b"".join(self._parts))
+        _write_whole(self._records, b"".join(self._parts))
         self._parts.clear()
-        self._index.write(np.array(self._entries, _ENTRY).tobytes())
+        _write_whole(self._index, np.array(self._entries, _ENTRY).tobytes())
         self._entries.clear()
 
     def entries(self) -> Any:
@@ -212,6 +212,13 @@ def key_bytes(key: Key) -> bytes:
 
 def _appended(path: Path) -> BinaryIO:
     return path.open("a+b", buffering=0)
+
+
+def _write_whole(file: BinaryIO, content: bytes) -> None:
+    """All of it: a disk that gets full takes the first part, and says so with the next."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
 
 
 def _read_at(handle: int, size: int, offset: int) -> bytes:
