@@ -15,7 +15,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test frameworks check fuzz storm crash bench parity format lock clean need-python
+.PHONY: help demo test frameworks check fuzz storm crash service bench parity format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +46,10 @@ STORM_MINUTES ?= 30
 storm: $(VENV)/dev.stamp ## faults looked for at random: resumes, orders, damage, kills, leaks (STORM_MINUTES, STORM_SEED)
 	@$(VENV)/bin/penstock compile >/dev/null
 	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
+
+SERVICE_ROUNDS ?= 100
+service: $(VENV)/dev.stamp ## the service with workers killed at random, SERVICE_ROUNDS seeded rounds (minutes)
+	@PENSTOCK_SERVICE=$(SERVICE_ROUNDS) timeout 1200 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 tests/delivery
 
 crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
 	@PENSTOCK_CRASHES=200 $(VENV)/bin/python -m pytest -q tests/system/test_entry_crashes.py

@@ -23,6 +23,7 @@ DATASET = {
     "choose_from_datasets",
     "concatenate",
     "counter",
+    "distribute",
     "element_spec",
     "enumerate",
     "explain",

@@ -13,6 +13,7 @@ from penstock.block.structure import map_leaves
 from penstock.dataset.batching import Batching
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create
+from penstock.dataset.distributing import Distributing
 from penstock.dataset.explaining import Explaining
 from penstock.dataset.frameworks import Frameworks
 from penstock.dataset.grouping import Grouping
@@ -57,6 +58,7 @@ class Dataset(
     Stateful[T_co],
     Indexing[T_co],
     Packing,
+    Distributing[T_co],
     Storing,
     Explaining,
     Frameworks,

@@ -6,6 +6,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Context, InvalidArgumentError, PenstockError, said
+from penstock.plan.node import inputs_first
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -21,7 +22,7 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
     import penstock.block.transport  # noqa: F401 - how Blocks are pickled
 
     buffers: list[pickle.PickleBuffer] = []
-    kept = _inputs_first(dataset._plan), dataset._options, dataset._next_epoch
+    kept = inputs_first(dataset._plan), dataset._options, dataset._next_epoch
     try:
         if protocol < _BUFFERS:
             content = cloudpickle.dumps(kept, protocol=protocol)
@@ -43,26 +44,12 @@ def _restored(content: bytes, *buffers: Any) -> Dataset:
     return found
 
 
-def _inputs_first(plan: Node) -> list[Node]:
-    """Every node behind its inputs: pickled in this order a plan is as deep as its widest step, however long it is."""
-    found: dict[int, Node] = {}
-    waiting = [(plan, False)]
-    while waiting:
-        node, below = waiting.pop()
-        if below:
-            found.setdefault(id(node), node)
-        elif id(node) not in found:
-            waiting.append((node, True))
-            waiting += [(part, False) for part in node.inputs]
-    return list(found.values())
-
-
 def _refused(plan: Node, error: Exception) -> InvalidArgumentError:
     from penstock.plan.node import parameters
     from penstock.runtime.processes.captured import captured
 
     hint = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
-    for node in _inputs_first(plan):
+    for node in inputs_first(plan):
         for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
             held = captured(value) if callable(value) else None
             if held is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.keys import fold
 from penstock.options import Options
@@ -15,6 +15,18 @@ from penstock.physical.seen import acts
 from penstock.physical.stage import Stage
 from penstock.plan.node import Node
 from penstock.plan.once import Answers, asking, question
+
+Wait = Callable[[float], object]
+
+
+def _pause(seconds: float, wait: Wait = time.sleep) -> None:
+    wait(seconds)
+
+
+class Pause(Protocol):
+    """Waits for what happens outside, for at most so many seconds: `wait` does, and may come back sooner."""
+
+    def __call__(self, seconds: float, wait: Wait = ..., /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +50,7 @@ class Lowering:
     provenance: bool = False
     meter: Callable[[Node, Stage], None] | None = None
     memory: Memory = UNCOUNTED
-    pause: Callable[[float], None] = time.sleep
+    pause: Pause = _pause
     answers: Answers | None = None
 
     def deeper(self) -> Lowering:
@@ -47,7 +59,7 @@ class Lowering:
     def beside(self) -> Lowering:
         """For what is made outside of the run, by whoever asks; not counted, and can be sent to other processes."""
         executor = self.executor.inline()
-        return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=time.sleep, answers=None)
+        return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=_pause, answers=None)
 
     def turn(self, count: int, index: int) -> Lowering:
         """For turn number `index` of `count` repetitions (negative: for ever): each is an epoch of its own."""

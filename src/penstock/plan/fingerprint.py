@@ -133,7 +133,7 @@ def _add_value(digest: _Digest, value: Any) -> None:
 
 
 # a live object; who does the work, how much at a time, and whether in order where several do: see `_parts`
-_NOT_TELLING = {"store", "num_parallel_calls", "deterministic"}
+_NOT_TELLING = {"store", "service", "num_parallel_calls", "deterministic"}
 
 
 def _add_parameters(digest: _Digest, node: Node | str) -> None:

@@ -31,6 +31,7 @@ class Node(ABC):
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
 
     name: ClassVar[str]
+    deep: ClassVar[int] = 1  # 0 for a step that `depth` passes by: what is random behind it is as without it
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -73,7 +74,7 @@ class Node(ABC):
     @property
     def depth(self) -> int:
         """Number of nodes below this one: what tells two random steps of one plan apart."""
-        return below(self, _DEPTH, lambda node, found: sum(depth + 1 for depth in found))
+        return below(self, _DEPTH, lambda node, found: sum(depth + node.deep for depth in found))
 
     @property
     def height(self) -> int:
@@ -170,6 +171,20 @@ class JoinedNode(Node):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
         return replace(self, parts=inputs)
+
+
+def inputs_first(plan: Node) -> list[Node]:
+    """Every node behind its inputs: pickled in this order a plan is as deep as its widest step, however long it is."""
+    found: dict[int, Node] = {}
+    waiting = [(plan, False)]
+    while waiting:
+        node, below = waiting.pop()
+        if below:
+            found.setdefault(id(node), node)
+        elif id(node) not in found:
+            waiting.append((node, True))
+            waiting += [(part, False) for part in node.inputs]
+    return list(found.values())
 
 
 def parameters(node: Node) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.block.structure import flatten
 from penstock.options import Options
 from penstock.physical.vectorise import optimised
+from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.explain import tree
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.in_files import count_text
@@ -72,8 +73,14 @@ def _indented(text: str) -> str:
 
 def stages(plan: Node, options: Options) -> list[str]:
     rows = []
-    for node in plan.walk():
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
         rows.append(f"{node.label}: {_how(node, options)}")
+        if isinstance(node, Distribute):
+            rows.extend(_who_makes(node, options))
+            continue
+        waiting += reversed(node.inputs)
         steps = node.steps if isinstance(node, (FusedMap, MapAndBatch)) else (node,)
         if isinstance(node, (Map, FusedMap, MapAndBatch)):
             rows.extend(_who_calls(node))
@@ -82,6 +89,21 @@ def stages(plan: Node, options: Options) -> list[str]:
             if isinstance(step, (Map, Filter)):
                 rows.append(f"  {step.label} {_verdict(step, spec, options)}")
                 spec = _behind(step, spec)
+    return rows
+
+
+def _who_makes(node: Distribute, options: Options) -> list[str]:
+    """What workers of a service make, and what stays here."""
+    plan, cut = parted(node)
+    if not any(isinstance(each, Remote) for each in plan.walk()):
+        return [f"  nothing goes to workers: {cut.base.label} stands over a step that writes files"]
+    listed = ", ".join(step.label for step in cut.middle)
+    rows = [f"  there, for a range of elements at a time: {listed}"] if listed else []
+    functions = [step for step in cut.middle if isinstance(step, (Map, Filter))]
+    rows += [f"    {step.label} {_verdict(step, step.input.spec, options)}" for step in functions]
+    rows.append(f"  there, in every worker: {', '.join(below.label for below in cut.base.walk())}")
+    if cut.rest:
+        rows.append(f"  here: {', '.join(step.label for step in cut.rest)}; {cut.kept}")
     return rows
 
 
@@ -122,6 +144,8 @@ def _how(node: Node, options: Options) -> str:
     shuffle = node.shuffle if isinstance(node, ShuffleAndRepeat) else node
     if isinstance(shuffle, Shuffle) and isinstance(shuffle.buffer_size, Chosen):
         return f"in the puller's thread; {shuffle.buffer_size.reason}"
+    if isinstance(node, Distribute):
+        return f"by workers of {node.service.name}"
     executor = getattr(node, "executor", "auto")
     if parallel is None and executor == "process":
         return "in a worker process, one call at a time"

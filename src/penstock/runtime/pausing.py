@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
+from penstock.physical.lower import Pause, Wait
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 from penstock.runtime.segment import Aborted
 
 
-def pausing(scheduler: Scheduler, scope: Scope) -> Callable[[float], None]:
-    """A function that waits so many seconds, while another thread works for a worker that calls it.
+def pausing(scheduler: Scheduler, scope: Scope) -> Pause:
+    """A function that waits so many seconds, or as `wait` does, while another thread works for a worker that calls it.
 
     It raises Aborted when the run of `scope` has been closed: who closes it waits for its workers to come out.
     """
 
-    def pause(seconds: float) -> None:
+    def pause(seconds: float, wait: Wait = time.sleep) -> None:
         worker = on_worker()
         if worker:
             scheduler.begin_waiting()
         try:
-            time.sleep(seconds)
+            wait(seconds)
         finally:
             if worker:
                 scheduler.end_waiting()

@@ -1,5 +1,27 @@
 """How each node type runs, one module per group of steps; importing this package registers them all."""
 
-from penstock.physical.builders import batching, core, grouping, indexing, mixing, packing, rewritten, stateful, storing
+from penstock.physical.builders import (
+    batching,
+    core,
+    delivering,
+    grouping,
+    indexing,
+    mixing,
+    packing,
+    rewritten,
+    stateful,
+    storing,
+)
 
-__all__ = ["batching", "core", "grouping", "indexing", "mixing", "packing", "rewritten", "stateful", "storing"]
+__all__ = [
+    "batching",
+    "core",
+    "delivering",
+    "grouping",
+    "indexing",
+    "mixing",
+    "packing",
+    "rewritten",
+    "stateful",
+    "storing",
+]

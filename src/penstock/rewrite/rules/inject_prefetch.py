@@ -3,12 +3,13 @@
 Equal because a prefetch changes nothing but the time at which elements are made. Without it, steps behind the last
 parallel one run in the loop that takes the batches, and the training step waits for them. A plan without any parallel
 step is left alone: it runs in the caller's thread from end to end, as it was written. So is one that ends in a map with
-executor="inline", which is to stay in that thread.
+executor="inline", which is to stay in that thread. What workers of a service have made is taken in on a worker, too.
 """
 
 from __future__ import annotations
 
 from penstock.plan.combine import Concatenate, Zip
+from penstock.plan.distribution import Distribute
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Enumerate, MapAndBatch, Prefetch, Repeat, Shard, Skip, Take
 from penstock.plan.scan import Scan
@@ -20,7 +21,11 @@ _LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # they pass B
 @rule(Node, option="inject_prefetch")
 def inject_prefetch(plan: Node) -> Node | None:
     """A plan with parallel steps whose last ones are not becomes Prefetch(AUTOTUNE) of it: its end runs on a worker."""
-    if _is_ahead(plan) or _must_stay(plan) or not any(_on_workers(node) for node in plan.walk()):
+    if (
+        _is_ahead(plan)
+        or _must_stay(plan)
+        or not any(_on_workers(node) or isinstance(node, Distribute) for node in plan.walk())
+    ):
         return None
     return Prefetch(input=plan, buffer_size=AUTOTUNE, where=plan.where)
 

@@ -168,5 +168,9 @@ class Link:
         if self._socket.gettimeout() != left:
             self._socket.settimeout(left)
 
+    def fileno(self) -> int:
+        """For `select`: -1 once it is closed."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import cache
 
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
@@ -29,7 +27,7 @@ from penstock.runtime.machine.granted import granted_cpus, granted_memory
 from penstock.runtime.processes.failures import in_place, poison, too_late, unsendable
 from penstock.runtime.processes.handle import Ended, Unreadable, Worker
 from penstock.runtime.processes.link import Late, Packed
-from penstock.runtime.processes.start import births
+from penstock.runtime.processes.start import watch_forks
 from penstock.runtime.processes.started import PATIENCE, started
 from penstock.runtime.processes.task import ProcessTask
 
@@ -51,7 +49,7 @@ class ProcessPool:
         self._most = max(cpus, granted_memory() // _SHARE)
         self._memory = SharedMemory(granted_memory())
         self._begin()
-        _watch_forks()
+        watch_forks()
         in_child(self._begin)  # workers are the parent's
 
     def _begin(self) -> None:
@@ -259,10 +257,3 @@ def process_pool() -> ProcessPool:
             _shared.append(ProcessPool(granted_cpus()))
             atexit.register(_shared[0].close)
         return _shared[0]
-
-
-@cache
-def _watch_forks() -> None:
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=births.hold, after_in_parent=births.go_on)
-        in_child(births.leave_to_parent)

@@ -10,13 +10,11 @@ import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import Protocol
 
-from penstock.forked import new_lock
+from penstock.forked import in_child, new_lock
 from penstock.runtime.processes.worker import START
-
-if TYPE_CHECKING:
-    from penstock.runtime.processes.handle import Worker
 
 # The cores are shared out among the processes: a library's own threads would only get in their way.
 _ONE_THREAD = dict.fromkeys(
@@ -37,7 +35,8 @@ _ONE_THREAD = dict.fromkeys(
 class Process:
     """A process, our end of its socket, and what keeps it alive. Not `fork` (threads, locks), nor the user's script."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: str | None = None) -> None:
+        self._start = START if start is None else start
         self.socket, theirs = socket.socketpair()
         self._lifeline: int | None = None
         try:
@@ -50,7 +49,7 @@ class Process:
     def _over_inheritance(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         near, self._lifeline = os.pipe()
         try:
-            command = [sys.executable, "-c", START, str(theirs.fileno()), str(near), *search_path()]
+            command = [sys.executable, "-c", self._start, str(theirs.fileno()), str(near), *search_path()]
             with _without_ctrl_c():
                 return subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, env=_environment(), pass_fds=[theirs.fileno(), near]
@@ -60,7 +59,7 @@ class Process:
 
     def _over_input(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         """Where processes do not inherit descriptors (Windows)."""
-        command = [sys.executable, "-c", START, "-1", "-1", *search_path()]
+        command = [sys.executable, "-c", self._start, "-1", "-1", *search_path()]
         popen = subprocess.Popen(command, stdin=subprocess.PIPE, env=_environment())
         assert popen.stdin is not None
         with popen.stdin as pipe:
@@ -99,12 +98,18 @@ class Process:
         self.popen.returncode = 0  # or Popen would complain that it still runs
 
 
+class Owner(Protocol):
+    """Whoever has started a process."""
+
+    process: Process
+
+
 class _Births:
     """All workers, and a lock for while one is made: a forked child has to know which open files are the parent's."""
 
     def __init__(self) -> None:
         self.lock = new_lock()
-        self.living: weakref.WeakSet[Worker] = weakref.WeakSet()
+        self.living: weakref.WeakSet[Owner] = weakref.WeakSet()
 
     def hold(self) -> None:
         self.lock.acquire()
@@ -119,6 +124,14 @@ class _Births:
 
 
 births = _Births()
+
+
+@cache
+def watch_forks() -> None:
+    """Have forked children let go of the parent's workers. To be called before one is made."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=births.hold, after_in_parent=births.go_on)
+        in_child(births.leave_to_parent)
 
 
 def search_path() -> list[str]:

@@ -63,6 +63,7 @@ sys.modules["penstock"] = facade
 from penstock.runtime.processes.worker import serve
 serve(int(sys.argv[1]), int(sys.argv[2]))
 """
+SERVE = "from penstock.runtime.processes.worker import serve"  # what another kind of worker has in its place
 _MANY = 8  # inputs that the functions may keep before the garbage collector is asked
 
 
@@ -162,7 +163,7 @@ class _Server:
             return
         except BaseException as raised:  # no failure of an element: a function asks for the end of the program
             del block
-            packed = _ended(raised)
+            packed = packed_end(raised)
             self._link.send(("ended", self._gone()), packed)
             return
         seconds = time.perf_counter() - started
@@ -208,11 +209,11 @@ class _Server:
 
 
 def _packed(made: Stretch) -> Packed:
-    sendable = _sendable(made)
+    ready = sendable(made)
     try:
-        return Packed.of(*pack(_parts(sendable)))
+        return Packed.of(*pack(_parts(ready)))
     except Exception:  # an element that cannot be pickled: the others can
-        parts = [_alone(sendable.slice(at, at + 1)) for at in range(sendable.size)]
+        parts = [sendable_alone(ready.slice(at, at + 1)) for at in range(ready.size)]
         return Packed.of(*pack(_parts(join(parts))))
 
 
@@ -220,7 +221,7 @@ def _parts(made: Stretch) -> tuple[Block | None, tuple[tuple[int, Exception], ..
     return made.block, made.failures
 
 
-def _alone(part: Stretch) -> Stretch:
+def sendable_alone(part: Stretch) -> Stretch:
     try:
         pack(_parts(part))
     except Exception as error:
@@ -230,7 +231,7 @@ def _alone(part: Stretch) -> Stretch:
     return part
 
 
-def _sendable(made: Stretch) -> Stretch:
+def sendable(made: Stretch) -> Stretch:
     block = None if made.block is None else portable(made.block)
     return Stretch(block, tuple((position, _error(error)) for position, error in made.failures))
 
@@ -251,7 +252,7 @@ def _error(error: Exception) -> Exception:
     return error
 
 
-def _ended(raised: BaseException) -> Packed:
+def packed_end(raised: BaseException) -> Packed:
     """What a function raised that is no `Exception`, such as SystemExit, for the parent to raise."""
     _cut(raised)
     try:

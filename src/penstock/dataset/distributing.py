@@ -1,0 +1,87 @@
+"""Methods of `Dataset`: steps that workers elsewhere run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic
+
+from penstock.block.element_type import T_co
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.plan.distribution import Distribute
+from penstock.plan.node import AUTOTUNE, Node, UnaryNode, check_int
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+    from penstock.physical.delivered import Service
+
+
+class Distributing(Generic[T_co]):
+    """Mixed into `Dataset`."""
+
+    _plan: Node
+
+    if TYPE_CHECKING:  # of the classes beside this one
+
+        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
+
+    def distribute(
+        self,
+        service: str = "local",
+        *,
+        num_consumers: int | None = None,
+        consumer_index: int | None = None,
+        max_outstanding: int | None = None,
+        workers: int | str = "auto",
+    ) -> Dataset[T_co]:
+        """Have workers make what stands above this call; what is behind it stays in this process.
+
+        The elements, and their order, are those of a pass without the call, on any number of workers, also when some of
+        them die. With `service="local"` the workers are `workers` processes of this machine ("auto": as many as there
+        are cores), which start with the first element and end soon after the pass.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(6).map(lambda x: x * x).distribute(workers=1)
+        >>> [int(x) for x in ds]
+        [0, 1, 4, 9, 16, 25]
+
+        Workers are given ranges of the elements that come out of the source, and run the maps, filters and batches
+        behind it. Where elements have numbers (see `Dataset.at`) a range costs nothing but itself; any other source is
+        read by every worker, which passes over what is not its own. It has to give every process the same elements.
+        What needs the whole stream (a shuffle of what functions have made, a cache, a batch behind a filter, `repeat`)
+        stays here with all that is behind it; `explain()` names it. The workers' functions are called in processes of
+        their own: what they count or keep is not seen here.
+
+        `max_outstanding` bounds how many ranges are asked for, or have come and wait for their turn. With
+        `num_consumers` trainers step together: number `consumer_index` of them gets elements (batches)
+        `consumer_index`, `consumer_index + num_consumers`, and so on.
+
+        `state_dict()` covers all of it, and goes on with any number of workers.
+
+        Raises InvalidArgumentError when a pass begins, and before anything is started, for a plan that holds what
+        belongs to one process, such as an open file; for a `num_consumers` without a `consumer_index`, or an index that
+        is none of theirs.
+        """
+        try:
+            found = _service(service, workers, max_outstanding)
+        except PenstockError as error:
+            annotate(error, Context(stage=Distribute.name, where=user_location()))
+            raise
+        return self._then(Distribute, service=found, num_consumers=num_consumers, consumer_index=consumer_index)
+
+
+def _service(service: Any, workers: Any, max_outstanding: Any) -> Service:
+    from penstock.delivery.local import Local
+
+    count: int | None = None
+    if workers != "auto" and workers != AUTOTUNE:
+        hint = "The number of worker processes, or 'auto' for as many as there are cores."
+        count = check_int("workers", workers, least=1, hint=hint)
+    if max_outstanding is not None:
+        hint = "How many ranges of elements may be asked for, or wait for their turn; leave it out for what is usual."
+        max_outstanding = check_int("max_outstanding", max_outstanding, least=1, hint=hint)
+    if not isinstance(service, str):
+        message = f"service must be the name of a service, got {service!r} ({type(service).__name__})."
+        raise InvalidTypeError(message, hint="service='local' has processes of this machine do it.")
+    if service != "local":
+        message = f"service must be 'local', got service={service!r}."
+        raise InvalidArgumentError(message, hint="service='local' has processes of this machine do it.")
+    return Local(count, max_outstanding)

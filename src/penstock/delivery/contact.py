@@ -1,0 +1,124 @@
+"""Contact: a worker as a consumer sees it; Workforce: those that a consumer has."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+
+from penstock.delivery.part import Packet
+from penstock.delivery.worker import version
+from penstock.errors import FailedPreconditionError
+from penstock.runtime.processes.link import Link, Message
+from penstock.runtime.processes.start import search_path
+
+_MOST_PARTS = 8  # that a worker is known to have: it keeps more
+
+
+class Contact:
+    """Used by one thread at a time. EOFError or OSError from a method: the worker is gone."""
+
+    def __init__(self, name: str, link: Link) -> None:
+        self.name = name
+        self.link = link
+        self.ready = False
+        self._parts: list[str] = []
+        self._jobs: set[str] = set()
+
+    def fileno(self) -> int:
+        return self.link.fileno()
+
+    def begin(self, job: str, packet: Packet, epoch: int, *, kept: bool = False) -> bool:
+        """Have the worker know a pass. False if it did before."""
+        if job in self._jobs:
+            return False
+        if packet.digest not in self._parts:
+            self.link.send(("part", packet.digest, folder(), search_path()), packet.packed)
+            self._parts = [*self._parts, packet.digest][-_MOST_PARTS:]
+        self.link.send(("job", job, packet.digest, epoch, kept))
+        self._jobs.add(job)
+        return True
+
+    def ask(self, job: str, start: int, stop: int, known: object) -> None:
+        self.link.send(("make", job, start, stop, known))
+
+    def drop(self, job: str) -> None:
+        if job in self._jobs:
+            self._jobs.discard(job)
+            self.link.send(("drop", job))
+
+    def hear(self) -> Message | None:
+        """What it says, or None where that was a greeting."""
+        message = self.link.receive()
+        if message.head[0] != "ready":
+            return message
+        check_version(message.head[1], "The worker")
+        self.ready = True
+        return None
+
+    def close(self) -> None:
+        self.link.close()
+
+
+def check_version(theirs: str, who: str) -> None:
+    """Raise FailedPreconditionError for a side that is of another version."""
+    if theirs != version():
+        message = f"{who} runs {theirs}, and this process {version()}."
+        raise FailedPreconditionError(message, hint="Functions travel as bytecode: start the service anew with these.")
+
+
+def folder() -> str:
+    """Where relative paths begin."""
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was removed
+        return os.path.sep
+
+
+class Workforce(ABC):
+    """The workers that one consumer has, by name. It is used by one thread at a time, and `close`d."""
+
+    @abstractmethod
+    def contacts(self) -> dict[str, Contact]:
+        """Those that are there now."""
+
+    @abstractmethod
+    def lost(self, contact: Contact) -> None:
+        """One of them is gone."""
+
+    @abstractmethod
+    def tend(self) -> None:
+        """Have others in the place of those that are gone. Raises Fatal where none can be had."""
+
+    def wait(self, seconds: float) -> None:
+        """Until one of them says something, but no longer than so many seconds."""
+        contacts = self.contacts()
+        if contacts:
+            speaking(contacts.values(), seconds)
+        else:
+            time.sleep(seconds)
+
+    def spoken(self) -> list[Contact]:
+        """Those that have said something."""
+        return speaking(self.contacts().values())
+
+    @abstractmethod
+    def close(self) -> None:
+        """They are not needed any more."""
+
+
+def speaking(contacts: Iterable[Contact], seconds: float = 0.0) -> list[Contact]:
+    """Those that have said something."""
+    poll = select.poll() if hasattr(select, "poll") else None
+    listed = list(contacts)
+    if not listed:
+        return []
+    if poll is None:
+        return select.select(listed, [], [], seconds)[0]
+    by_number = {each.fileno(): each for each in listed}
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    return [by_number[number] for number, _ in poll.poll(seconds * 1000)]

@@ -1,0 +1,146 @@
+"""Crew: worker processes of this machine, for one consumer at a time; they wait a moment for the next one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import defaultdict
+
+from penstock.delivery.contact import Contact, Workforce
+from penstock.errors import FailedPreconditionError
+from penstock.forked import in_child, new_lock
+from penstock.physical.fatal import Fatal
+from penstock.runtime.processes.failures import not_started
+from penstock.runtime.processes.link import Link
+from penstock.runtime.processes.start import Process, births, watch_forks
+from penstock.runtime.processes.worker import SERVE, START
+
+START_SERVICE = START.replace(SERVE, "from penstock.delivery.worker import serve")
+_LINGER = 2.0  # seconds that processes wait for another consumer: the next epoch
+_PATIENCE = 1.0  # that they get to end by themselves
+_BY_THEMSELVES = 3  # processes that may fail to start before it is said that none does
+_MOST_STARTS = 30  # in the place of those that died, for one consumer
+_SENT = {-int(getattr(signal, name)) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
+
+
+class Member(Contact):
+    """A worker process and our end of its socket."""
+
+    process: Process
+
+    def __init__(self, name: str) -> None:
+        with births.lock:
+            self.process = Process(START_SERVICE)
+            births.living.add(self)
+        super().__init__(name, Link(self.process.socket))
+
+    def end(self, patience: float) -> int | None:
+        """It ends, by itself or not. The status it ended with."""
+        self.process.let_go()
+        return self.process.end(patience)
+
+
+class Crew(Workforce):
+    """`size` processes, as long as somebody needs them. Those that die have others in their place."""
+
+    def __init__(self, size: int) -> None:
+        watch_forks()
+        self.size = size
+        self._members: dict[str, Member] = {}
+        self._begun = 0
+        self._failed = 0
+        self._starts = 0
+
+    def contacts(self) -> dict[str, Contact]:
+        return dict(self._members)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that there are."""
+        return [member.process.popen.pid for member in self._members.values()]
+
+    def lost(self, contact: Contact) -> None:
+        member = self._members.pop(contact.name, None)
+        if member is None:
+            return
+        code = member.end(_PATIENCE)
+        if not member.ready and code not in _SENT:
+            self._failed += 1
+            if self._failed >= _BY_THEMSELVES:
+                raise Fatal(not_started(EOFError(), code))
+
+    def tend(self) -> None:
+        while len(self._members) < self.size:
+            if self._starts >= _MOST_STARTS + self.size:
+                message = f"Workers died again and again: {self._starts} were started for this pass."
+                hint = "A negative exit status is a signal; -9 is what the system sends when memory runs out."
+                raise Fatal(FailedPreconditionError(message, hint=hint))
+            self._starts += 1
+            self._begun += 1
+            name = f"worker {self._begun}"
+            self._members[name] = Member(name)
+
+    def close(self) -> None:
+        """To whoever needs a crew of this size next; otherwise they end soon."""
+        self._starts = self._failed = 0
+        _RESTING.rest(self)
+
+    def end(self) -> None:
+        """All processes end."""
+        members, self._members = list(self._members.values()), {}
+        for member in members:
+            member.process.let_go()
+        for member in members:
+            member.process.end(_PATIENCE)
+
+
+class _Resting:
+    """Crews that nobody uses. A thread ends them after a while."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._begin()
+        in_child(self._begin)  # the processes are the parent's
+
+    def _begin(self) -> None:
+        self._crews: dict[int, list[tuple[float, Crew]]] = defaultdict(list)
+        self._thread: threading.Thread | None = None
+
+    def take(self, size: int) -> Crew | None:
+        with self._lock:
+            crews = self._crews[size]
+            return crews.pop()[1] if crews else None
+
+    def rest(self, crew: Crew) -> None:
+        with self._lock:
+            self._crews[crew.size].append((time.monotonic() + _LINGER, crew))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="penstock-crews", daemon=True)
+                self._thread.start()
+
+    def _watch(self) -> None:
+        while True:
+            with self._lock:
+                now = time.monotonic()
+                over: list[Crew] = []
+                left: list[float] = []
+                for size, crews in self._crews.items():
+                    over += [crew for until, crew in crews if until <= now]
+                    self._crews[size] = [(until, crew) for until, crew in crews if until > now]
+                    left += [until for until, _ in self._crews[size]]
+                if not left and not over:
+                    self._thread = None
+                    return
+            for crew in over:
+                crew.end()
+            if left:
+                time.sleep(max(min(left) - time.monotonic(), 0.01))
+
+
+_RESTING = _Resting()
+
+
+def crew(size: int) -> Crew:
+    """Processes for a consumer: those that another has just done with, or new ones."""
+    return _RESTING.take(size) or Crew(size)

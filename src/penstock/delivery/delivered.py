@@ -1,0 +1,253 @@
+"""Delivered: the elements of a part of a plan, as workers make them, in the order of the plan.
+
+What the consumer has had is part of its state, and is nowhere else: an element of the base, and how many results from
+there. Workers may die, and come back, or be others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from penstock.block.block import Block
+from penstock.block.transport import unpack
+from penstock.delivery.contact import Contact, Workforce
+from penstock.delivery.pace import Pace
+from penstock.delivery.part import Packet
+from penstock.delivery.results import unpacked
+from penstock.delivery.window import KILLS, Range, Window
+from penstock.errors import Context, FailedPreconditionError, marked
+from penstock.physical.fatal import Fatal, fatal
+from penstock.physical.lower import Lowering
+from penstock.physical.stage import Stage, State
+from penstock.plan.distribution import Remote
+from penstock.plan.node import UNKNOWN_CARDINALITY
+from penstock.runtime.processes.link import Message
+
+_LOOK = 0.1  # seconds between looks at whether the run is closed
+_NUMBERS = itertools.count()
+
+
+class Delivered(Stage):
+    """Asks the workers that `hire` gives for ranges, `most` of them ahead, and gives their results in order."""
+
+    def __init__(
+        self,
+        node: Remote,
+        packet: Packet,
+        hire: Callable[[], Workforce],
+        lowering: Lowering,
+        most: Callable[[int], int],
+    ) -> None:
+        super().__init__(node.label, (), node.where)
+        self._packet = packet
+        self._hire = hire
+        self._epoch = lowering.epoch
+        self._pause = lowering.pause
+        self._account = lowering.memory.account("at hand", node.label, node.where)
+        self._counted = node.counted
+        self._unit = node.unit
+        self._cardinality = node.cardinality
+        self._most = most
+        self._job = f"{os.getpid()}-{next(_NUMBERS)}"
+        self._force: Workforce | None = None
+        self._window: Window | None = None
+        self._pace = Pace(node.unit)
+        self._start = 0  # of the range at hand
+        self._given = 0  # results from there
+        self._skip = 0  # of them, those that an earlier run had given
+        self._stop = 0  # where the next range begins
+        self._pieces: deque[Block | Exception] = deque()  # of the range at hand
+        self._known: tuple[int, State] | None = None  # a state of the base, and the number that it gives first
+        self._over = False
+
+    # -- as a stage
+
+    def next(self, want: int) -> Block | None:
+        while True:
+            while self._pieces:
+                piece = self._pieces.popleft()
+                size = piece.size if isinstance(piece, Block) else 1
+                if self._skip >= size:
+                    self._skip -= size
+                    continue
+                if isinstance(piece, Exception):
+                    self._given += 1
+                    raise marked(piece)  # a worker's stages let nothing else through
+                if self._skip:
+                    piece, self._skip = piece.slice(self._skip, size), 0
+                if piece.size > want:
+                    self._pieces.appendleft(piece.slice(want, piece.size))
+                    piece = piece.slice(0, want)
+                self._given += piece.size
+                return piece
+            if self._over or not self._more():
+                return None
+
+    def state(self) -> State:
+        start, given = (self._start, self._given) if self._pieces else (self._stop, self._skip)
+        if self._counted:
+            start, given = start + given * self._unit, 0
+        known = self._known if self._known is not None and self._known[0] <= start else None
+        return [start, given, None if known is None else list(known)]
+
+    def restore(self, state: State) -> None:
+        self._start, self._given, known = state
+        self._stop, self._skip = self._start, self._given
+        self._known = None if known is None else (known[0], known[1])
+
+    def can_skip(self) -> bool:
+        return self._counted and self._cardinality != UNKNOWN_CARDINALITY
+
+    def skip(self, count: int) -> int:
+        passed = self._start // self._unit
+        if self._cardinality >= 0:
+            count = max(min(count, self._cardinality - passed), 0)
+        self._start += count * self._unit
+        self._stop = self._start
+        return count
+
+    def start(self) -> None:
+        self._tended()
+
+    def close(self) -> None:
+        force, self._force = self._force, None
+        self._over = True
+        self._pieces.clear()
+        self._window = None
+        self._account.close()
+        if force is None:
+            return
+        for contact in force.contacts().values():
+            try:
+                contact.drop(self._job)
+            except (EOFError, OSError):
+                force.lost(contact)
+        force.close()
+
+    # -- ranges
+
+    def _more(self) -> bool:
+        """Have the next range at hand; False at the end."""
+        self._pieces.clear()
+        while True:
+            window = self._asked()
+            found = window.take()
+            if found is not None:
+                self._begin(found)
+                self._asked()
+                return True
+            if window.over:
+                self._over = True
+                return False
+            self._heard()
+
+    def _begin(self, found: Range) -> None:
+        head, parts = found.made
+        self._start, self._stop = found.start, found.stop
+        self._given = self._skip  # what is left to be dropped counts from here
+        if head.before is not None:
+            self._known = (found.start, head.before)
+        for part in parts:
+            self._pieces += part.pieces()
+        self._hold()
+
+    def _tended(self) -> Workforce:
+        if self._force is None:
+            self._force = self._hire()
+        self._force.tend()
+        return self._force
+
+    def _asked(self) -> Window:
+        """Workers are there, and have been asked for what there is room for."""
+        force = self._tended()
+        contacts = force.contacts()
+        if self._window is None:
+            self._window = Window(self._stop, self._pace, self._most(max(len(contacts), 1)))
+        ready = {name: contact for name, contact in contacts.items() if contact.ready}
+        for each in self._window.to_ask(ready):
+            if each.worker is None:  # it was lost a moment ago, when it was asked for the range in front
+                continue
+            contact = ready[each.worker]
+            try:
+                new = contact.begin(self._job, self._packet, self._epoch)
+                known = self._known if new and self._known is not None and self._known[0] <= each.start else None
+                contact.ask(self._job, each.start, each.stop, known)
+            except (EOFError, OSError):
+                self._lose(contact)
+        return self._window
+
+    def _heard(self) -> None:
+        """Wait for workers, and take in what they say."""
+        force = self._force
+        assert force is not None
+        self._pause(_LOOK, force.wait)
+        for contact in force.spoken():
+            try:
+                message = contact.hear()
+            except (EOFError, OSError):
+                self._lose(contact)
+                continue
+            if message is not None:
+                self._take(contact, message)
+
+    def _take(self, contact: Contact, message: Message) -> None:
+        kind, job, *rest = message.head
+        if job != self._job or self._window is None:
+            return  # of a pass before this one
+        if kind == "made":
+            head = Head(*rest)
+            if not self._window.arrived(contact.name, head.start, (head, unpacked(message.content, message.buffers()))):
+                return
+            self._pace.observe(head.elements, head.seconds, message.nbytes)
+            if head.ended:
+                self._window.ended(head.start + head.elements)
+            self._hold()
+        elif kind == "ended":
+            raise unpack(message.content, message.buffers())
+        elif kind == "mistaken":
+            found = fatal(RuntimeError(rest[1]), self.label, self.where)
+            found.error.__cause__ = None
+            found.error.add_note(f"in a worker:\n{rest[2]}")
+            raise found
+        else:
+            text = f"This part of the plan could not be set up in a worker:\n{rest[0]}"
+            hint = "What its functions import must be there for other processes, too: a module on sys.path."
+            raise Fatal(FailedPreconditionError(text, hint=hint, context=Context(self.label, self.where)))
+
+    def _lose(self, contact: Contact) -> None:
+        assert self._force is not None
+        self._force.lost(contact)
+        if self._window is None:
+            return
+        killer = self._window.lost(contact.name)
+        if killer is not None:
+            span = f"elements {killer.start} to {killer.stop - 1}"
+            text = f"{KILLS} workers ended while they made {span} of {self.label}."
+            hint = "Its functions crash, or need more memory than there is: run these elements without a service."
+            raise Fatal(FailedPreconditionError(text, hint=hint, context=Context(self.label, self.where)))
+
+    def _hold(self) -> None:
+        window = self._window
+        held = [piece for piece in self._pieces if isinstance(piece, Block)]
+        for each in window or ():
+            if each.made is not None:
+                held += [part.block for part in each.made[1] if part.block is not None]
+        self._account.hold(sum(block.nbytes for block in held))
+
+
+class Head:
+    """What a worker says of a range that it has made."""
+
+    __slots__ = ("before", "elements", "ended", "seconds", "start", "stop")
+
+    def __init__(self, start: int, stop: int, elements: int, ended: bool, seconds: float, before: Any) -> None:  # noqa: FBT001
+        self.start = start
+        self.stop = stop
+        self.elements = elements
+        self.ended = ended
+        self.seconds = seconds
+        self.before = before

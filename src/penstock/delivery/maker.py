@@ -1,0 +1,268 @@
+"""Maker: makes any range of a part's elements: goes over the base, and does the middle for what is in the range."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+from penstock.block.block import Block
+from penstock.delivery.part import Part
+from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
+from penstock.physical.access import stretch_of
+from penstock.physical.fatal import failed
+from penstock.physical.lower import Lowering, lower, register
+from penstock.physical.stage import Cursor, Stage, State, as_of_now
+from penstock.physical.stages.apply import Apply
+from penstock.physical.stretch import Stretch
+from penstock.physical.transform import Transform
+from penstock.physical.transform_of import transform_of
+from penstock.plan.distribution import BATCHES
+from penstock.plan.node import UnaryNode
+from penstock.plan.ops import Filter, Map
+from penstock.plan.seen import Seen
+from penstock.plan.unbatch import Unbatch
+from penstock.rewrite.driver import optimise_inner
+from penstock.runtime.executors.inline import InlineExecutor
+
+_MANY = 1 << 20  # elements: all there are in a range
+_FEW_BYTES = 1 << 20  # of results that are put together rather than sent one by one
+_STRIDE = 1024  # elements of the base that are passed over at once
+
+
+class Made(NamedTuple):
+    """What became of a range: stretches of elements and failures. `elements` of the base were there for it.
+
+    `before` is the state of the base in front of the range, where it cannot be skipped to.
+    """
+
+    parts: list[Stretch]
+    elements: int
+    ended: bool
+    seconds: float
+    before: State
+
+
+class Given(Stage):
+    """Elements and failures that are there already."""
+
+    def __init__(self, label: str, where: str | None, found: Stretch) -> None:
+        super().__init__(label, (), where)
+        self._pieces = list(found.pieces())[::-1]
+
+    def next(self, want: int) -> Block | None:
+        if not self._pieces:
+            return None
+        piece = self._pieces.pop()
+        if isinstance(piece, Exception):
+            raise piece
+        return piece
+
+    def state(self) -> State:
+        return 0
+
+    def restore(self, state: State) -> None:
+        """Nothing was given before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Holder(Seen):
+    """Stands below a step of the middle, for the stage that gives it its elements."""
+
+    stages: list[Stage] = field(default_factory=list, compare=False, repr=False)
+
+    name: ClassVar[str] = "given"
+
+
+@register(_Holder)
+def _held(node: _Holder, lowering: Lowering) -> Stage:
+    return node.stages[-1]
+
+
+class _Functions:
+    """Maps and filters in a row."""
+
+    def __init__(self, steps: Sequence[Map | Filter], lowering: Lowering) -> None:
+        self._transforms: list[Transform] = [transform_of(step, lowering.options) for step in steps]
+        self._run = lowering.executor.run_all(self._transforms)
+
+    def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
+        stage = Apply(upstream, self._transforms, self._run, lowering.epoch)
+        steps: list[list[Any]] = []
+        number = first
+        for transform in self._transforms:
+            steps.append([number, 0])
+            number = number if transform.one_to_one else None
+        return stage, {"below": below, "skip": 0, "steps": steps}
+
+    def number(self, first: int | None) -> int | None:
+        return first if all(transform.one_to_one for transform in self._transforms) else None
+
+
+class _Batch:
+    """A batch of any kind."""
+
+    def __init__(self, step: Any) -> None:
+        self._holder = _Holder(element=step.input.element, count=step.input.count, where=None)
+        # workers of its own would be more than this process was asked for
+        one = {"num_parallel_calls": None} if hasattr(step, "num_parallel_calls") else {}
+        self._step = replace(step, input=self._holder, **one)
+
+    def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
+        self._holder.stages[:] = [upstream]
+        try:
+            return lower(self._step, lowering), {"below": below, "skip": 0, "steps": [[first, 0]]}
+        finally:
+            self._holder.stages.clear()
+
+    def number(self, first: int | None) -> int | None:
+        size: int = self._step.batch_size
+        return None if first is None else first // size
+
+
+class _Unbatch:
+    """Elements taken apart."""
+
+    def __init__(self, step: Unbatch) -> None:
+        self._step = step
+
+    def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
+        from penstock.physical.stages.batch import Unbatch as UnbatchStage
+
+        return UnbatchStage(upstream, self._step.label, self._step.where), [below, 0]
+
+    def number(self, first: int | None) -> int | None:
+        return None
+
+
+_Step = _Functions | _Batch | _Unbatch
+
+
+class Maker:
+    """One pass over a part, in any order of ranges. A range in front of the last begins the base's pass anew.
+
+    Functions keep what was found out about them from range to range.
+    """
+
+    def __init__(self, part: Part, epoch: int) -> None:
+        self._part = part
+        self._lowering = Lowering(
+            part.options,
+            InlineExecutor(part.options),
+            epoch,
+            optimise=optimise_inner,
+            dataset=part.dataset,
+            provenance=part.provenance,
+        )
+        self._steps = _steps(part.middle, self._lowering)
+        self._base: Cursor | None = None
+        self._at = 0
+        probe = lower(part.base, self._lowering)  # one that was asked this is not restored
+        self._skips = probe.can_skip()
+        probe.close()
+        self._end: int | None = None
+
+    def make(self, start: int, stop: int, known: tuple[int, State] | None = None) -> Made:
+        """Elements `start` to `stop` of the base through the middle. `known` is a state of the base, and its number."""
+        begun = time.perf_counter()
+        self._go_to(start, known)
+        base = self._base
+        assert base is not None
+        before = None if self._skips else as_of_now(base.state())
+        found = base.take(stop - start) if self._at == start else None
+        elements = 0 if found is None else found.size
+        self._at += elements
+        ended = elements < stop - start
+        if ended:
+            self._end = self._at
+        parts = [] if found is None else self._through(found, start)
+        return Made(parts, elements, ended, time.perf_counter() - begun, before)
+
+    @property
+    def end(self) -> int | None:
+        """The number of elements of the base, once it has been met."""
+        return self._end
+
+    def close(self) -> None:
+        """Let go of files."""
+        if self._base is not None:
+            self._base.close()
+            self._base = None
+
+    def _go_to(self, start: int, known: tuple[int, State] | None) -> None:
+        if self._base is not None and (start < self._at or (self._skips and start > self._at)):
+            self.close()
+        if self._base is None:
+            self._base, self._at = Cursor(lower(self._part.base, self._lowering)), 0
+            if self._skips:
+                self._at = self._base.skip(start) if start else 0
+                if start and self._at < start:
+                    self._end = self._at
+            elif known is not None and known[0] <= start:
+                self._at = known[0]
+                self._base.restore(known[1])
+        while self._at < start and self._end_not_met():
+            self._at += self._passed(start - self._at)
+
+    def _end_not_met(self) -> bool:
+        return self._end is None or self._at < self._end
+
+    def _passed(self, count: int) -> int:
+        """Pass over up to so many elements; how many."""
+        assert self._base is not None
+        try:
+            if not self._base.fill(min(count, _STRIDE)):
+                self._end = self._at
+                return 0
+        except Exception as error:
+            failed(error)
+            return 1
+        return self._base.take_available(count).size
+
+    def _through(self, found: Stretch, start: int) -> list[Stretch]:
+        stage: Stage = Given(self._part.base.label, self._part.base.where, found)
+        state: State = 0
+        number: int | None = start
+        for step in self._steps:
+            stage, state = step.over(stage, state, number, self._lowering)
+            number = step.number(number)
+        stage.restore(state)
+        pieces: list[Block | Exception] = []
+        while True:
+            try:
+                piece = stage.next(_MANY)
+            except Exception as error:
+                pieces.append(failed(error))
+                continue
+            if piece is None:
+                break
+            pieces.append(piece)
+        return _together(pieces)
+
+
+def _steps(middle: Sequence[UnaryNode], lowering: Lowering) -> list[_Step]:
+    found: list[_Step] = []
+    row: list[Map | Filter] = []
+    for step in middle:
+        if isinstance(step, (Map, Filter)):
+            row.append(step)
+            continue
+        if row:
+            found.append(_Functions(row, lowering))
+            row = []
+        found.append(_Unbatch(step) if isinstance(step, Unbatch) else _Batch(step))
+        assert isinstance(step, (Unbatch, *BATCHES))
+    if row:
+        found.append(_Functions(row, lowering))
+    return found
+
+
+def _together(pieces: list[Block | Exception]) -> list[Stretch]:
+    """Small pieces as one stretch; large ones as they are, without a copy."""
+    if not pieces:
+        return []
+    nbytes = sum(piece.nbytes for piece in pieces if isinstance(piece, Block))
+    if nbytes <= _FEW_BYTES:
+        return [stretch_of(pieces)]
+    return [Stretch(piece) if isinstance(piece, Block) else Stretch(None, ((0, piece),)) for piece in pieces]

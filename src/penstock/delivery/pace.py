@@ -1,0 +1,26 @@
+"""Pace: how many elements of the base a range has."""
+
+from __future__ import annotations
+
+_SECONDS = 0.02  # of work in a range: what asking and answering costs is small beside it
+_BYTES = 1 << 22
+_GROWTH = 2  # times, from one range to the next at most: the first tell little
+
+
+class Pace:
+    """Begins with the least there can be, so that the first elements come soon."""
+
+    def __init__(self, unit: int) -> None:
+        self._unit = unit
+        self.length = unit
+
+    def observe(self, elements: int, seconds: float, nbytes: int) -> None:
+        """So many elements of the base took so long, and became so many bytes."""
+        if elements < 1:
+            return
+        most = self.length * _GROWTH
+        if seconds > 0:
+            most = min(most, int(elements * _SECONDS / seconds))
+        if nbytes > 0:
+            most = min(most, elements * _BYTES // nbytes)
+        self.length = max(most // self._unit, 1) * self._unit

@@ -1,0 +1,70 @@
+"""Part: what a worker needs to know to make any range of a job's elements."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.block.transport import pack
+from penstock.errors import Context, InvalidArgumentError, PenstockError, said
+from penstock.options import Options
+from penstock.plan.distribution import Remote
+from penstock.plan.node import Node, UnaryNode, inputs_first, parameters
+from penstock.runtime.processes.captured import captured
+from penstock.runtime.processes.link import Packed
+
+HINT = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a plan, and how it runs. `dataset` makes a data set of a plan, for elements that are data sets."""
+
+    base: Node
+    middle: tuple[UnaryNode, ...]
+    options: Options
+    dataset: Callable[[Node], Any]
+    provenance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A part as it travels; `digest` names it: equal ones are the same bytes."""
+
+    digest: str
+    packed: Packed
+
+    @classmethod
+    def of(cls, node: Remote, part: Part) -> Packet:
+        """Raises InvalidArgumentError for what belongs to one process, and names it."""
+        below = inputs_first(part.base)
+        try:
+            content, buffers = pack((below, part.middle, part.options, part.dataset, part.provenance), by_value=True)
+        except PenstockError:  # of a data set inside of a function
+            raise
+        except Exception as error:
+            raise _refused([*below, *part.middle], error) from error
+        packed = Packed.of(content, buffers).moved()
+        digest = hashlib.blake2b(packed.content, digest_size=16)
+        for buffer in packed.buffers:
+            digest.update(buffer)
+        return cls(digest.hexdigest(), packed)
+
+
+def opened(content: Any, buffers: Any) -> Part:
+    """The part that was packed."""
+    below, middle, options, dataset, provenance = pickle.loads(content, buffers=buffers)
+    return Part(below[-1], middle, options, dataset, provenance)
+
+
+def _refused(nodes: list[Node], error: Exception) -> InvalidArgumentError:
+    for node in nodes:
+        for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
+            held = captured(value) if callable(value) else None
+            if held is not None:
+                message = f"This data set cannot be sent to a worker: in {node.label} {held}."
+                return InvalidArgumentError(message, hint=HINT, context=Context(node.label, node.where))
+    return InvalidArgumentError(f"This data set cannot be sent to a worker: {said(error)}.", hint=HINT)

@@ -1,0 +1,121 @@
+"""Window: which ranges of a stream are asked of which worker, and which is the next for the consumer.
+
+A machine without sockets, threads or a clock: it is told what happened, and says what to ask. What a worker has been
+asked and not answered is asked of another when it is lost. The only acknowledgement is the place of the consumer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.delivery.pace import Pace
+
+KILLS = 3  # workers that a range may take with it
+_AT_ONCE = 2  # ranges that a worker is given: one to work at, one for behind it
+
+
+@dataclass(slots=True)
+class Range:
+    """Elements `start` up to, not including, `stop` of the base. `made` is what became of them."""
+
+    start: int
+    stop: int
+    worker: str | None = None
+    made: Any = None
+    kills: int = 0
+
+
+class Window:
+    """The ranges from the consumer's on, in their order: asked for, made, or waiting for a worker.
+
+    `most` are in it at a time. `end` is the number of elements of the base once a worker has met it.
+    """
+
+    def __init__(self, start: int, pace: Pace, most: int) -> None:
+        self._pace = pace
+        self._most = most
+        self._next = start  # where the next range begins
+        self._ranges: deque[Range] = deque()
+        self.end: int | None = None
+
+    def __iter__(self) -> Iterator[Range]:
+        return iter(self._ranges)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to come."""
+        return not self._ranges and self.end is not None and self._next >= self.end
+
+    def loads(self, workers: Mapping[str, Any]) -> dict[str, int]:
+        """How many ranges each of these workers has been asked for, and has not answered."""
+        found = dict.fromkeys(workers, 0)
+        for each in self._ranges:
+            if each.made is None and each.worker in found:
+                found[each.worker] += 1
+        return found
+
+    def to_ask(self, workers: Mapping[str, Any]) -> list[Range]:
+        """What to ask now: each range with the worker whom it is given to. Those that were lost come first."""
+        loads = self.loads(workers)
+        found: list[Range] = []
+        while loads:
+            worker = min(loads, key=loads.__getitem__)
+            if loads[worker] >= _AT_ONCE:
+                break
+            each = self._unasked()
+            if each is None:
+                break
+            each.worker = worker
+            loads[worker] += 1
+            found.append(each)
+        return found
+
+    def _unasked(self) -> Range | None:
+        for each in self._ranges:
+            if each.made is None and each.worker is None:
+                return each
+        if len(self._ranges) >= self._most or (self.end is not None and self._next >= self.end):
+            return None
+        made = Range(self._next, self._next + self._pace.length)
+        self._next = made.stop
+        self._ranges.append(made)
+        return made
+
+    def arrived(self, worker: str, start: int, made: Any) -> bool:
+        """A worker has made the range that begins at `start`. False if it was not to, or has said so."""
+        for each in self._ranges:
+            if each.start == start and each.worker == worker and each.made is None:
+                each.made = made
+                return True
+        return False
+
+    def ended(self, end: int) -> None:
+        """The base has so many elements: ranges behind it hold nothing."""
+        self.end = end if self.end is None else min(self.end, end)
+        while self._ranges and self._ranges[-1].start >= self.end and self._ranges[-1].made is None:
+            self._ranges.pop()
+            self._next = self.end
+        self._next = min(self._next, max(self.end, self._ranges[-1].stop if self._ranges else self.end))
+
+    def lost(self, worker: str) -> Range | None:
+        """A worker is gone: what it was to make is asked of others. The range that has killed too many, if one has."""
+        first = True
+        fatal = None
+        for each in self._ranges:
+            if each.worker == worker and each.made is None:
+                each.worker = None
+                if first:  # it works at them in their order
+                    each.kills += 1
+                    first = False
+                    if each.kills >= KILLS:
+                        fatal = each
+        return fatal
+
+    def take(self) -> Range | None:
+        """The range that is next for the consumer, if it has been made."""
+        if self._ranges and self._ranges[0].made is not None:
+            return self._ranges.popleft()
+        return None

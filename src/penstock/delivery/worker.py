@@ -1,0 +1,236 @@
+"""What a worker of a service does: take parts of plans once, then ranges, and send back what became of them.
+
+Messages to it: ("part", digest, folder, path) with the packed part; ("job", name, digest, epoch, kept) for a pass;
+("make", job, start, stop, known state of the base); ("drop", job): nobody asks for it any more.
+
+Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds, before) with the packed
+stretches, or ("mistaken", job, start, error, traceback) where the part itself failed, or ("ended", job, start) with a
+packed exception that ends the run. A part that cannot be unpickled is said at its first range: ("unready", job, text).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from penstock.delivery.maker import Maker
+from penstock.delivery.part import Part, opened
+from penstock.delivery.results import packed
+from penstock.errors import said
+from penstock.physical.fatal import Fatal
+from penstock.runtime.machine.malloc import keep_freed_memory
+from penstock.runtime.processes.lifeline import follow
+from penstock.runtime.processes.link import EMPTY, Link, Message, Packed
+from penstock.runtime.processes.worker import packed_end
+
+_MOST_MAKERS = 8  # passes whose base is open
+_MOST_PARTS = 16
+KEPT_BYTES = 1 << 28  # of results of shared jobs, for those who come later
+
+
+def version() -> str:
+    """What both sides of a conversation have to agree on: functions travel as bytecode."""
+    ours = getattr(sys.modules["penstock"], "__version__")  # noqa: B009 - the package itself stands above this layer
+    return f"penstock {ours}, Python {sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def serve(descriptor: int, lifeline: int) -> None:
+    """Answer until the parent goes. -1 for a descriptor: a socket comes by standard input, and there is no lifeline."""
+    if descriptor < 0:
+        end = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
+    else:
+        follow(lifeline)
+        end = socket.socket(fileno=descriptor)
+        for each in (end.fileno(), lifeline):
+            os.set_inheritable(each, False)
+        os.register_at_fork(after_in_child=end.close)
+    keep_freed_memory()
+    server = Server()
+    server.attach(Link(end), gone=server.stop)
+    server.run()
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """Somebody who asks. Answers go through a thread, so that the next range is made meanwhile."""
+
+    link: Link
+    answers: SimpleQueue[tuple[tuple[Any, ...], Packed] | None] = field(default_factory=SimpleQueue)
+    jobs: set[str] = field(default_factory=set)
+    gone: bool = False
+
+    def answer(self, head: tuple[Any, ...], content: Packed = EMPTY) -> None:
+        if not self.gone:
+            self.answers.put((head, content))
+
+
+@dataclass(slots=True)
+class _Job:
+    digest: str
+    epoch: int
+    kept: bool
+    users: set[Client] = field(default_factory=set)
+
+
+_Kept = tuple[tuple[Any, ...], Packed]
+_NOTHING = np.empty(0, np.uint8)
+
+
+class Server:
+    """The parts, passes and results that this process has. Ranges are made by the thread that calls `run`."""
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._questions: SimpleQueue[tuple[Client, Message] | None] = SimpleQueue()
+        self._parts: OrderedDict[str, Part | str] = OrderedDict()  # or why it cannot be had
+        self._jobs: dict[str, _Job] = {}
+        self._makers: OrderedDict[str, Maker] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, int], _Kept] = OrderedDict()
+        self._kept_bytes = 0
+        self._most_bytes = kept_bytes
+
+    def attach(self, link: Link, gone: Callable[[], None] | None = None) -> None:
+        """Answer on this link, too; `gone` is called when the other side is."""
+        client = Client(link)
+        client.answer(("ready", version()))
+        threading.Thread(target=self._listen, args=(client, gone), name="penstock-asked", daemon=True).start()
+        threading.Thread(target=_speak, args=(client,), name="penstock-answers", daemon=True).start()
+
+    def stop(self) -> None:
+        """Let `run` return."""
+        self._questions.put(None)
+
+    def run(self) -> None:
+        """Make what is asked for, in the order of the questions."""
+        while (asked := self._questions.get()) is not None:
+            client, message = asked
+            kind, *rest = message.head
+            if kind == "make":
+                self._make(client, *rest)
+            elif kind == "part":
+                self._take(message)
+            elif kind == "job":
+                self._begin(client, *rest)
+            elif kind == "drop":
+                self._drop(client, rest[0])
+            elif kind == "gone":
+                for job in list(client.jobs):
+                    self._drop(client, job)
+
+    def _listen(self, client: Client, gone: Callable[[], None] | None) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                message = client.link.receive()
+                if message.head[0] == "drop":
+                    client.jobs.discard(message.head[1])  # what of it waits to be made is left out
+                elif message.head[0] == "job":
+                    client.jobs.add(message.head[1])
+                self._questions.put((client, message))
+        client.gone = True
+        client.answers.put(None)
+        self._questions.put((client, Message(("gone",), memoryview(b""), [], -1, _NOTHING, None)))
+        if gone is not None:
+            gone()
+
+    def _take(self, message: Message) -> None:
+        _, digest, folder, path = message.head
+        if sys.path != path:
+            sys.path[:] = path
+        try:
+            os.chdir(folder)
+            self._parts[digest] = opened(message.content, message.buffers())
+        except Exception as raised:
+            self._parts[digest] = "".join(traceback.format_exception(raised)).rstrip()
+        while len(self._parts) > _MOST_PARTS:
+            self._parts.popitem(last=False)
+
+    def _begin(self, client: Client, name: str, digest: str, epoch: int, kept: bool) -> None:  # noqa: FBT001
+        job = self._jobs.setdefault(name, _Job(digest, epoch, kept))
+        job.users.add(client)
+        client.jobs.add(name)
+
+    def _drop(self, client: Client, name: str) -> None:
+        job = self._jobs.get(name)
+        client.jobs.discard(name)
+        if job is None:
+            return
+        job.users.discard(client)
+        if not job.users:
+            del self._jobs[name]
+            maker = self._makers.pop(name, None)
+            if maker is not None:
+                maker.close()
+            for key in [key for key in self._kept if key[0] == name]:
+                self._kept_bytes -= self._kept.pop(key)[1].nbytes
+
+    def _make(self, client: Client, name: str, start: int, stop: int, known: Any) -> None:
+        if client.gone or name not in client.jobs:
+            return
+        job = self._jobs[name]
+        key = (name, start, stop)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            client.answer(*self._kept[key])
+            return
+        try:
+            maker = self._maker(name, job)
+            if isinstance(maker, str):
+                client.answer(("unready", name, maker))
+                return
+            made = maker.make(start, stop, known)
+            head = ("made", name, start, stop, made.elements, made.ended, made.seconds, made.before)
+            content = packed(made.parts)
+        except (Exception, Fatal) as raised:  # those of elements are in their places
+            error = raised.error if isinstance(raised, Fatal) else raised
+            text = "".join(traceback.format_exception(error)).rstrip()
+            client.answer(("mistaken", name, start, f"{type(error).__name__}: {said(error)}", text))
+            self._makers.pop(name, None)
+            return
+        except BaseException as raised:  # a function asks for the end of the program
+            client.answer(("ended", name, start), packed_end(raised))
+            self._makers.pop(name, None)
+            return
+        if job.kept:
+            self._keep(key, head, content)
+        client.answer(head, content)
+        sys.stdout.flush()
+
+    def _maker(self, name: str, job: _Job) -> Maker | str:
+        maker = self._makers.get(name)
+        if maker is not None:
+            self._makers.move_to_end(name)
+            return maker
+        part = self._parts.get(job.digest, "The part of the plan is not here.")
+        if isinstance(part, str):
+            return part
+        maker = self._makers[name] = Maker(part, job.epoch)
+        while len(self._makers) > _MOST_MAKERS:
+            self._makers.popitem(last=False)[1].close()
+        return maker
+
+    def _keep(self, key: tuple[str, int, int], head: tuple[Any, ...], content: Packed) -> None:
+        self._kept[key] = head, content
+        self._kept_bytes += content.nbytes
+        while self._kept_bytes > self._most_bytes:
+            self._kept_bytes -= self._kept.popitem(last=False)[1][1].nbytes
+
+
+def _speak(client: Client) -> None:
+    while (answer := client.answers.get()) is not None:
+        try:
+            client.link.send(*answer)
+        except OSError:
+            client.gone = True
+            return
+        del answer
+    client.link.close()

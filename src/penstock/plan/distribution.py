@@ -1,0 +1,225 @@
+"""Distribute: the steps above it are run by the workers of a service; and where such a plan is cut for that.
+
+A plan is a row of steps, the source first. It is cut into three:
+
+- the *base*, whose elements have numbers, or are counted in reading: each worker goes over it;
+- the *middle*: maps, filters, batches, which workers do for a range of the base's elements at a time;
+- the *rest*, which needs the whole stream, and stays with the consumer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+from penstock.errors import InvalidArgumentError
+from penstock.plan.batching import PaddedBatch, RaggedBatch, SparseBatch
+from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.node import Node, UnaryNode, check_int, function_name, rebuilt
+from penstock.plan.ops import Batch, Filter, FlatMap, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shard
+from penstock.plan.seen import Seen
+from penstock.plan.stateful import IgnoreErrors
+from penstock.plan.storing import Snapshot
+from penstock.plan.unbatch import Unbatch
+from penstock.trace.purity import may_draw
+
+BATCHES = (Batch, PaddedBatch, RaggedBatch, SparseBatch)
+# few elements below them become many, or are asked for by number: they are part of the base
+_LOWEST = (FlatMap, Interleave, GlobalShuffle)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribute(UnaryNode):
+    """What stands above it is made by the workers of `service`; the elements and their order are its input's.
+
+    With `num_consumers` only every so manieth of them comes, beginning with number `consumer_index`.
+    """
+
+    service: Any = field(compare=False, repr=False)  # see `physical.delivered.Service`
+    num_consumers: int | None = None
+    consumer_index: int | None = None
+
+    name: ClassVar[str] = "distribute"
+    deep: ClassVar[int] = 0  # steps behind it draw as they would without it
+
+    def __post_init__(self) -> None:
+        count, index = self.num_consumers, self.consumer_index
+        if (count is None) != (index is None):
+            message = (
+                "num_consumers and consumer_index belong together, "
+                f"got num_consumers={count!r}, consumer_index={index!r}."
+            )
+            raise InvalidArgumentError(message, hint="Consumer number 0 of 2: num_consumers=2, consumer_index=0.")
+        if count is None or index is None:
+            return
+        hint = "num_consumers is how many trainers step together, consumer_index the number of this one, from 0."
+        object.__setattr__(self, "num_consumers", check_int("num_consumers", count, least=1, hint=hint))
+        object.__setattr__(self, "consumer_index", check_int("consumer_index", index, least=0, hint=hint))
+        if index >= count:
+            message = f"consumer_index must be below num_consumers, got consumer_index={index}, num_consumers={count}."
+            raise InvalidArgumentError(message, hint=hint)
+
+    @property
+    def label(self) -> str:
+        consumer = "" if self.num_consumers is None else f", consumer {self.consumer_index} of {self.num_consumers}"
+        return f"distribute({self.service.name}{consumer})"
+
+    @property
+    def cardinality(self) -> int:
+        count = self.input.cardinality
+        if self.num_consumers is None or self.consumer_index is None or count < 0:
+            return count
+        return max(-(-(count - self.consumer_index) // self.num_consumers), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote(Node):
+    """The part of a plan that workers run: made when a plan is lowered, never by users.
+
+    `whole` is that part as it stood in the plan, `base` what of it each worker goes over.
+    """
+
+    whole: Node
+    base: Node
+    middle: tuple[UnaryNode, ...]  # the first is nearest to the source
+    service: Any = field(compare=False, repr=False)
+
+    name: ClassVar[str] = "remote"
+
+    @property
+    def label(self) -> str:
+        return " · ".join(step.label for step in self.middle) or self.base.label
+
+    @property
+    def spec(self) -> Any:
+        return self.whole.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.whole.cardinality
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is known how many elements of the base become one of the middle's."""
+        return not any(isinstance(step, (Filter, Unbatch)) for step in self.middle)
+
+    @property
+    def unit(self) -> int:
+        """Elements of the base that no range may part: those of a batch."""
+        unit = 1
+        for step in self.middle:
+            if isinstance(step, (Filter, Unbatch)):
+                break
+            if isinstance(step, BATCHES):
+                unit *= step.batch_size
+        return unit
+
+
+class Cut(NamedTuple):
+    """A plan in parts; each row begins with the step nearest to the source. `kept` says why the rest is no longer."""
+
+    base: Node
+    middle: tuple[UnaryNode, ...]
+    rest: tuple[UnaryNode, ...]
+    whole: Node
+    kept: str | None
+
+
+def cut(plan: Node) -> Cut:
+    """What of a plan runs where. The lowest functions go to workers: whatever is above them may need their results."""
+    row = list(_row(plan))[::-1]
+    row = [node for at, node in enumerate(row) if at == 0 or not isinstance(node, Prefetch)]
+    base = _base(row)
+    stop, kept = base + 1, None
+    numbered = counted = True
+    while stop < len(row):
+        kept = _why_kept(row[stop], numbered=numbered, counted=counted)
+        if kept is not None:
+            break
+        if isinstance(row[stop], (Filter, Unbatch)):
+            numbered = counted = False
+        stop += 1
+    middle = tuple(_alone(node) for node in row[base + 1 : stop])
+    rest = tuple(node for node in row[stop:] if isinstance(node, UnaryNode))
+    return Cut(row[base], middle, rest, row[stop - 1], kept)
+
+
+def _here(node: Node) -> Node | None:
+    """A worker that is asked for a part has no workers of its own."""
+    if not isinstance(node, Distribute):
+        return None
+    plan = rebuilt(node.input, _here)
+    if node.num_consumers is None or node.consumer_index is None:
+        return plan
+    return Shard(input=plan, num_shards=node.num_consumers, index=node.consumer_index, where=node.where)
+
+
+def _row(plan: Node) -> Iterator[Node]:
+    """The steps with one input, the consumer's side first, as they were before they were fused, and what is below."""
+    node = plan
+    while True:
+        if isinstance(node, MapAndBatch):
+            node = replace(node.batch, input=FusedMap(input=node.input, steps=node.steps).unfused)
+        elif isinstance(node, FusedMap):
+            node = node.unfused
+        yield node
+        if not isinstance(node, UnaryNode):
+            return
+        node = node.input
+
+
+def _base(row: list[Node]) -> int:
+    """The place of the base's last step."""
+    lowest = max((at for at, node in enumerate(row) if isinstance(node, _LOWEST)), default=0)
+    for at in range(lowest + 1, len(row)):
+        if _writes(row[at]):
+            return at - 1
+        if isinstance(row[at], (Map, Filter)) and _why_kept(row[at], numbered=True, counted=True) is None:
+            return at - 1
+    for at in range(lowest + 1, len(row)):  # no function: batches are work, too
+        if all(_why_kept(node, numbered=True, counted=True) is None for node in row[at:]):
+            return at - 1
+    return lowest
+
+
+def _why_kept(node: Node, *, numbered: bool, counted: bool) -> str | None:
+    """Why a step cannot be done for a range of elements alone, or None where it can."""
+    if isinstance(node, (Map, Filter)):
+        if getattr(node, "executor", None) == "inline":
+            return f"{node.label} has executor='inline'"
+        function = node.function if isinstance(node, Map) else node.predicate
+        if not numbered and may_draw(function):
+            name = function_name(function)
+            return f"{name} may draw by the number of its element, and a filter or unbatch is in front of {node.label}"
+        return None
+    if isinstance(node, BATCHES):
+        return None if counted else f"{node.label} is behind a filter or unbatch"
+    if isinstance(node, Unbatch):
+        return None
+    return f"{node.label} needs the whole stream"
+
+
+def _alone(node: Node) -> UnaryNode:
+    """A step without what is below it, but for what its elements are."""
+    assert isinstance(node, UnaryNode)
+    return replace(node, input=Seen(element=node.input.spec, count=node.input.cardinality, where=None))
+
+
+def _writes(node: Node) -> bool:
+    """Whether a step writes files, which no two processes should do for one pass."""
+    return isinstance(node, Snapshot) or (isinstance(node, IgnoreErrors) and node.quarantine is not None)
+
+
+def parted(node: Distribute) -> tuple[Node, Cut]:
+    """The plan with its lower part in the hands of workers, and where it was cut."""
+    found = cut(rebuilt(node.input, _here))
+    if any(map(_writes, found.base.walk())):
+        plan: Node = node.input
+    else:
+        plan = Remote(whole=found.whole, base=found.base, middle=found.middle, service=node.service, where=node.where)
+        for step in found.rest:
+            plan = replace(step, input=plan)
+    if node.num_consumers is not None and node.consumer_index is not None:
+        plan = Shard(input=plan, num_shards=node.num_consumers, index=node.consumer_index, where=node.where)
+    return plan, found

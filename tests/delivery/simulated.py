@@ -1,0 +1,122 @@
+"""A service in one thread: a seed decides which worker answers when, what is said twice, and who dies."""
+
+import random
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from penstock.delivery.contact import Workforce
+from penstock.delivery.delivered import Delivered
+from penstock.delivery.local import packet_of
+from penstock.delivery.maker import Maker
+from penstock.delivery.part import opened
+from penstock.delivery.results import packed
+from penstock.physical.delivered import Service
+
+
+class Contact:
+    """A worker that makes what it is asked when somebody listens."""
+
+    def __init__(self, name):
+        self.name = name
+        self.ready = False
+        self.alive = True
+        self.makers = {}
+        self.questions = []
+        self.answers = []
+
+    def begin(self, job, packet, epoch, *, kept=False):
+        self._check()
+        if job in self.makers:
+            return False
+        self.makers[job] = Maker(opened(packet.packed.content, packet.packed.buffers), epoch)
+        return True
+
+    def ask(self, job, start, stop, known):
+        self._check()
+        self.questions.append((job, start, stop, known))
+
+    def drop(self, job):
+        self.makers.pop(job, None)
+
+    def work(self):
+        job, start, stop, known = self.questions.pop(0)
+        made = self.makers[job].make(start, stop, known)
+        self.answers.append((("made", job, start, stop, *made[1:2], made.ended, 0.001, made.before), made.parts))
+
+    def hear(self):
+        self._check()
+        if not self.ready:
+            self.ready = True
+            return None
+        head, parts = self.answers.pop(0)
+        content = packed(parts)
+        return SimpleNamespace(
+            head=head, content=content.content, nbytes=content.nbytes, buffers=lambda: content.buffers
+        )
+
+    def _check(self):
+        if not self.alive:
+            raise EOFError
+
+
+class Force(Workforce):
+    def __init__(self, size, chance, deaths):
+        self.size, self.chance, self.deaths = size, chance, deaths
+        self.there = {}
+        self.count = 0
+
+    def contacts(self):
+        return dict(self.there)
+
+    def lost(self, contact):
+        del self.there[contact.name]
+
+    def tend(self):
+        while len(self.there) < self.size:
+            self.count += 1
+            name = f"worker {self.count}"
+            self.there[name] = Contact(name)
+        self._somebody_dies(0.1)  # just when it is to be asked
+
+    def wait(self, seconds):
+        """Something happens to one of them."""
+        if not self.there:
+            return
+        contact = self.chance.choice(list(self.there.values()))
+        if contact.questions:
+            contact.work()
+            if self.chance.random() < 0.1:  # said twice
+                contact.answers.append(contact.answers[-1])
+        self._somebody_dies(0.1)
+
+    def _somebody_dies(self, chance):
+        if self.deaths and self.chance.random() < chance:
+            self.deaths -= 1
+            self.chance.choice(list(self.there.values())).alive = False
+
+    def spoken(self):
+        found = [each for each in self.there.values() if each.answers or not each.ready or not each.alive]
+        self.chance.shuffle(found)
+        return found
+
+    def close(self):
+        self.there.clear()
+
+
+@dataclass(frozen=True)
+class Simulated(Service):
+    size: int = 2
+    seed: int = 0
+    deaths: int = 2
+    forces: list = field(default_factory=list, compare=False)
+
+    @property
+    def name(self):
+        return "'simulated'"
+
+    def stage(self, node, lowering):
+        def hire():
+            self.forces.append(Force(self.size, random.Random(self.seed), self.deaths))
+            return self.forces[-1]
+
+        return Delivered(node, packet_of(node, lowering), hire, lowering, lambda workers: 2 * workers)
