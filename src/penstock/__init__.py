@@ -75,7 +75,7 @@ __all__ = [
     "mixing",
 ]
 
-_LATER = ("catalog", "formats", "profiler", "viz")  # packages that are imported when they are asked for
+_LATER = ("catalog", "formats", "profiler", "service", "viz")  # packages that are imported when they are asked for
 
 
 def __dir__() -> list[str]:
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from penstock import catalog as catalog
     from penstock import formats as formats
     from penstock import profiler as profiler
+    from penstock import service as service
     from penstock import viz as viz
 else:
     _unknown = unknown_in("penstock", NAMES, __dir__())

@@ -70,6 +70,7 @@ class Force(Workforce):
 
     def lost(self, contact):
         del self.there[contact.name]
+        return True
 
     def tend(self):
         while len(self.there) < self.size:

@@ -129,13 +129,29 @@ def test_failures_take_their_places_and_say_where_they_are_from(build, seed):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_consumers_take_every_so_manieth_batch(count):
-    dataset = ps.Dataset.range(23).map(lambda x: x + 1).batch(2)
+@pytest.mark.parametrize("size", [1, 2])
+def test_consumers_take_every_so_manieth_batch(count, size):
+    dataset = ps.Dataset.range(23).shuffle(9, seed=1).map(lambda x: x + 1).batch(size)
     wanted = elements(dataset)
     for index in range(count):
         mine = dataset._then(Distribute, service=Simulated(), num_consumers=count, consumer_index=index)
         assert_same_elements(elements(mine), wanted[index::count])
+        for place in range(len(wanted[index::count]) + 1):
+            with mine.iterator(epoch=0, executor="inline") as iterator:
+                given_now = [next(iterator) for _ in range(place)]
+                state = iterator.state_dict()
+            with mine.iterator(executor="inline") as iterator:
+                iterator.load_state_dict(state)
+                assert_same_elements(given_now + list(iterator), wanted[index::count])
         assert mine.cardinality() == len(wanted[index::count])
+
+
+def test_batches_of_other_consumers_are_not_made():
+
+    dataset = ps.Dataset.range(24).map(lambda x: x).batch(4)
+    mine = dataset._then(Distribute, service=Simulated(size=1, deaths=0), num_consumers=3, consumer_index=1)
+    assert [batch.tolist() for batch in elements(mine)] == [[4, 5, 6, 7], [16, 17, 18, 19]]
+    assert [each.start for each in Window(4, Pace(4, steady=True), 2, None, 12).to_ask({"a": 1})] == [4, 16]
 
 
 def test_elements_are_skipped_without_being_made():

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import cache, catalog, compile_, convert, demo, inspect, report, version
+from penstock.cli import cache, catalog, compile_, convert, demo, inspect, report, service, version
 from penstock.cli.catalog import prepare
 from penstock.errors import PenstockError
 
@@ -21,6 +21,7 @@ _COMMANDS = (
     cache,
     compile_,
     report,
+    service,
     version,
 )
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended: 128 + SIGINT

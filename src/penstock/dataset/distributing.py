@@ -11,6 +11,7 @@ from penstock.plan.node import AUTOTUNE, Node, UnaryNode, check_int
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
+    from penstock.delivery.handle import Handle
     from penstock.physical.delivered import Service
 
 
@@ -25,7 +26,8 @@ class Distributing(Generic[T_co]):
 
     def distribute(
         self,
-        service: str = "local",
+        service: str | Handle = "local",
+        job_name: str | None = None,
         *,
         num_consumers: int | None = None,
         consumer_index: int | None = None,
@@ -50,26 +52,38 @@ class Distributing(Generic[T_co]):
         stays here with all that is behind it; `explain()` names it. The workers' functions are called in processes of
         their own: what they count or keep is not seen here.
 
+        `service` may also be a running service: a handle (`ps.service.start`) or its address. Its workers are shared by
+        all who use it. Trainers that give the same `job_name`, over the same data set, each get all of it, and what was
+        made for one is sent to the others as long as the workers keep it (256 MB each); who comes later than that has
+        it made again. When a service dies, passes wait for another one in its folder for a minute, and go on.
+
         `max_outstanding` bounds how many ranges are asked for, or have come and wait for their turn. With
         `num_consumers` trainers step together: number `consumer_index` of them gets elements (batches)
         `consumer_index`, `consumer_index + num_consumers`, and so on.
 
         `state_dict()` covers all of it, and goes on with any number of workers.
 
+        >>> with ps.service.start(workers=1) as service:
+        ...     ds = ps.Dataset.range(4).map(lambda x: x + 1).distribute(service, job_name="both")
+        ...     [int(x) for x in ds], [int(x) for x in ds.iterator(epoch=0)]
+        ([1, 2, 3, 4], [1, 2, 3, 4])
+
         Raises InvalidArgumentError when a pass begins, and before anything is started, for a plan that holds what
         belongs to one process, such as an open file; for a `num_consumers` without a `consumer_index`, or an index that
         is none of theirs.
         """
         try:
-            found = _service(service, workers, max_outstanding)
+            found = _service(service, job_name, workers, max_outstanding)
         except PenstockError as error:
             annotate(error, Context(stage=Distribute.name, where=user_location()))
             raise
         return self._then(Distribute, service=found, num_consumers=num_consumers, consumer_index=consumer_index)
 
 
-def _service(service: Any, workers: Any, max_outstanding: Any) -> Service:
+def _service(service: Any, job_name: Any, workers: Any, max_outstanding: Any) -> Service:
+    from penstock.delivery.handle import Handle, folder_of
     from penstock.delivery.local import Local
+    from penstock.delivery.served import PREFIX, Shared
 
     count: int | None = None
     if workers != "auto" and workers != AUTOTUNE:
@@ -78,10 +92,24 @@ def _service(service: Any, workers: Any, max_outstanding: Any) -> Service:
     if max_outstanding is not None:
         hint = "How many ranges of elements may be asked for, or wait for their turn; leave it out for what is usual."
         max_outstanding = check_int("max_outstanding", max_outstanding, least=1, hint=hint)
+    if isinstance(service, Handle):
+        service = service.address
+    if job_name is not None and not isinstance(job_name, str):
+        message = f"job_name must be text, got job_name={job_name!r} ({type(job_name).__name__})."
+        raise InvalidTypeError(message, hint="Consumers that give the same name share what is made.")
     if not isinstance(service, str):
         message = f"service must be the name of a service, got {service!r} ({type(service).__name__})."
         raise InvalidTypeError(message, hint="service='local' has processes of this machine do it.")
+    if service.startswith(PREFIX):
+        if count is not None:
+            message = f"The number of workers is a service's own, got workers={count} for {service!r}."
+            raise InvalidArgumentError(message, hint="Give it where the service is started.")
+        return Shared(folder_of(service), job_name, max_outstanding)
     if service != "local":
-        message = f"service must be 'local', got service={service!r}."
-        raise InvalidArgumentError(message, hint="service='local' has processes of this machine do it.")
+        message = f"service must be 'local' or the address of a service, got service={service!r}."
+        hint = f"An address begins with {PREFIX}; ps.service.start() and `penstock service start` give one."
+        raise InvalidArgumentError(message, hint=hint)
+    if job_name is not None:
+        message = f"The workers of service='local' are one consumer's own, got job_name={job_name!r}."
+        raise InvalidArgumentError(message, hint="Give the handle or the address of a service: ps.service.start().")
     return Local(count, max_outstanding)

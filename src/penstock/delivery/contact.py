@@ -10,12 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.delivery.part import Packet
-from penstock.delivery.worker import version
+from penstock.delivery.worker import MOST_PARTS, version
 from penstock.errors import FailedPreconditionError
 from penstock.runtime.processes.link import Link, Message
 from penstock.runtime.processes.start import search_path
-
-_MOST_PARTS = 8  # that a worker is known to have: it keeps more
 
 
 class Contact:
@@ -27,27 +25,30 @@ class Contact:
         self.ready = False
         self._parts: list[str] = []
         self._jobs: set[str] = set()
+        self._asked: set[str] = set()
 
     def fileno(self) -> int:
         return self.link.fileno()
 
-    def begin(self, job: str, packet: Packet, epoch: int, *, kept: bool = False) -> bool:
-        """Have the worker know a pass. False if it did before."""
+    def begin(self, job: str, packet: Packet, epoch: int, *, kept: bool = False) -> None:
+        """Have the worker know a pass."""
         if job in self._jobs:
-            return False
+            return
         if packet.digest not in self._parts:
             self.link.send(("part", packet.digest, folder(), search_path()), packet.packed)
-            self._parts = [*self._parts, packet.digest][-_MOST_PARTS:]
+            self._parts = [*self._parts, packet.digest][-MOST_PARTS:]
         self.link.send(("job", job, packet.digest, epoch, kept))
         self._jobs.add(job)
-        return True
 
     def ask(self, job: str, start: int, stop: int, known: object) -> None:
-        self.link.send(("make", job, start, stop, known))
+        """Have it make a range. It is told what is known of the base once: then it has a pass of its own."""
+        self.link.send(("make", job, start, stop, None if job in self._asked else known))
+        self._asked.add(job)
 
     def drop(self, job: str) -> None:
         if job in self._jobs:
             self._jobs.discard(job)
+            self._asked.discard(job)
             self.link.send(("drop", job))
 
     def hear(self) -> Message | None:
@@ -86,8 +87,8 @@ class Workforce(ABC):
         """Those that are there now."""
 
     @abstractmethod
-    def lost(self, contact: Contact) -> None:
-        """One of them is gone."""
+    def lost(self, contact: Contact) -> bool:
+        """One of them is gone. Whether what it was at may have been the reason."""
 
     @abstractmethod
     def tend(self) -> None:

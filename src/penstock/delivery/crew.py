@@ -60,15 +60,16 @@ class Crew(Workforce):
         """The processes that there are."""
         return [member.process.popen.pid for member in self._members.values()]
 
-    def lost(self, contact: Contact) -> None:
+    def lost(self, contact: Contact) -> bool:
         member = self._members.pop(contact.name, None)
         if member is None:
-            return
+            return False
         code = member.end(_PATIENCE)
         if not member.ready and code not in _SENT:
             self._failed += 1
             if self._failed >= _BY_THEMSELVES:
                 raise Fatal(not_started(EOFError(), code))
+        return member.ready
 
     def tend(self) -> None:
         while len(self._members) < self.size:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.pace import Pace
 from penstock.delivery.part import Packet
 from penstock.delivery.results import unpacked
-from penstock.delivery.window import KILLS, Range, Window
+from penstock.delivery.window import KILLS, Cut, Range, Window
 from penstock.errors import Context, FailedPreconditionError, marked
 from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.lower import Lowering
@@ -32,7 +33,10 @@ _NUMBERS = itertools.count()
 
 
 class Delivered(Stage):
-    """Asks the workers that `hire` gives for ranges, `most` of them ahead, and gives their results in order."""
+    """Asks the workers that `hire` gives for ranges, `most` of them ahead, and gives their results in order.
+
+    `shared` names a pass that others make, too: workers keep what they have made of it.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,9 @@ class Delivered(Stage):
         hire: Callable[[], Workforce],
         lowering: Lowering,
         most: Callable[[int], int],
+        *,
+        shared: str | None = None,
+        cut: Cut | None = None,
     ) -> None:
         super().__init__(node.label, (), node.where)
         self._packet = packet
@@ -49,17 +56,21 @@ class Delivered(Stage):
         self._pause = lowering.pause
         self._account = lowering.memory.account("at hand", node.label, node.where)
         self._counted = node.counted
-        self._unit = node.unit
         self._cardinality = node.cardinality
         self._most = most
-        self._job = f"{os.getpid()}-{next(_NUMBERS)}"
+        self._kept = shared is not None
+        self._cut = cut
+        self._job = shared or f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         self._force: Workforce | None = None
         self._window: Window | None = None
-        self._pace = Pace(node.unit)
-        self._start = 0  # of the range at hand
+        self._turn = node.unit * node.consumers  # elements of the base from one result to the next, where counted
+        self._apart = self._turn if node.consumers > 1 else 0
+        self._pace = Pace(node.unit, steady=node.consumers > 1)
+        self._first = node.unit * node.consumer
+        self._start = self._first  # of the range at hand
         self._given = 0  # results from there
         self._skip = 0  # of them, those that an earlier run had given
-        self._stop = 0  # where the next range begins
+        self._stop = self._first  # where the next range begins
         self._pieces: deque[Block | Exception] = deque()  # of the range at hand
         self._known: tuple[int, State] | None = None  # a state of the base, and the number that it gives first
         self._over = False
@@ -90,7 +101,7 @@ class Delivered(Stage):
     def state(self) -> State:
         start, given = (self._start, self._given) if self._pieces else (self._stop, self._skip)
         if self._counted:
-            start, given = start + given * self._unit, 0
+            start, given = start + given * self._turn, 0
         known = self._known if self._known is not None and self._known[0] <= start else None
         return [start, given, None if known is None else list(known)]
 
@@ -103,10 +114,10 @@ class Delivered(Stage):
         return self._counted and self._cardinality != UNKNOWN_CARDINALITY
 
     def skip(self, count: int) -> int:
-        passed = self._start // self._unit
+        passed = (self._start - self._first) // self._turn
         if self._cardinality >= 0:
             count = max(min(count, self._cardinality - passed), 0)
-        self._start += count * self._unit
+        self._start += count * self._turn
         self._stop = self._start
         return count
 
@@ -147,7 +158,7 @@ class Delivered(Stage):
 
     def _begin(self, found: Range) -> None:
         head, parts = found.made
-        self._start, self._stop = found.start, found.stop
+        self._start, self._stop = found.start, found.start + self._apart if self._apart else found.stop
         self._given = self._skip  # what is left to be dropped counts from here
         if head.before is not None:
             self._known = (found.start, head.before)
@@ -166,19 +177,29 @@ class Delivered(Stage):
         force = self._tended()
         contacts = force.contacts()
         if self._window is None:
-            self._window = Window(self._stop, self._pace, self._most(max(len(contacts), 1)))
+            self._window = Window(self._stop, self._pace, 1, self._cut, self._apart)
+        self._window.most = self._most(max(len(contacts), 1))
         ready = {name: contact for name, contact in contacts.items() if contact.ready}
-        for each in self._window.to_ask(ready):
+        if self._kept:  # before any of the others is done with it
+            for contact in ready.values():
+                self._introduce(contact)
+        for each in self._window.to_ask(ready, contacts.keys() - ready.keys()):
             if each.worker is None:  # it was lost a moment ago, when it was asked for the range in front
                 continue
             contact = ready[each.worker]
             try:
-                new = contact.begin(self._job, self._packet, self._epoch)
-                known = self._known if new and self._known is not None and self._known[0] <= each.start else None
+                contact.begin(self._job, self._packet, self._epoch, kept=self._kept)
+                known = self._known if self._known is not None and self._known[0] <= each.start else None
                 contact.ask(self._job, each.start, each.stop, known)
             except (EOFError, OSError):
                 self._lose(contact)
         return self._window
+
+    def _introduce(self, contact: Contact) -> None:
+        try:
+            contact.begin(self._job, self._packet, self._epoch, kept=True)
+        except (EOFError, OSError):
+            self._lose(contact)
 
     def _heard(self) -> None:
         """Wait for workers, and take in what they say."""
@@ -220,10 +241,10 @@ class Delivered(Stage):
 
     def _lose(self, contact: Contact) -> None:
         assert self._force is not None
-        self._force.lost(contact)
+        alone = self._force.lost(contact)
         if self._window is None:
             return
-        killer = self._window.lost(contact.name)
+        killer = self._window.lost(contact.name, blamed=alone)
         if killer is not None:
             span = f"elements {killer.start} to {killer.stop - 1}"
             text = f"{KILLS} workers ended while they made {span} of {self.label}."

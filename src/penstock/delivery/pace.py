@@ -10,13 +10,14 @@ _GROWTH = 2  # times, from one range to the next at most: the first tell little
 class Pace:
     """Begins with the least there can be, so that the first elements come soon."""
 
-    def __init__(self, unit: int) -> None:
+    def __init__(self, unit: int, *, steady: bool = False) -> None:
         self._unit = unit
+        self._steady = steady  # always the least
         self.length = unit
 
     def observe(self, elements: int, seconds: float, nbytes: int) -> None:
         """So many elements of the base took so long, and became so many bytes."""
-        if elements < 1:
+        if elements < 1 or self._steady:
             return
         most = self.length * _GROWTH
         if seconds > 0:

@@ -7,7 +7,7 @@ asked and not answered is asked of another when it is lost. The only acknowledge
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from penstock.delivery.pace import Pace
 
 KILLS = 3  # workers that a range may take with it
 _AT_ONCE = 2  # ranges that a worker is given: one to work at, one for behind it
+
+
+Cut = Callable[[int, int], tuple[int, str | None]]  # of a range: its start and wished length, to stop and worker
 
 
 @dataclass(slots=True)
@@ -26,17 +29,22 @@ class Range:
     worker: str | None = None
     made: Any = None
     kills: int = 0
+    wish: str | None = None  # the worker that others are told to ask for it, too
 
 
 class Window:
     """The ranges from the consumer's on, in their order: asked for, made, or waiting for a worker.
 
-    `most` are in it at a time. `end` is the number of elements of the base once a worker has met it.
+    `most` are in it at a time. `end` is the number of elements of the base once a worker has met it. Where consumers
+    share what is made, `cut` says where ranges end and who makes them; where they take turns, a range is of one turn
+    and `apart` elements behind the last.
     """
 
-    def __init__(self, start: int, pace: Pace, most: int) -> None:
+    def __init__(self, start: int, pace: Pace, most: int, cut: Cut | None = None, apart: int = 0) -> None:
+        self._cut = cut
+        self._apart = apart
         self._pace = pace
-        self._most = most
+        self.most = most
         self._next = start  # where the next range begins
         self._ranges: deque[Range] = deque()
         self.end: int | None = None
@@ -57,17 +65,25 @@ class Window:
                 found[each.worker] += 1
         return found
 
-    def to_ask(self, workers: Mapping[str, Any]) -> list[Range]:
-        """What to ask now: each range with the worker whom it is given to. Those that were lost come first."""
+    def to_ask(self, workers: Mapping[str, Any], coming: Collection[str] = ()) -> list[Range]:
+        """What to ask now: each range with the worker whom it is given to. Those that were lost come first.
+
+        A range that others will ask of a worker that is `coming` waits for it.
+        """
         loads = self.loads(workers)
         found: list[Range] = []
         while loads:
-            worker = min(loads, key=loads.__getitem__)
-            if loads[worker] >= _AT_ONCE:
+            least = min(loads, key=loads.__getitem__)
+            if loads[least] >= _AT_ONCE:
                 break
             each = self._unasked()
             if each is None:
                 break
+            worker = least
+            if each.wish is not None and (each.wish in loads or each.wish in coming):
+                worker = each.wish
+                if loads.get(worker, _AT_ONCE) >= _AT_ONCE:
+                    break
             each.worker = worker
             loads[worker] += 1
             found.append(each)
@@ -77,10 +93,12 @@ class Window:
         for each in self._ranges:
             if each.made is None and each.worker is None:
                 return each
-        if len(self._ranges) >= self._most or (self.end is not None and self._next >= self.end):
+        if len(self._ranges) >= self.most or (self.end is not None and self._next >= self.end):
             return None
         made = Range(self._next, self._next + self._pace.length)
-        self._next = made.stop
+        if self._cut is not None:
+            made.stop, made.wish = self._cut(made.start, self._pace.length)
+        self._next = made.start + self._apart if self._apart else made.stop
         self._ranges.append(made)
         return made
 
@@ -100,9 +118,9 @@ class Window:
             self._next = self.end
         self._next = min(self._next, max(self.end, self._ranges[-1].stop if self._ranges else self.end))
 
-    def lost(self, worker: str) -> Range | None:
+    def lost(self, worker: str, *, blamed: bool = True) -> Range | None:
         """A worker is gone: what it was to make is asked of others. The range that has killed too many, if one has."""
-        first = True
+        first = blamed
         fatal = None
         for each in self._ranges:
             if each.worker == worker and each.made is None:

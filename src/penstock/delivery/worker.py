@@ -1,7 +1,8 @@
 """What a worker of a service does: take parts of plans once, then ranges, and send back what became of them.
 
 Messages to it: ("part", digest, folder, path) with the packed part; ("job", name, digest, epoch, kept) for a pass;
-("make", job, start, stop, known state of the base); ("drop", job): nobody asks for it any more.
+("make", job, start, stop, known state of the base); ("drop", job): nobody asks for it any more;
+("listen", path, folder): let others connect, too.
 
 Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds, before) with the packed
 stretches, or ("mistaken", job, start, error, traceback) where the part itself failed, or ("ended", job, start) with a
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from penstock.runtime.processes.link import EMPTY, Link, Message, Packed
 from penstock.runtime.processes.worker import packed_end
 
 _MOST_MAKERS = 8  # passes whose base is open
-_MOST_PARTS = 16
+MOST_PARTS = 8  # that a consumer may take for known
 KEPT_BYTES = 1 << 28  # of results of shared jobs, for those who come later
 
 
@@ -61,6 +62,14 @@ def serve(descriptor: int, lifeline: int) -> None:
     server.run()
 
 
+class Setting(NamedTuple):
+    """A part, and where relative paths and modules are to be found for it."""
+
+    part: Part
+    folder: str
+    path: list[str]
+
+
 @dataclass(slots=True, eq=False)
 class Client:
     """Somebody who asks. Answers go through a thread, so that the next range is made meanwhile."""
@@ -68,6 +77,7 @@ class Client:
     link: Link
     answers: SimpleQueue[tuple[tuple[Any, ...], Packed] | None] = field(default_factory=SimpleQueue)
     jobs: set[str] = field(default_factory=set)
+    parts: dict[str, Setting | str] = field(default_factory=dict)  # what it has sent last, or why that is no part
     gone: bool = False
 
     def answer(self, head: tuple[Any, ...], content: Packed = EMPTY) -> None:
@@ -77,7 +87,7 @@ class Client:
 
 @dataclass(slots=True)
 class _Job:
-    digest: str
+    setting: Setting | str
     epoch: int
     kept: bool
     users: set[Client] = field(default_factory=set)
@@ -92,7 +102,6 @@ class Server:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._questions: SimpleQueue[tuple[Client, Message] | None] = SimpleQueue()
-        self._parts: OrderedDict[str, Part | str] = OrderedDict()  # or why it cannot be had
         self._jobs: dict[str, _Job] = {}
         self._makers: OrderedDict[str, Maker] = OrderedDict()
         self._kept: OrderedDict[tuple[str, int, int], _Kept] = OrderedDict()
@@ -106,6 +115,12 @@ class Server:
         threading.Thread(target=self._listen, args=(client, gone), name="penstock-asked", daemon=True).start()
         threading.Thread(target=_speak, args=(client,), name="penstock-answers", daemon=True).start()
 
+    def _open(self, path: str, folder: str) -> None:
+        """Let whoever knows the folder's token connect."""
+        from penstock.delivery.sockets import listening, serve_each, token_of
+
+        serve_each(listening(path), token_of(folder), self.attach)
+
     def stop(self) -> None:
         """Let `run` return."""
         self._questions.put(None)
@@ -118,11 +133,14 @@ class Server:
             if kind == "make":
                 self._make(client, *rest)
             elif kind == "part":
-                self._take(message)
+                _take(client, message)
             elif kind == "job":
                 self._begin(client, *rest)
             elif kind == "drop":
                 self._drop(client, rest[0])
+            elif kind == "listen":
+                self._open(*rest)
+                client.answer(("listening", rest[0]))
             elif kind == "gone":
                 for job in list(client.jobs):
                     self._drop(client, job)
@@ -142,20 +160,9 @@ class Server:
         if gone is not None:
             gone()
 
-    def _take(self, message: Message) -> None:
-        _, digest, folder, path = message.head
-        if sys.path != path:
-            sys.path[:] = path
-        try:
-            os.chdir(folder)
-            self._parts[digest] = opened(message.content, message.buffers())
-        except Exception as raised:
-            self._parts[digest] = "".join(traceback.format_exception(raised)).rstrip()
-        while len(self._parts) > _MOST_PARTS:
-            self._parts.popitem(last=False)
-
     def _begin(self, client: Client, name: str, digest: str, epoch: int, kept: bool) -> None:  # noqa: FBT001
-        job = self._jobs.setdefault(name, _Job(digest, epoch, kept))
+        setting = client.parts.get(digest, "It is not here: ask again.")
+        job = self._jobs.setdefault(name, _Job(setting, epoch, kept))
         job.users.add(client)
         client.jobs.add(name)
 
@@ -183,6 +190,8 @@ class Server:
             client.answer(*self._kept[key])
             return
         try:
+            if not isinstance(job.setting, str):
+                _settle(job.setting)
             maker = self._maker(name, job)
             if isinstance(maker, str):
                 client.answer(("unready", name, maker))
@@ -210,10 +219,9 @@ class Server:
         if maker is not None:
             self._makers.move_to_end(name)
             return maker
-        part = self._parts.get(job.digest, "The part of the plan is not here.")
-        if isinstance(part, str):
-            return part
-        maker = self._makers[name] = Maker(part, job.epoch)
+        if isinstance(job.setting, str):
+            return job.setting
+        maker = self._makers[name] = Maker(job.setting.part, job.epoch)
         while len(self._makers) > _MOST_MAKERS:
             self._makers.popitem(last=False)[1].close()
         return maker
@@ -223,6 +231,30 @@ class Server:
         self._kept_bytes += content.nbytes
         while self._kept_bytes > self._most_bytes:
             self._kept_bytes -= self._kept.popitem(last=False)[1][1].nbytes
+
+
+def _take(client: Client, message: Message) -> None:
+    _, digest, folder, path = message.head
+    try:
+        _settle((folder, path))
+        client.parts[digest] = Setting(opened(message.content, message.buffers()), folder, path)
+    except Exception as raised:
+        client.parts[digest] = "".join(traceback.format_exception(raised)).rstrip()
+    while len(client.parts) > MOST_PARTS:
+        del client.parts[next(iter(client.parts))]
+
+
+def _settle(setting: Setting | tuple[str, list[str]]) -> None:
+    """Be where whoever sent a part is."""
+    *_, folder, path = setting
+    if sys.path != path:
+        sys.path[:] = path
+    if [folder] != _WHERE:
+        os.chdir(folder)
+        _WHERE[:] = [folder]
+
+
+_WHERE: list[str] = []  # the folder that this process is in
 
 
 def _speak(client: Client) -> None:

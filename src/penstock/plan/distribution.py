@@ -84,6 +84,8 @@ class Remote(Node):
     base: Node
     middle: tuple[UnaryNode, ...]  # the first is nearest to the source
     service: Any = field(compare=False, repr=False)
+    consumers: int = 1  # that take its elements in turn
+    consumer: int = 0  # the one of them that this is for
 
     name: ClassVar[str] = "remote"
 
@@ -97,7 +99,8 @@ class Remote(Node):
 
     @property
     def cardinality(self) -> int:
-        return self.whole.cardinality
+        count = self.whole.cardinality
+        return count if count < 0 else max(-(-(count - self.consumer) // self.consumers), 0)
 
     @property
     def counted(self) -> bool:
@@ -217,7 +220,11 @@ def parted(node: Distribute) -> tuple[Node, Cut]:
     if any(map(_writes, found.base.walk())):
         plan: Node = node.input
     else:
-        plan = Remote(whole=found.whole, base=found.base, middle=found.middle, service=node.service, where=node.where)
+        part = Remote(whole=found.whole, base=found.base, middle=found.middle, service=node.service, where=node.where)
+        alone = part.counted and part.unit > 1 and not found.rest  # batches that others take need not be made
+        if alone and node.num_consumers is not None and node.consumer_index is not None:
+            return replace(part, consumers=node.num_consumers, consumer=node.consumer_index), found
+        plan = part
         for step in found.rest:
             plan = replace(step, input=plan)
     if node.num_consumers is not None and node.consumer_index is not None:

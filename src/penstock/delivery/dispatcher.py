@@ -1,0 +1,210 @@
+"""Dispatcher: a process that has worker processes, and tells consumers of this machine where they are.
+
+It hands out no elements and keeps no books of them: a consumer knows its place. When it dies its workers end with it,
+and consumers wait for the next dispatcher of the same folder, and go on there.
+
+Questions to it, and answers: ("workers",): ("workers", [(name, path), ...]); ("join", job, digest): ("joined", None or
+an error); ("cut", job, epoch, start, length): ("cut", stop, worker or None); ("status",): ("status", values);
+("stop",): ("stopped",).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from penstock.delivery.contact import check_version, speaking
+from penstock.delivery.crew import Member
+from penstock.delivery.jobs import Jobs
+from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
+from penstock.delivery.worker import version
+from penstock.errors import FailedPreconditionError, PenstockError, said
+from penstock.runtime.processes.link import Link
+from penstock.runtime.processes.start import watch_forks
+
+DOOR = "dispatcher"
+_LOOK = 0.2  # seconds between looks at the workers
+_AGAIN = 1.0  # before a worker that did not even start is tried again
+
+
+class Dispatcher:
+    """Has `size` workers in a folder, until it is told to stop."""
+
+    def __init__(self, folder: str, size: int) -> None:
+        self.folder = private_folder(folder)
+        self._token = token_of(folder)
+        self._size = size
+        self._members: dict[str, Member] = {}
+        self._ready: dict[str, str] = {}  # workers and where they listen
+        self._jobs = Jobs()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._numbers = itertools.count(1)
+        watch_forks()
+
+    def run(self) -> None:
+        """Until `stop`. Raises FailedPreconditionError where another one serves this folder."""
+        check_free(self.folder)
+        door = str(Path(self.folder, DOOR))
+        end = listening(door)
+        try:
+            serve_each(end, self._token, self._serve)
+            while not self._over.is_set():
+                self._tend()
+        finally:
+            end.close()
+            with suppress(OSError):
+                Path(door).unlink()
+            self._end()
+
+    def stop(self) -> None:
+        """Have `run` return."""
+        self._over.set()
+
+    # -- workers
+
+    def _tend(self) -> None:
+        while len(self._members) < self._size:
+            name = f"worker {os.getpid()}.{next(self._numbers)}"
+            self._members[name] = Member(name)
+        heard = speaking(self._members.values(), _LOOK)
+        for contact in heard:
+            try:
+                message = contact.hear()
+                if message is None:
+                    path = str(Path(self.folder, contact.name.replace(" ", "-")))
+                    contact.link.send(("listen", path, self.folder))
+                elif message.head[0] == "listening":
+                    with self._lock:
+                        self._ready[contact.name] = message.head[1]
+            except (EOFError, OSError):
+                self._lose(contact.name)
+
+    def _lose(self, name: str) -> None:
+        member = self._members.pop(name)
+        with self._lock:
+            path = self._ready.pop(name, None)
+        member.end(1.0)
+        if path is None:
+            self._over.wait(_AGAIN)
+            return
+        with suppress(OSError):
+            Path(path).unlink()
+
+    def _end(self) -> None:
+        for name in list(self._members):
+            self._members[name].process.let_go()
+        for name in list(self._members):
+            self._members.pop(name).process.end(1.0)
+        for path in self._ready.values():
+            with suppress(OSError):
+                Path(path).unlink()
+
+    # -- consumers
+
+    def _serve(self, link: Link) -> None:
+        """Answer one consumer, in a thread of its own."""
+        me = f"{id(link)}"
+        jobs: set[str] = set()
+        try:
+            link.send(("ready", version()))
+            while True:
+                kind, *rest = link.receive().head
+                with self._lock:
+                    answer = self._answer(kind, rest, me, jobs)
+                link.send(answer)
+                if kind == "stop":
+                    self.stop()
+        except (EOFError, OSError):
+            link.close()
+        finally:
+            with self._lock:
+                for job in jobs:
+                    self._jobs.leave(job, me)
+
+    def _answer(self, kind: str, rest: list[Any], me: str, jobs: set[str]) -> tuple[Any, ...]:
+        if kind == "workers":
+            return "workers", list(self._ready.items())
+        if kind == "join":
+            job, digest = rest
+            try:
+                self._jobs.join(job, digest, me)
+            except PenstockError as error:
+                return "joined", error
+            jobs.add(job)
+            return "joined", None
+        if kind == "cut":
+            job, epoch, start, length = rest
+            return ("cut", *self._jobs.cut(job, epoch, start, length, list(self._ready)))
+        if kind == "status":
+            workers = {name: self._members[name].process.popen.pid for name in self._ready if name in self._members}
+            return "status", {"pid": os.getpid(), "workers": workers, "jobs": self._jobs.told(), "version": version()}
+        return ("stopped",)
+
+
+class Line:
+    """A consumer's line to the dispatcher of a folder; `ask` connects, and connects again."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._link: Link | None = None
+
+    def ask(self, *question: Any) -> tuple[Any, ...]:
+        """What it answers. Raises OSError or EOFError where there is none now."""
+        try:
+            if self._link is None:
+                self._link = connected(str(Path(self.folder, DOOR)), token_of(self.folder))
+                check_version(self._link.receive().head[1], "The service")
+            self._link.send(question)
+            answer: tuple[Any, ...] = self._link.receive().head
+        except BaseException:  # question and answer would no longer match
+            self.close()
+            raise
+        return answer
+
+    @property
+    def connected(self) -> bool:
+        return self._link is not None
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+
+def check_free(folder: str) -> None:
+    """Raise FailedPreconditionError if a service runs in this folder."""
+    with suppress(EOFError, OSError):
+        connected(str(Path(folder, DOOR)), token_of(folder)).close()
+        message = f"A service runs in {folder!r} already."
+        hint = "Stop it, with `penstock service stop`, or give another folder."
+        raise FailedPreconditionError(message, hint=hint)
+
+
+def wait_until_there(
+    folder: str, seconds: float, workers: int = 1, alive: Callable[[], bool] = lambda: True
+) -> dict[str, Any]:
+    """The status of this folder's dispatcher, once it has so many workers. Raises FailedPreconditionError if late."""
+    until = time.monotonic() + seconds
+    line = Line(folder)
+    try:
+        while True:
+            try:
+                _, status = line.ask("status")
+                if len(status["workers"]) >= workers:
+                    return dict(status)
+                reason = f"{len(status['workers'])} of {workers} workers are there"
+            except (EOFError, OSError) as error:
+                reason = said(error)
+            if time.monotonic() > until or not alive():
+                message = f"No service answers in {folder!r}: {reason}."
+                raise FailedPreconditionError(message, hint="`penstock service start` starts one.")
+            time.sleep(0.02)
+    finally:
+        line.close()

@@ -1,0 +1,124 @@
+"""Handle: a service that this process has started, or knows the address of."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+import weakref
+from contextlib import suppress
+from typing import Any
+
+from penstock.delivery.dispatcher import Dispatcher, Line, check_free, wait_until_there
+from penstock.delivery.served import PREFIX
+from penstock.delivery.sockets import private_folder
+from penstock.errors import InvalidArgumentError
+from penstock.runtime.machine.granted import granted_cpus
+from penstock.runtime.processes.lifeline import follow
+from penstock.runtime.processes.link import Link
+from penstock.runtime.processes.start import Process, births, watch_forks
+from penstock.runtime.processes.worker import SERVE, START
+
+_START = START.replace(SERVE, "from penstock.delivery.handle import serve")
+_PATIENCE = 60.0  # seconds that a service may take to start
+_LEAVE = 5.0  # and to end
+
+
+def serve(descriptor: int, lifeline: int) -> None:
+    """Be the dispatcher that `start` has started; it ends with its parent."""
+    follow(lifeline)
+    with socket.socket(fileno=descriptor) as end:
+        folder, size = Link(end).receive().head
+    Dispatcher(folder, size).run()
+
+
+class Handle:
+    """A service: `address` names it for every process of this user on this machine, and so does a pickle of this.
+
+    `stop()`, or the end of a `with` block, ends it, and so does the end of the process that started it.
+    """
+
+    def __init__(self, folder: str, process: Process | None = None, *, temporary: bool = False) -> None:
+        self.folder = folder
+        self._process = process
+        self._temporary = temporary
+        if process is not None:
+            self.process = process  # a forked child lets go of it
+            births.living.add(self)
+            weakref.finalize(self, _ended, process, folder if temporary else None)
+
+    @property
+    def address(self) -> str:
+        """What `Dataset.distribute(service=...)` takes, in any process."""
+        return PREFIX + self.folder
+
+    def status(self) -> dict[str, Any]:
+        """`pid` of the dispatcher, the `workers` with theirs, `jobs` with the number of their consumers, `version`.
+
+        Raises FailedPreconditionError where no service answers.
+        """
+        return wait_until_there(self.folder, 0.0, 0)
+
+    def stop(self) -> None:
+        """End the service: its workers are gone then. Idempotent."""
+        line = Line(self.folder)
+        until = time.monotonic() + _LEAVE
+        with suppress(EOFError, OSError):
+            line.ask("stop")
+            while self._process is None and time.monotonic() < until:
+                line.ask("status")
+                time.sleep(0.01)
+        line.close()
+        process, self._process = self._process, None
+        if process is not None:
+            process.end(_LEAVE)
+            _ended(process, self.folder if self._temporary else None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Handle, (self.folder,)
+
+    def __repr__(self) -> str:
+        return f"<service at {self.address}>"
+
+
+def start(workers: int | None = None, folder: str | None = None) -> Handle:
+    """A dispatcher with so many worker processes, all ready."""
+    size = workers or granted_cpus()
+    temporary = folder is None
+    found = tempfile.mkdtemp(prefix="penstock-", dir="/tmp") if folder is None else folder
+    private_folder(found)
+    check_free(found)
+    watch_forks()
+    with births.lock:
+        process = Process(_START)
+    made = Handle(found, process, temporary=temporary)
+    try:
+        Link(process.socket).send((found, size))
+        wait_until_there(found, _PATIENCE, size, lambda: process.popen.poll() is None)
+    except BaseException:
+        made.stop()
+        raise
+    return made
+
+
+def folder_of(address: str) -> str:
+    """The folder that an address names."""
+    if not address.startswith(PREFIX):
+        message = f"The address of a service begins with {PREFIX}, got {address!r}."
+        raise InvalidArgumentError(message, hint="It is what `penstock service start` prints, and Handle.address.")
+    return address.removeprefix(PREFIX)
+
+
+def _ended(process: Process, folder: str | None) -> None:
+    """Let go of a process that has ended or will, and of its folder."""
+    process.let_go()
+    process.end(_LEAVE)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,122 @@
+"""Served: the workers of a service that others use as well, as one consumer sees them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.delivery.contact import Contact, Workforce
+from penstock.delivery.delivered import Delivered
+from penstock.delivery.dispatcher import Line
+from penstock.delivery.local import ahead, packet_of
+from penstock.delivery.sockets import connected, token_of
+from penstock.errors import FailedPreconditionError, PenstockError, said
+from penstock.physical.delivered import Service
+from penstock.physical.fatal import Fatal
+from penstock.physical.lower import Lowering
+from penstock.physical.stage import Stage
+from penstock.plan.distribution import Remote
+
+PREFIX = "unix://"
+_AGAIN = 0.2  # seconds between questions for the dispatcher's workers, while there are none
+_LOOK = 2.0  # and while there are some: more may have come
+_PATIENCE = 60.0  # seconds without a dispatcher and a worker, behind which a pass ends
+
+
+class Served(Workforce):
+    """Connects to the workers that the dispatcher of a folder knows, and waits for it when it is gone."""
+
+    def __init__(self, folder: str, join: Callable[[Line], None], patience: float = _PATIENCE) -> None:
+        self.line = Line(folder)
+        self._join = join
+        self._folder = folder
+        self._patience = patience
+        self._contacts: dict[str, Contact] = {}
+        self._asked = -_LOOK
+        self._alone = time.monotonic()  # since when there is nobody
+
+    def contacts(self) -> dict[str, Contact]:
+        return dict(self._contacts)
+
+    def lost(self, contact: Contact) -> bool:
+        if self._contacts.pop(contact.name, None) is not None:
+            contact.close()
+        if not self._contacts:
+            self._alone = time.monotonic()
+        self._asked = -_LOOK
+        try:
+            self.line.ask("workers")
+        except (EOFError, OSError):  # all of the service is gone, whatever the worker was at
+            return False
+        return contact.ready
+
+    def tend(self) -> None:
+        now = time.monotonic()
+        if now < self._asked + (_LOOK if self._contacts else _AGAIN):
+            return
+        self._asked = now
+        try:
+            if not self.line.connected:
+                self._join(self.line)
+            listed = dict(self.line.ask("workers")[1])
+            token = token_of(self._folder)
+            for name, path in listed.items():
+                if name not in self._contacts:
+                    self._contacts[name] = Contact(name, connected(path, token))
+        except PenstockError as error:
+            raise Fatal(error) from error
+        except (EOFError, OSError) as error:
+            if not self._contacts and now > self._alone + self._patience:
+                message = f"The service in {self._folder!r} cannot be reached: {said(error)}."
+                hint = "`penstock service start` with this folder starts it again; a saved state goes on there."
+                raise Fatal(FailedPreconditionError(message, hint=hint)) from error
+
+    def close(self) -> None:
+        contacts, self._contacts = self._contacts, {}
+        for contact in contacts.values():
+            contact.close()
+        self.line.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Service):
+    """The service of a folder. With `job_name` consumers share what is made: each gets all of it."""
+
+    folder: str
+    job_name: str | None = None
+    max_outstanding: int | None = None
+
+    @property
+    def name(self) -> str:
+        return repr(PREFIX + self.folder) if self.job_name is None else f"{PREFIX + self.folder!r}, {self.job_name!r}"
+
+    def stage(self, node: Remote, lowering: Lowering) -> Stage:
+        packet = packet_of(node, lowering)
+        if self.job_name is None:
+            return Delivered(node, packet, lambda: Served(self.folder, lambda line: None), lowering, self.most)
+        job, forces = self.job_name, list[Served]()
+
+        def hire() -> Served:
+            forces[:] = [Served(self.folder, lambda line: join(line, job, packet.digest))]
+            return forces[0]
+
+        def cut(start: int, length: int) -> tuple[int, str | None]:
+            try:
+                _, stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length)
+            except (EOFError, OSError):  # it comes back, or not: the range is made in any case
+                return start + length, None
+            return stop, worker
+
+        name = f"{job}:{packet.digest}:{lowering.epoch}"
+        return Delivered(node, packet, hire, lowering, self.most, shared=name, cut=cut)
+
+    def most(self, workers: int) -> int:
+        return ahead(workers, self.max_outstanding)
+
+
+def join(line: Line, job: str, digest: str) -> None:
+    """Be one of a job's consumers. Raises what is wrong with that."""
+    _, error = line.ask("join", job, digest)
+    if error is not None:
+        raise error

@@ -1,0 +1,202 @@
+"""A service that several consumers use: a dispatcher, its workers, and what becomes of passes when they die."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.delivery.test_delivered import failing, numbered, positions
+from tests.delivery.test_local import at_length, gone, slow
+from tests.golden.golden import assert_golden
+
+import penstock as ps
+from penstock.cli import main
+from penstock.delivery import contact, worker
+from penstock.delivery.jobs import Jobs
+from penstock.delivery.sockets import connected, token_of
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.testing import assert_same_elements
+
+pytestmark = pytest.mark.system
+ROUNDS = max(int(os.environ.get("PENSTOCK_SERVICE", "5")) // 5, 1)
+
+
+@pytest.fixture(scope="module")
+def service():
+    with ps.service.start(workers=2) as found:
+        yield found
+
+
+def noted(folder):
+    def note(x):
+        (Path(folder) / f"{int(x)}-{os.getpid()}-{time.monotonic_ns()}").touch()
+        return x * 2
+
+    return note
+
+
+def test_trainers_that_share_a_job_each_get_all_of_it_made_once(service, tmp_path):
+    dataset = ps.Dataset.range(40).shuffle(9).map(noted(tmp_path)).batch(4)
+    shared = dataset.distribute(service, "shared")
+    wanted = [batch.tolist() for batch in ps.Dataset.range(40).shuffle(9).map(lambda x: x * 2).batch(4)]
+    iterators = [iter(shared), shared.iterator(epoch=0)]
+    found = [[next(iterators[0]).tolist()], []]
+    for who in (1, 0, 1):  # one is ahead, then the other
+        for _ in range(4):
+            batch = next(iterators[who], None)
+            found[who] += [] if batch is None else [batch.tolist()]
+    assert service.status()["jobs"] == {"shared": 2}
+    for who, iterator in enumerate(iterators):
+        found[who] += [batch.tolist() for batch in iterator]
+    assert found == [wanted, wanted]
+    assert len(list(tmp_path.iterdir())) == 40
+
+
+def test_a_job_is_of_one_data_set(service):
+    first = iter(ps.Dataset.range(5).map(lambda x: x + 1).distribute(service, "one"))
+    next(first)
+    with pytest.raises(FailedPreconditionError) as caught:
+        next(iter(ps.Dataset.range(6).map(lambda x: x + 1).distribute(service, "one")))
+    assert_golden("service-another-job", str(caught.value))
+    first.close()
+
+
+def test_failures_and_states_are_those_without_a_service(service):
+    dataset = ps.Dataset.range(60).shuffle(20).map(numbered).batch(4)
+    wanted = list(dataset.iterator(epoch=0))
+    with dataset.distribute(service).iterator(epoch=0) as elements:
+        given_now = [next(elements) for _ in range(5)]
+        state = elements.state_dict()
+    with dataset.distribute(service.address, "named").iterator() as elements:
+        elements.load_state_dict(state)
+        assert_same_elements(given_now + list(elements), wanted)
+    remote = ps.Dataset.range(9).map(failing)
+    assert positions(iter(remote.distribute(service))) == positions(iter(remote))
+
+
+def test_a_killed_worker_is_replaced_and_nothing_is_lost(service):
+    dataset = ps.Dataset.range(200).map(slow).batch(5)
+    found = []
+    for number, batch in enumerate(dataset.distribute(service)):
+        found += batch.tolist()
+        if number == 3:
+            os.kill(next(iter(service.status()["workers"].values())), signal.SIGKILL)
+    assert found == list(range(200))
+
+
+def killed_and_started_again(folder, kills):
+    """A pass through the service of a folder whose dispatcher dies `kills` times."""
+    dataset = ps.Dataset.range(40 * (kills + 1)).shuffle(30).map(slow).map(numbered).batch(5)
+    service = ps.service.start(workers=2, folder=folder)
+    found = []
+    try:
+        for number, batch in enumerate(dataset.distribute(service).iterator(epoch=0)):
+            found.append(batch)
+            if number % 8 == 4 and kills:
+                kills -= 1
+                status = service.status()
+                os.kill(status["pid"], signal.SIGKILL)
+                assert gone([status["pid"], *status["workers"].values()])
+                service = ps.service.start(workers=1, folder=folder)
+    finally:
+        service.stop()
+    assert_same_elements(found, list(dataset.iterator(epoch=0)))
+
+
+def test_a_dispatcher_that_dies_takes_its_workers_and_the_next_one_goes_on():
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="penstock-") as folder:
+        killed_and_started_again(folder, 1)
+
+
+@at_length
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_dispatchers_are_killed_again_and_again(seed):
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="penstock-") as folder:
+        killed_and_started_again(folder, 2 + seed % 3)
+
+
+def test_who_does_not_know_the_token_is_not_heard(service):
+    door = str(Path(service.folder, "dispatcher"))
+    assert Path(service.folder).stat().st_mode & 0o077 == 0
+    with pytest.raises(OSError, match="digest"):
+        connected(door, b"another")
+    link = connected(door, token_of(service.folder))
+    assert link.receive().head == ("ready", worker.version())
+    link.close()
+
+
+def test_another_version_is_refused(service, monkeypatch):
+    monkeypatch.setattr(contact, "version", lambda: "penstock 0.0.1, Python 3.1")
+    with pytest.raises(FailedPreconditionError, match=r"runs penstock .*, and this process penstock 0\.0\.1"):
+        next(iter(ps.Dataset.range(3).map(lambda x: x).distribute(service)))
+
+
+def test_a_handle_travels_as_its_address(service):
+    again = pickle.loads(pickle.dumps(service))
+    assert again.address == service.address
+    assert again.status()["workers"] == service.status()["workers"]
+    dataset = pickle.loads(pickle.dumps(ps.Dataset.range(3).map(lambda x: x + 1).distribute(service)))
+    assert [int(x) for x in dataset] == [1, 2, 3]
+
+
+def test_wrong_calls_say_what_to_do(service, tmp_path):
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir(mode=0o755)
+    texts = []
+    for wrong in (
+        lambda: ps.service.start(workers=0),
+        lambda: ps.service.connect("tcp://host:1"),
+        lambda: ps.service.connect("unix:///nowhere"),
+        lambda: ps.service.start(folder="/tmp/" + "long" * 30),
+        lambda: ps.service.start(folder=open_to_all),
+        lambda: ps.service.start(folder=service.folder),
+        lambda: ps.Dataset.range(3).distribute(job_name="mine"),
+        lambda: ps.Dataset.range(3).distribute(service, job_name=3),
+        lambda: ps.Dataset.range(3).distribute("unix:///nowhere", workers=3),
+    ):
+        with pytest.raises((InvalidArgumentError, FailedPreconditionError, TypeError)) as caught:
+            wrong()
+        texts.append(str(caught.value).replace(service.folder, "FOLDER"))
+    assert_golden("service-wrong-calls", "\n\n".join(texts))
+
+
+def test_the_command_line_starts_tells_and_stops(capsys):
+    command = [sys.executable, "-m", "penstock.cli", "service", "start", "--workers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        address = running.stdout.readline().strip()
+        assert main(["service", "status", address]) == 0
+        assert json.loads(capsys.readouterr().out)["pid"] == running.pid
+        assert main(["service", "stop", address]) == 0
+        assert main(["service", "stop", address]) == 1
+        assert "No service answers" in capsys.readouterr().err
+        assert running.wait() == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=40), st.integers(0, 3))
+def test_whoever_asks_is_told_the_same_cuts(questions, lost):
+    jobs, workers = Jobs(), ["a", "b", "c"]
+    told = {}
+    for number, (start, length) in enumerate(questions):
+        if number == len(questions) // 2:
+            workers = workers[lost:]
+        stop, who = jobs.cut("job", 0, start, length, workers)
+        assert stop > start
+        assert who in workers or (who is None and not workers)
+        before = told.get(start)
+        if before is not None and workers:
+            assert stop <= before[0]  # one that was put into it parts it
+        told[start] = stop, who
+        at = start
+        while at < 40 and workers:  # the cuts from any place lead to its end
+            at = jobs.cut("job", 0, at, 5, workers)[0]
