@@ -7,6 +7,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python3
 VENV  := .venv
 BENCH := .venv-bench
 FRAMEWORKS := .venv-frameworks
+SERVICE := .venv-service
 # Without --no-compile pip spends seconds on bytecode of modules that are never imported; Python writes it as it goes.
 export PYTHONDONTWRITEBYTECODE :=
 PIP   := -m pip --disable-pip-version-check --quiet
@@ -48,8 +49,8 @@ storm: $(VENV)/dev.stamp ## faults looked for at random: resumes, orders, damage
 	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
 
 SERVICE_ROUNDS ?= 100
-service: $(VENV)/dev.stamp ## the service with workers killed at random, SERVICE_ROUNDS seeded rounds (minutes)
-	@PENSTOCK_SERVICE=$(SERVICE_ROUNDS) timeout 1200 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 tests/delivery
+service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at random, SERVICE_ROUNDS seeded rounds (minutes)
+	@PENSTOCK_SERVICE=$(SERVICE_ROUNDS) timeout 2400 $(SERVICE)/bin/python -m pytest -q -o faulthandler_timeout=600 tests/delivery
 
 crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
 	@PENSTOCK_CRASHES=200 $(VENV)/bin/python -m pytest -q tests/system/test_entry_crashes.py
@@ -77,7 +78,7 @@ lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
 		-o requirements/bench.lock
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) build dist out data timeline.png timeline.svg benchmarks/.data
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) build dist out data timeline.png timeline.svg benchmarks/.data
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -114,6 +115,16 @@ $(BENCH)/stamp: requirements/runtime.lock requirements/bench.lock pyproject.toml
 	@$(PYTHON) -c '$(call GROUP,bench)' | while read -r peer; do echo "installing $$peer"; \
 		$(BENCH)/bin/python $(PIP) install --no-compile --constraint requirements/bench.lock "$$peer" \
 		|| echo "skipped $$peer: it cannot be installed here; its column stays empty"; done
+	@touch $@
+
+$(SERVICE)/stamp: requirements/dev.lock pyproject.toml | need-python
+	@echo "creating $(SERVICE) with $$($(PYTHON) --version)"
+	@test -x $(SERVICE)/bin/python || $(PYTHON) -m venv $(SERVICE)
+	@$(SERVICE)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
+	@$(SERVICE)/bin/python $(PIP) $(EDITABLE)
+	@$(PYTHON) -c '$(call GROUP,service)' | while read -r peer; do echo "installing $$peer"; \
+		$(SERVICE)/bin/python $(PIP) install --no-compile "$$peer" \
+		|| echo "skipped $$peer: it cannot be installed here, and its tests are skipped"; done
 	@touch $@
 
 $(FRAMEWORKS)/stamp: requirements/dev.lock pyproject.toml | need-python

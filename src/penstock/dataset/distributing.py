@@ -57,6 +57,10 @@ class Distributing(Generic[T_co]):
         made for one is sent to the others as long as the workers keep it (256 MB each); who comes later than that has
         it made again. When a service dies, passes wait for another one in its folder for a minute, and go on.
 
+        With `service="ray"`, or `"ray://host:port"`, workers are actors of Ray (`pip install 'penstock[ray]'`), one for
+        each CPU of the cluster unless `workers` says otherwise, for the length of the pass. A local Ray is started
+        where this process is connected to none.
+
         `max_outstanding` bounds how many ranges are asked for, or have come and wait for their turn. With
         `num_consumers` trainers step together: number `consumer_index` of them gets elements (batches)
         `consumer_index`, `consumer_index + num_consumers`, and so on.
@@ -83,6 +87,7 @@ class Distributing(Generic[T_co]):
 def _service(service: Any, job_name: Any, workers: Any, max_outstanding: Any) -> Service:
     from penstock.delivery.handle import Handle, folder_of
     from penstock.delivery.local import Local
+    from penstock.delivery.on_ray import OnRay
     from penstock.delivery.served import PREFIX, Shared
 
     count: int | None = None
@@ -105,8 +110,13 @@ def _service(service: Any, job_name: Any, workers: Any, max_outstanding: Any) ->
             message = f"The number of workers is a service's own, got workers={count} for {service!r}."
             raise InvalidArgumentError(message, hint="Give it where the service is started.")
         return Shared(folder_of(service), job_name, max_outstanding)
+    if service == "ray" or service.startswith("ray://"):
+        if job_name is not None:
+            message = f"The workers on Ray are one consumer's own, got job_name={job_name!r}."
+            raise InvalidArgumentError(message, hint="Give the handle or the address of a service: ps.service.start().")
+        return OnRay(None if service == "ray" else service, count, max_outstanding)
     if service != "local":
-        message = f"service must be 'local' or the address of a service, got service={service!r}."
+        message = f"service must be 'local', 'ray' or the address of a service, got service={service!r}."
         hint = f"An address begins with {PREFIX}; ps.service.start() and `penstock service start` give one."
         raise InvalidArgumentError(message, hint=hint)
     if job_name is not None:
