@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 
+from penstock.delivery.large import received
 from penstock.delivery.part import Packet
 from penstock.delivery.worker import MOST_PARTS, version
 from penstock.errors import FailedPreconditionError
@@ -53,7 +54,7 @@ class Contact:
 
     def hear(self) -> Message | None:
         """What it says, or None where that was a greeting."""
-        message = self.link.receive()
+        message = received(self.link)
         if message.head[0] != "ready":
             return message
         check_version(message.head[1], "The worker")

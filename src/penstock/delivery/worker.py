@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock.delivery.large import send
 from penstock.delivery.maker import Maker
 from penstock.delivery.part import Part, opened
 from penstock.delivery.results import packed
@@ -260,7 +261,7 @@ _WHERE: list[str] = []  # the folder that this process is in
 def _speak(client: Client) -> None:
     while (answer := client.answers.get()) is not None:
         try:
-            client.link.send(*answer)
+            send(client.link, *answer)
         except OSError:
             client.gone = True
             return
