@@ -4,13 +4,14 @@ import os
 import random
 import sys
 
+import numpy as np
 import pytest
 from tests.delivery.test_delivered import failing, numbered, positions
 from tests.delivery.test_local import slow
 
 import penstock as ps
 from penstock.delivery import on_ray
-from penstock.errors import InvalidArgumentError, MissingDependencyError
+from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError
 from penstock.testing import assert_same_elements
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
@@ -77,6 +78,33 @@ def test_actors_are_killed_at_random(ray, seed, monkeypatch):
         if chance.random() < 0.15:
             ray.kill(actors[-chance.randrange(1, 3)])
     assert_same_elements(found, list(dataset.iterator(epoch=0)))
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda ds: ds.map(numbered),
+        lambda ds: ds.map(numbered).batch(4, drop_remainder=True),
+        lambda ds: ds.map(numbered).shuffle(5).map(numbered),
+        lambda ds: ds.filter(lambda x: x % 3 > 0),
+    ],
+)
+def test_elements_go_to_ray_data_and_come_back(ray, build, blocks):
+    dataset = build(ps.Dataset.range(41).shuffle(10))
+    wanted = sorted(np.asarray(element).tolist() for element in dataset.iterator(epoch=0))
+    there = dataset.to_ray(blocks=blocks)
+    assert sorted(np.asarray(row["item"]).tolist() for row in there.take_all()) == wanted
+    back = ps.Dataset.from_ray(there)
+    assert sorted(np.asarray(row["item"]).tolist() for row in back) == wanted
+    assert len(back) == len(wanted)
+
+
+def test_wrong_calls_about_ray_data(ray):
+    with pytest.raises(InvalidArgumentError, match="infinite"):
+        ps.Dataset.range(3).repeat().to_ray()
+    with pytest.raises(InvalidTypeError, match=r"ray\.data\.Dataset, got list"):
+        ps.Dataset.from_ray([1])
 
 
 @pytest.mark.parametrize("seed", range(max(int(os.environ.get("PENSTOCK_SERVICE", "1")) // 50, 1)))

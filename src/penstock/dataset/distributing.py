@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.block.element_type import T_co
@@ -82,6 +83,41 @@ class Distributing(Generic[T_co]):
             annotate(error, Context(stage=Distribute.name, where=user_location()))
             raise
         return self._then(Distribute, service=found, num_consumers=num_consumers, consumer_index=consumer_index)
+
+    def to_ray(self, *, blocks: int = 8) -> Any:
+        """A `ray.data.Dataset` of the elements of one pass (epoch 0), made on Ray when it is read.
+
+        Rows are dicts: the components of an element by their names (`"image"`, `"0.id"`), a single value as `"item"`.
+        `blocks` tasks make ranges of the elements, as the workers of `distribute` do; where a step needs the whole
+        stream, each of them goes over all of it. The order of rows is Ray's.
+
+            ds.to_ray().write_parquet("s3://bucket/prepared")
+
+        Raises MissingDependencyError without Ray (`pip install 'penstock[ray]'`), InvalidArgumentError for an infinite
+        data set; an element that fails, fails Ray's task.
+        """
+        from penstock.dataset.distributing_ray import to_ray
+
+        hint = "How many tasks share the elements out."
+        dataset: Any = self
+        return to_ray(dataset, check_int("blocks", blocks, least=1, hint=hint))
+
+    @staticmethod
+    def from_ray(
+        dataset: Any, columns: Sequence[str] | None = None, *, fill_null: Mapping[str, Any] | None = None
+    ) -> Dataset:
+        """The rows of a `ray.data.Dataset`, as dicts of their columns.
+
+        Ray runs what it takes to make them, now, and they are read from its object store, as `from_arrow` reads a
+        table: `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work, and every pass has the same order.
+
+            ds = ps.Dataset.from_ray(ray.data.read_parquet("s3://bucket/prepared")).shuffle(ps.ALL).batch(32)
+
+        Raises MissingDependencyError without Ray, InvalidTypeError for another object, and what `from_arrow` raises.
+        """
+        from penstock.dataset.distributing_ray import from_ray
+
+        return from_ray(dataset, columns, fill_null)
 
 
 def _service(service: Any, job_name: Any, workers: Any, max_outstanding: Any) -> Service:

@@ -110,13 +110,18 @@ class Remote(Node):
     @property
     def unit(self) -> int:
         """Elements of the base that no range may part: those of a batch."""
-        unit = 1
-        for step in self.middle:
-            if isinstance(step, (Filter, Unbatch)):
-                break
-            if isinstance(step, BATCHES):
-                unit *= step.batch_size
-        return unit
+        return unit_of(self.middle)
+
+
+def unit_of(middle: tuple[UnaryNode, ...]) -> int:
+    """As `Remote.unit`."""
+    unit = 1
+    for step in middle:
+        if isinstance(step, (Filter, Unbatch)):
+            break
+        if isinstance(step, BATCHES):
+            unit *= step.batch_size
+    return unit
 
 
 class Cut(NamedTuple):
