@@ -81,6 +81,7 @@ def test_failures_and_states_are_those_without_a_service(service):
     assert positions(iter(remote.distribute(service))) == positions(iter(remote))
 
 
+@at_length
 def test_a_killed_worker_is_replaced_and_nothing_is_lost(service):
     dataset = ps.Dataset.range(200).map(slow).batch(5)
     found = []
