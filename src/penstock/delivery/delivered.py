@@ -189,7 +189,7 @@ class Delivered(Stage):
             contact = ready[each.worker]
             try:
                 contact.begin(self._job, self._packet, self._epoch, kept=self._kept)
-                known = self._known if self._known is not None and self._known[0] <= each.start else None
+                known = None  # a base that begins in the middle may lay out its blocks otherwise: see the README
                 contact.ask(self._job, each.start, each.stop, known)
             except (EOFError, OSError):
                 self._lose(contact)
