@@ -24,6 +24,27 @@ class Failing(RangeSource):
         return super().rows(start, stop)
 
 
+@pytest.mark.parametrize("buffer", [1, 5, 50])
+@pytest.mark.parametrize("behind", [lambda ds: ds, lambda ds: ds.repeat(2), lambda ds: ds.batch(4)])
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda a, b: a.concatenate(b),
+        lambda a, b: ps.Dataset.sample_from_datasets([a, b], seed=3),
+        lambda a, b: ps.Dataset.range(2).flat_map(lambda i: b if i % 2 else a),
+        lambda a, b: ps.Dataset.range(2).interleave(lambda i: b if i % 2 else a, cycle_length=2),
+    ],
+)
+def test_components_stay_under_their_names_whatever_order_their_streams_give_them_in(join, behind, buffer):
+    numbers = np.arange(12)
+    first = ps.Dataset.from_tensor_slices({"a": numbers[:6], "b": {"c": -numbers[:6], "d": numbers[:6] + 100}})
+    second = ps.Dataset.from_tensor_slices({"b": {"d": numbers[6:] + 100, "c": -numbers[6:]}, "a": numbers[6:]})
+    for element in behind(join(first, second).shuffle(buffer, seed=1)):
+        assert (element["a"] >= 0).all()
+        assert (element["b"]["c"] == -element["a"]).all()
+        assert (element["b"]["d"] == element["a"] + 100).all()
+
+
 UNFUSED = ps.Options(experimental_optimization=OptimizationOptions(shuffle_and_repeat_fusion=False))
 
 

@@ -109,7 +109,7 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
                 f"got {block.structure.describe()}."
             )
             raise InvalidTypeError(message)
-    aligned = [block if block.structure == first.structure else _reordered(block, first.structure) for block in blocks]
+    aligned = [in_order(block, first.structure) for block in blocks]
     columns = [concat([block.columns[i] for block in aligned]) for i in range(len(first.columns))]
     origin = concat_origins([block.origin for block in blocks])
     return Block(first.structure, columns, sum(block.size for block in blocks), origin)
@@ -136,8 +136,10 @@ def _join_freely(first: Column, second: Column) -> bool:
     return False
 
 
-def _reordered(block: Block, structure: Structure) -> Block:
-    """The same elements with dict keys in the order of `structure`."""
+def in_order(block: Block, structure: Structure) -> Block:
+    """The same elements with their columns where `structure` has them: dict keys may come in another order."""
+    if block.structure == structure:
+        return block
     places = block.structure.build(list(range(len(block.columns))))
     order = structure.flatten(places)
     return Block(structure, [block.columns[i] for i in order], block.size, block.origin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.block.block import Block
+from penstock.block.block import Block, in_order
 from penstock.block.column_rows import ColumnRows, rows_for
 from penstock.block.origin import concat_origins
 from penstock.block.origin_rows import OriginRows
@@ -36,7 +36,7 @@ class Rows:
             self._origin = None if block.origin is None else OriginRows()
         self._used = max(self._used, int(slots.max()) + 1)
         self._reserve(self._used)
-        chosen = unmoved(block)
+        chosen = unmoved(in_order(block, self._structure))
         if rows is not None:
             chosen = chosen.take(rows)
         for i, column in enumerate(chosen.columns):
@@ -80,7 +80,7 @@ class Rows:
         if block is None or inside.all():
             return self._read(source)
         outside = source[~inside] - self.capacity
-        block = unmoved(block)
+        block = unmoved(in_order(block, self._structure))
         if not inside.any():
             return block.take(outside)
         kept, fresh = self._read(source[inside]), block.take(outside)
