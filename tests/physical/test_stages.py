@@ -2,16 +2,25 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import pipelines
 
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import column_of
-from penstock.physical.stage import Cursor, Stage
+from penstock.dataset.dataset import _inner
+from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
+from penstock.physical.lower import Lowering, lower
+from penstock.physical.stage import Cursor, Stage, as_of_now
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.combine import Sequence
 from penstock.physical.stages.cut import Shard, Skip, Take
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.shuffle import Shuffle
+from penstock.rewrite.driver import optimise_inner
+from penstock.runtime.executors.inline import InlineExecutor
+from penstock.testing import assert_same_elements
 
 
 class Numbers(Stage):
@@ -112,6 +121,46 @@ def test_a_sequence_closes_each_stream_when_its_turn_is_over():
     stage = Sequence(build, 3, "repeat", None)
     assert flat(blocks(stage, 10)) == [0, 1, 0, 1, 0, 1]
     assert [part.closed for part in made] == [1, 1, 1]
+
+
+def test_a_sequence_that_was_asked_before_it_is_restored_goes_on_where_the_state_says():
+    made = []
+
+    def build(index):
+        made.append(Numbers([1] * 4))
+        return made[-1]
+
+    stage = Sequence(build, 3, "repeat", None)
+    assert not stage.can_skip()
+    assert not stage.seen
+    stage.restore([1, 2, True, 3])
+    assert flat(blocks(stage, 10)) == [2, 3, 0, 1, 2, 3]
+    assert all(part.closed for part in made)
+
+
+@settings(max_examples=30)
+@given(pipelines(most_steps=3), st.data())
+def test_what_a_stage_is_asked_before_it_is_restored_changes_nothing(pipeline, data):
+    dataset = pipeline.dataset.repeat(data.draw(st.integers(1, 2)))
+    wanted = list(dataset.iterator(epoch=0, executor="inline"))
+    place = data.draw(st.integers(0, len(wanted)))
+    options = dataset.options()
+
+    def opened():
+        return lower(
+            optimise_inner(dataset._plan, options), Lowering(options, InlineExecutor(options), 0, dataset=_inner)
+        )
+
+    first = Cursor(opened())
+    found = first.take(place)
+    again = opened()
+    again.can_skip()
+    _ = again.seen, again.seen_below
+    second = Cursor(again)
+    second.restore(as_of_now(first.state()))
+    rest = second.take(len(wanted) + 1)
+    parts = [part.block for part in (found, rest) if part is not None]
+    assert_same_elements([element for block in parts for element in block.elements()], wanted)
 
 
 def test_an_endless_repetition_of_nothing_ends():

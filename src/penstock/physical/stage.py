@@ -14,7 +14,8 @@ Contract, for stages and those who drive them:
 3. `state()` describes what has not been returned or raised yet: a stage that is given it by `restore`, in this process
    or another, goes on with exactly that. `as_of_now` makes numbers, strings, lists and dicts of it. It copies no data.
    It is remembered until the stage moves, unless others than its caller move it (`alone`), and nobody changes it.
-4. `restore(state)` is called at most once, before the first `next`.
+4. `restore(state)` is called at most once, before the first `next`. What a stage was asked (`can_skip`, `seen`) may
+   come before it, and changes nothing.
 5. A stage is used by one thread at a time. Stages that own threads or files let go of them in `close`, which may be
    called at any time between calls, and more than once.
 """

@@ -164,8 +164,14 @@ class Sequence(Stage):
     def can_skip(self) -> bool:
         """Concatenate has two streams, and those of repeat are alike."""
         last = self._index + 2 if self._count < 0 else min(self._index + 2, self._count)
-        streams = [self._current(), *map(self._build, range(self._index + 1, last))] if self._index < last else []
-        return all(stream.can_skip() for stream in streams)
+        if self._index >= last:
+            return True
+        others = [self._build(index) for index in range(self._index + 1, last)]
+        try:
+            return all(stream.can_skip() for stream in [self._current(), *others])
+        finally:
+            for stream in others:
+                stream.close()
 
     def skip(self, count: int) -> int:
         passed = 0
@@ -184,6 +190,8 @@ class Sequence(Stage):
         return [self._index, below, self._gave, self._count]
 
     def restore(self, state: State) -> None:
+        self.close()  # what was built to be asked, such as by `can_skip`, stands somewhere else
+        self._stage = None
         self._index, self._state, self._gave, self._count = state
 
     def close(self) -> None:
