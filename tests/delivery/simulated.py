@@ -31,17 +31,17 @@ class Contact:
         self.makers[job] = Maker(opened(packet.packed.content, packet.packed.buffers), epoch)
         return True
 
-    def ask(self, job, start, stop, known):
+    def ask(self, job, start, stop):
         self._check()
-        self.questions.append((job, start, stop, known))
+        self.questions.append((job, start, stop))
 
     def drop(self, job):
         self.makers.pop(job, None)
 
     def work(self):
-        job, start, stop, known = self.questions.pop(0)
-        made = self.makers[job].make(start, stop, known)
-        self.answers.append((("made", job, start, stop, *made[1:2], made.ended, 0.001, made.before), made.parts))
+        job, start, stop = self.questions.pop(0)
+        made = self.makers[job].make(start, stop)
+        self.answers.append((("made", job, start, stop, *made[1:2], made.ended, 0.001), made.parts))
 
     def hear(self):
         self._check()

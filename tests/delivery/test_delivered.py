@@ -128,6 +128,29 @@ def test_failures_take_their_places_and_say_where_they_are_from(build, seed):
     assert any(isinstance(each, tuple) for each in wanted)
 
 
+def turned(n):
+    """Dicts whose keys come in another order from element to element: a reader lays its blocks out as the first."""
+    for i in range(n):
+        yield {"a": i, "b": i * 0.5} if i * i % 7 > 2 else {"b": i * 0.5, "a": i}
+
+
+@pytest.mark.parametrize("place", range(0, 24, 3))
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_worker_that_begins_in_the_middle_lays_out_its_blocks_as_one_that_began_at_the_start(place, shuffled):
+    dataset = ps.Dataset.from_generator(turned, args=(24,))
+    dataset = (dataset.shuffle(3, seed=1) if shuffled else dataset).map(lambda d: d)
+    wanted = elements(dataset)
+    found = elements(through(dataset, size=1 + place % 3, seed=place, deaths=4))
+    assert_same_elements(found, wanted)
+    assert [list(element) for element in found] == [list(element) for element in wanted]
+    with through(dataset, seed=place).iterator(epoch=0, executor="inline") as iterator:
+        given_now = [next(iterator) for _ in range(place)]
+        state = iterator.state_dict()
+    with through(dataset, seed=place).iterator(executor="inline") as iterator:
+        iterator.load_state_dict(state)
+        assert [list(element) for element in [*given_now, *iterator]] == [list(element) for element in wanted]
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2])
 def test_consumers_take_every_so_manieth_batch(count, size):

@@ -80,6 +80,7 @@ def test_killed_workers_change_nothing():
     assert_same_elements(found, list(dataset.iterator(epoch=0)))
 
 
+@at_length
 def test_a_state_goes_on_with_another_number_of_workers():
     dataset = ps.Dataset.range(100).shuffle(30).map(numbered).filter(lambda x: x % 3 > 0)
     wanted = list(dataset.iterator(epoch=0))

@@ -111,6 +111,7 @@ def killed_and_started_again(folder, kills):
     assert_same_elements(found, list(dataset.iterator(epoch=0)))
 
 
+@at_length
 def test_a_dispatcher_that_dies_takes_its_workers_and_the_next_one_goes_on():
     import tempfile
 

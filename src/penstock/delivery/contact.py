@@ -26,7 +26,6 @@ class Contact:
         self.ready = False
         self._parts: list[str] = []
         self._jobs: set[str] = set()
-        self._asked: set[str] = set()
 
     def fileno(self) -> int:
         return self.link.fileno()
@@ -41,15 +40,13 @@ class Contact:
         self.link.send(("job", job, packet.digest, epoch, kept))
         self._jobs.add(job)
 
-    def ask(self, job: str, start: int, stop: int, known: object) -> None:
-        """Have it make a range. It is told what is known of the base once: then it has a pass of its own."""
-        self.link.send(("make", job, start, stop, None if job in self._asked else known))
-        self._asked.add(job)
+    def ask(self, job: str, start: int, stop: int) -> None:
+        """Have it make a range."""
+        self.link.send(("make", job, start, stop))
 
     def drop(self, job: str) -> None:
         if job in self._jobs:
             self._jobs.discard(job)
-            self._asked.discard(job)
             self.link.send(("drop", job))
 
     def hear(self) -> Message | None:

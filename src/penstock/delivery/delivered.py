@@ -11,7 +11,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 from penstock.block.block import Block
 from penstock.block.transport import unpack
@@ -72,7 +72,6 @@ class Delivered(Stage):
         self._skip = 0  # of them, those that an earlier run had given
         self._stop = self._first  # where the next range begins
         self._pieces: deque[Block | Exception] = deque()  # of the range at hand
-        self._known: tuple[int, State] | None = None  # a state of the base, and the number that it gives first
         self._over = False
 
     # -- as a stage
@@ -102,13 +101,11 @@ class Delivered(Stage):
         start, given = (self._start, self._given) if self._pieces else (self._stop, self._skip)
         if self._counted:
             start, given = start + given * self._turn, 0
-        known = self._known if self._known is not None and self._known[0] <= start else None
-        return [start, given, None if known is None else list(known)]
+        return [start, given]
 
     def restore(self, state: State) -> None:
-        self._start, self._given, known = state
+        self._start, self._given = state
         self._stop, self._skip = self._start, self._given
-        self._known = None if known is None else (known[0], known[1])
 
     def can_skip(self) -> bool:
         return self._counted and self._cardinality != UNKNOWN_CARDINALITY
@@ -157,12 +154,9 @@ class Delivered(Stage):
             self._heard()
 
     def _begin(self, found: Range) -> None:
-        head, parts = found.made
         self._start, self._stop = found.start, found.start + self._apart if self._apart else found.stop
         self._given = self._skip  # what is left to be dropped counts from here
-        if head.before is not None:
-            self._known = (found.start, head.before)
-        for part in parts:
+        for part in found.made:
             self._pieces += part.pieces()
         self._hold()
 
@@ -189,8 +183,7 @@ class Delivered(Stage):
             contact = ready[each.worker]
             try:
                 contact.begin(self._job, self._packet, self._epoch, kept=self._kept)
-                known = None  # a base that begins in the middle may lay out its blocks otherwise: see the README
-                contact.ask(self._job, each.start, each.stop, known)
+                contact.ask(self._job, each.start, each.stop)
             except (EOFError, OSError):
                 self._lose(contact)
         return self._window
@@ -221,7 +214,7 @@ class Delivered(Stage):
             return  # of a pass before this one
         if kind == "made":
             head = Head(*rest)
-            if not self._window.arrived(contact.name, head.start, (head, unpacked(message.content, message.buffers()))):
+            if not self._window.arrived(contact.name, head.start, unpacked(message.content, message.buffers())):
                 return
             self._pace.observe(head.elements, head.seconds, message.nbytes)
             if head.ended:
@@ -256,19 +249,15 @@ class Delivered(Stage):
         held = [piece for piece in self._pieces if isinstance(piece, Block)]
         for each in window or ():
             if each.made is not None:
-                held += [part.block for part in each.made[1] if part.block is not None]
+                held += [part.block for part in each.made if part.block is not None]
         self._account.hold(sum(block.nbytes for block in held))
 
 
-class Head:
-    """What a worker says of a range that it has made."""
+class Head(NamedTuple):
+    """What a worker says of a range that it has made: so many elements of the base were there for it."""
 
-    __slots__ = ("before", "elements", "ended", "seconds", "start", "stop")
-
-    def __init__(self, start: int, stop: int, elements: int, ended: bool, seconds: float, before: Any) -> None:  # noqa: FBT001
-        self.start = start
-        self.stop = stop
-        self.elements = elements
-        self.ended = ended
-        self.seconds = seconds
-        self.before = before
+    start: int
+    stop: int
+    elements: int
+    ended: bool
+    seconds: float

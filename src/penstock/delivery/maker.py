@@ -13,7 +13,7 @@ from penstock.physical import builders as _builders  # noqa: F401 - registers wh
 from penstock.physical.access import stretch_of
 from penstock.physical.fatal import failed
 from penstock.physical.lower import Lowering, lower, register
-from penstock.physical.stage import Cursor, Stage, State, as_of_now
+from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Transform
@@ -32,16 +32,12 @@ _STRIDE = 1024  # elements of the base that are passed over at once
 
 
 class Made(NamedTuple):
-    """What became of a range: stretches of elements and failures. `elements` of the base were there for it.
-
-    `before` is the state of the base in front of the range, where it cannot be skipped to.
-    """
+    """What became of a range: stretches of elements and failures. `elements` of the base were there for it."""
 
     parts: list[Stretch]
     elements: int
     ended: bool
     seconds: float
-    before: State
 
 
 class Given(Stage):
@@ -158,18 +154,15 @@ class Maker:
         self._steps = _steps(part.middle, self._lowering)
         self._base: Cursor | None = None
         self._at = 0
-        probe = lower(part.base, self._lowering)  # one that was asked this is not restored
-        self._skips = probe.can_skip()
-        probe.close()
+        self._skips = False  # until it is open
         self._end: int | None = None
 
-    def make(self, start: int, stop: int, known: tuple[int, State] | None = None) -> Made:
-        """Elements `start` to `stop` of the base through the middle. `known` is a state of the base, and its number."""
+    def make(self, start: int, stop: int) -> Made:
+        """Elements `start` to `stop` of the base through the middle."""
         begun = time.perf_counter()
-        self._go_to(start, known)
+        self._go_to(start)
         base = self._base
         assert base is not None
-        before = None if self._skips else as_of_now(base.state())
         found = base.take(stop - start) if self._at == start else None
         elements = 0 if found is None else found.size
         self._at += elements
@@ -177,7 +170,7 @@ class Maker:
         if ended:
             self._end = self._at
         parts = [] if found is None else self._through(found, start)
-        return Made(parts, elements, ended, time.perf_counter() - begun, before)
+        return Made(parts, elements, ended, time.perf_counter() - begun)
 
     @property
     def end(self) -> int | None:
@@ -190,18 +183,17 @@ class Maker:
             self._base.close()
             self._base = None
 
-    def _go_to(self, start: int, known: tuple[int, State] | None) -> None:
+    def _go_to(self, start: int) -> None:
+        # read from its start where it cannot skip: one that begins in the middle may lay out its blocks otherwise
         if self._base is not None and (start < self._at or (self._skips and start > self._at)):
             self.close()
         if self._base is None:
             self._base, self._at = Cursor(lower(self._part.base, self._lowering)), 0
+            self._skips = self._base.stage.can_skip()
             if self._skips:
                 self._at = self._base.skip(start) if start else 0
                 if start and self._at < start:
                     self._end = self._at
-            elif known is not None and known[0] <= start:
-                self._at = known[0]
-                self._base.restore(known[1])
         while self._at < start and self._end_not_met():
             self._at += self._passed(start - self._at)
 

@@ -49,7 +49,7 @@ class Worker:
     def begin(self, job: str, digest: str, epoch: int) -> None:
         self._jobs[job] = digest, epoch
 
-    def make(self, job: str, start: int, stop: int, known: Any) -> tuple[tuple[Any, ...], bytes, list[Any]]:
+    def make(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], bytes, list[Any]]:
         digest, epoch = self._jobs[job]
         part = self._parts[digest]
         if isinstance(part, str):
@@ -57,7 +57,7 @@ class Worker:
         try:
             if job not in self._makers:
                 self._makers[job] = Maker(part, epoch)
-            made = self._makers[job].make(start, stop, known)
+            made = self._makers[job].make(start, stop)
             found = packed(made.parts)
         except (Exception, Fatal) as raised:
             error = raised.error if isinstance(raised, Fatal) else raised
@@ -66,7 +66,7 @@ class Worker:
         except BaseException as raised:  # a function asks for the end of the program
             found = packed_end(raised)
             return ("ended", job, start), found.content, found.buffers
-        head = ("made", job, start, stop, made.elements, made.ended, made.seconds, made.before)
+        head = ("made", job, start, stop, made.elements, made.ended, made.seconds)
         return head, found.content, found.buffers
 
 
@@ -106,8 +106,8 @@ class ActorContact(Contact):
             self.actor.begin.remote(job, packet.digest, epoch)
             self._told.add(job)
 
-    def ask(self, job: str, start: int, stop: int, known: object) -> None:
-        self.waiting.append(self.actor.make.remote(job, start, stop, known))
+    def ask(self, job: str, start: int, stop: int) -> None:
+        self.waiting.append(self.actor.make.remote(job, start, stop))
 
     def drop(self, job: str) -> None:
         """The actor ends with the pass."""

@@ -1,10 +1,10 @@
 """What a worker of a service does: take parts of plans once, then ranges, and send back what became of them.
 
 Messages to it: ("part", digest, folder, path) with the packed part; ("job", name, digest, epoch, kept) for a pass;
-("make", job, start, stop, known state of the base); ("drop", job): nobody asks for it any more;
+("make", job, start, stop); ("drop", job): nobody asks for it any more;
 ("listen", path, folder): let others connect, too.
 
-Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds, before) with the packed
+Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds) with the packed
 stretches, or ("mistaken", job, start, error, traceback) where the part itself failed, or ("ended", job, start) with a
 packed exception that ends the run. A part that cannot be unpickled is said at its first range: ("unready", job, text).
 """
@@ -181,7 +181,7 @@ class Server:
             for key in [key for key in self._kept if key[0] == name]:
                 self._kept_bytes -= self._kept.pop(key)[1].nbytes
 
-    def _make(self, client: Client, name: str, start: int, stop: int, known: Any) -> None:
+    def _make(self, client: Client, name: str, start: int, stop: int) -> None:
         if client.gone or name not in client.jobs:
             return
         job = self._jobs[name]
@@ -197,8 +197,8 @@ class Server:
             if isinstance(maker, str):
                 client.answer(("unready", name, maker))
                 return
-            made = maker.make(start, stop, known)
-            head = ("made", name, start, stop, made.elements, made.ended, made.seconds, made.before)
+            made = maker.make(start, stop)
+            head = ("made", name, start, stop, made.elements, made.ended, made.seconds)
             content = packed(made.parts)
         except (Exception, Fatal) as raised:  # those of elements are in their places
             error = raised.error if isinstance(raised, Fatal) else raised
