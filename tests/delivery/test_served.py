@@ -176,13 +176,17 @@ def test_wrong_calls_say_what_to_do(service, tmp_path):
 def test_the_command_line_starts_tells_and_stops(capsys):
     command = [sys.executable, "-m", "penstock.cli", "service", "start", "--workers", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        address = running.stdout.readline().strip()
-        assert main(["service", "status", address]) == 0
-        assert json.loads(capsys.readouterr().out)["pid"] == running.pid
-        assert main(["service", "stop", address]) == 0
-        assert main(["service", "stop", address]) == 1
-        assert "No service answers" in capsys.readouterr().err
-        assert running.wait() == 0
+        try:
+            address = running.stdout.readline().strip()
+            assert main(["service", "status", address]) == 0
+            assert json.loads(capsys.readouterr().out)["pid"] == running.pid
+            assert main(["service", "stop", address]) == 0
+            assert running.wait() == 0
+        finally:
+            running.kill()
+    assert main(["service", "stop", address]) == 1
+    assert "No service answers" in capsys.readouterr().err
+    assert not Path(address.removeprefix("unix://")).exists()
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=40), st.integers(0, 3))

@@ -27,6 +27,7 @@ def add_to(commands: Any) -> None:
 
 def start(chosen: argparse.Namespace) -> int:
     """Be the dispatcher."""
+    import shutil
     import tempfile
 
     from penstock.delivery.dispatcher import Dispatcher
@@ -41,7 +42,11 @@ def start(chosen: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
     print(PREFIX + folder, flush=True)
-    service.run()
+    try:
+        service.run()
+    finally:
+        if chosen.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 

@@ -34,11 +34,16 @@ _AGAIN = 1.0  # before a worker that did not even start is tried again
 
 
 class Dispatcher:
-    """Has `size` workers in a folder, until it is told to stop."""
+    """Has `size` workers in a folder, until it is told to stop.
+
+    Who connects from now on is answered once it runs. Raises FailedPreconditionError where another one serves there.
+    """
 
     def __init__(self, folder: str, size: int) -> None:
         self.folder = private_folder(folder)
+        check_free(folder)
         self._token = token_of(folder)
+        self._door = listening(str(Path(folder, DOOR)))
         self._size = size
         self._members: dict[str, Member] = {}
         self._ready: dict[str, str] = {}  # workers and where they listen
@@ -49,18 +54,15 @@ class Dispatcher:
         watch_forks()
 
     def run(self) -> None:
-        """Until `stop`. Raises FailedPreconditionError where another one serves this folder."""
-        check_free(self.folder)
-        door = str(Path(self.folder, DOOR))
-        end = listening(door)
+        """Until `stop`."""
         try:
-            serve_each(end, self._token, self._serve)
+            serve_each(self._door, self._token, self._serve)
             while not self._over.is_set():
                 self._tend()
         finally:
-            end.close()
+            self._door.close()
             with suppress(OSError):
-                Path(door).unlink()
+                Path(self.folder, DOOR).unlink()
             self._end()
 
     def stop(self) -> None:
