@@ -2,17 +2,19 @@
 
 import gzip
 import json
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
-from tests.sources.passes import everything, kinds
+from tests.sources.passes import assert_equal, drained, everything, kinds
 
 import penstock as ps
 from penstock.block.column import column_of
 from penstock.block.leaf import as_leaf
+from penstock.sources import json_lines
 from penstock.sources.json_leaf import JsonLeaf
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
@@ -89,6 +91,17 @@ def test_defaults_stand_in_and_say_the_dtype(read):
     ]
     assert_same_elements(found, wanted)
     assert defaults["a"] == -1
+
+
+def test_an_object_where_the_default_is_none(read):
+    found = read('{"a": {"b": 1}}\n{"a": 2}\n{"a": {"b": {}}}\n', defaults={"a": 0})
+    assert kinds(found) == [("InvalidTypeError", 0), {"a": 2}, ("InvalidTypeError", 25)]
+    assert "Key 'a' is an object" in str(found[0])
+
+
+def test_a_default_of_float64_gives_all_digits(read):
+    found = read('{"a": 0.1}\n{"a": [0.1]}\n{"a": 9007199254740993}\n', defaults={"a": np.float64(0)})
+    assert kinds(found) == [{"a": 0.1}, ("InvalidTypeError", 11), {"a": float(9007199254740993)}]
 
 
 def test_a_default_cannot_be_written_through(read):
@@ -210,3 +223,99 @@ def test_what_json_writes_is_read(tmp_path_factory, row):
     path.write_text(json.dumps(row) + "\n" + json.dumps(row, ensure_ascii=False), encoding="utf-8", newline="")
     wanted = {key: as_leaf(value) for key, value in row.items()}
     assert_same_elements(list(ps.JsonLinesDataset(path)), [wanted, wanted])
+
+
+ODD = [
+    *("1E5", "-0", "01", "1.", "-", "+1", "0x1", "NaN", "Inf", "-Infinity", "1e400", "1e-400", "true", "null", "{}"),
+    *("9007199254740993", "9007199254740993.0", "9223372036854775807", "9223372036854775808", "1" * 5000, "[null]"),
+    *(r'"\ud800"', r'"\udc00"', r'"\ud83d\ude00"', r'"\u0000"', '"\x01"', '"\x7f"', r'"\x"', r'"\/"', "'a'", "0.1"),
+    *(
+        '1, "a": 2',
+        "1} {",
+        '1} {"a": 2',
+        "1 // b",
+        "[[1]]",
+        '{"b": 1}',
+        '{"b": null}',
+        '{"b": 1, "b": 2}',
+        "2014-01-01",
+    ),
+]
+FIRST = ["1", "0.5", "true", '"x"', "[1]", "[0.5, 1]", '["x"]', "[true]", '{"b": 1}', '{"b": {"c": "x"}}', "[[1]]"]
+DEFAULTS = [
+    *(None, np.int8(3), np.uint8(1), np.float64(0.1), np.float16(0.5), np.True_, b"d", b"\xff", np.arange(2), {"b": 0}),
+]
+a_value = st.sampled_from(ODD + FIRST) | values.map(json.dumps) | st.text(max_size=5)
+a_line = (
+    st.builds('{{"a": {}}}'.format, a_value)
+    | st.builds(' {{ "a":{} }}\t\r'.format, a_value)
+    | st.sampled_from(["", " ", "{}", "{", "}", "[]", '{"a": 1', '}{"a": 1}', '{"A": 1}', '{"": 1}'])
+).map(lambda line: line.encode("utf-8", "surrogatepass"))
+cut = st.builds(
+    lambda line, at, new: line[:at] + new + line[at + 1 :], a_line, st.integers(0, 12), st.binary(max_size=2)
+)
+
+
+@contextmanager
+def at_once(least):
+    """Arrow's parser reads lines from that number on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_lines, "LEAST", least)
+        patch.setattr(json_lines, "_MANY", 0)
+        patch.setattr(json_lines, "_MOST_SLOWLY", 2)
+        yield
+
+
+NEVER = 1 << 60
+
+
+@given(st.sampled_from(FIRST), st.lists(a_line | cut, max_size=12), st.integers(0, 20), st.sampled_from(DEFAULTS))
+def test_many_lines_at_once_are_the_lines_one_by_one(tmp_path_factory, first, lines, good, default):
+    ordinary = [b'{"a": %b}' % first.encode()] * (good + 1)
+    path = tmp_path_factory.getbasetemp() / "at_once.jsonl"
+    path.write_bytes(b"\n".join([*ordinary, *lines, *ordinary]))
+    source = ps.JsonLinesDataset(path, defaults=None if default is None else {"a": default})._plan.source
+    with at_once(NEVER):
+        wanted, _ = drained(source.open(), 1)
+    with at_once(1):
+        for want in (2, 5, 1000):
+            assert_equal(drained(source.open(), want)[0], wanted)
+
+
+ORDINARY = {
+    "flat": ({"i": 1, "f": 0.5, "s": "ä\n", "b": True}, None),
+    "nested": ({"x": {"y": 1, "z": {"t": "a"}}, "n": 2}, None),
+    "lists": ({"i": [1, 2], "f": [0.5, 1], "s": ["a", "bc"], "b": [True], "none": []}, None),
+    "dtypes": ({"a": 1, "b": 200, "c": 0.1, "d": 3}, {"a": np.int8(0), "b": np.uint8(0), "c": 0.5, "d": np.float64(0)}),
+    "absent": ({"x": 1}, {"s": "none", "i": 4, "b": True, "in": {"f": 1.5}}),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_lines_are_read_at_once(tmp_path, monkeypatch, name):
+    row, given_defaults = ORDINARY[name]
+    path = tmp_path / "a"
+    path.write_text("\n".join([json.dumps(row)] * 500), encoding="utf-8")
+    source = ps.JsonLinesDataset(path, defaults=given_defaults)._plan.source
+    with at_once(NEVER):
+        wanted, _ = drained(source.open(), 100)
+    with at_once(1):
+        reader = source.open()
+        first = reader.read(1)
+        monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", None)  # not called from here on
+        assert_equal(first.elements() + drained(reader, 100)[0], wanted)
+
+
+def test_one_bad_line_leaves_the_others_to_be_read_at_once(tmp_path, monkeypatch):
+    lines = ['{"a": 1}'] * 2000
+    lines[1500] = '{"a": "x"}'
+    path = tmp_path / "a"
+    path.write_text("\n".join(lines))
+    slowly = []
+    one_by_one = json_lines._JsonFile._one_by_one
+    monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", lambda *a: slowly.append(len(a[1])) or one_by_one(*a))
+    monkeypatch.setattr(json_lines, "_MANY", 0)
+    found, _ = drained(ps.JsonLinesDataset(path)._plan.source.open(), 500)
+    assert len(found) == 2000
+    assert kinds(found)[1500] == ("InvalidTypeError", 1500 * 9)
+    assert sum(slowly[1:]) <= 256

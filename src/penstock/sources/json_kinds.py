@@ -13,7 +13,7 @@ from penstock.block.column import Column, ListColumn, column_of
 from penstock.block.spec import as_dtype, dtype_name
 from penstock.block.structure import Structure, flatten
 from penstock.errors import InvalidTypeError
-from penstock.sources.json_leaf import HINT, JsonLeaf, Path, named
+from penstock.sources.json_leaf import HINT, JsonLeaf, Path, leaf_of, named
 from penstock.sources.rows import unreadable
 
 Defaults = dict[Path, Any]
@@ -32,6 +32,10 @@ class JsonKinds:
         found = dict(_walk(first))
         for path in inner:
             found.pop(path, None)  # an object that is null: its keys have defaults
+        for path in found:
+            for outer in (path[:i] for i in range(1, len(path))):
+                if outer in defaults:
+                    leaf_of(outer, {})  # raises: an object is no value
         found |= {path: None for path in defaults if path not in found}
         if not found:
             message = "An object without keys is no element."

@@ -14,6 +14,7 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import DType, dtype_name
 from penstock.errors import InvalidArgumentError, InvalidTypeError, PenstockError
 
+EXACT = 1 << 53  # integers up to here are float64s
 HINT = "defaults={key: value} says the dtype of a key, and stands in where it is absent or null."
 Path = tuple[str, ...]
 
@@ -48,7 +49,7 @@ def _is_empty(found: Any) -> bool:
 
 def _is_wide(number: float) -> bool:
     """Whether it is an integer that a float64 need not hold, on its way to float32."""
-    return type(number) is int and not -(1 << 53) <= number <= 1 << 53
+    return type(number) is int and not -EXACT <= number <= EXACT
 
 
 def kind_of(leaf: Any) -> tuple[DType, int]:
@@ -84,7 +85,7 @@ class JsonLeaf:
             if rank and leaf.size == 0:
                 return np.empty(leaf.shape, object if self.dtype is bytes else self.dtype)
             if self._admits(dtype):
-                return self._cast(leaf)
+                return self._cast(np.asarray(found, np.float64)[()] if self.dtype == np.float64 else leaf)
         wanted, had = (f"{dtype_name(d)} of rank {r}" for d, r in ((self.dtype, self.rank), (dtype, rank)))
         message = f"Key {named(self.path)} is {wanted}, and in this line it is {had}."
         raise InvalidTypeError(message, hint=HINT)

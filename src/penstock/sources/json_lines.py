@@ -14,12 +14,21 @@ from penstock.block.block import Block
 from penstock.block.origin import Origin
 from penstock.errors import Context, DataLossError, annotate
 from penstock.io.lines import LineReader
+from penstock.io.tfrecord.chunk import RecordChunk
 from penstock.sources.files import FileReader, FilesSource, Place
+from penstock.sources.json_arrow import LEAST, ArrowLines
 from penstock.sources.json_kinds import Defaults, JsonKinds
 from penstock.sources.rows import ReadRows, RowQueue, unreadable
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MANY = 10_000  # lines, which take about as long one by one as importing Arrow's parser
+_AT_ONCE = 4096  # lines, of which Arrow parses many in little more time than few
+_MOST_SLOWLY = 256  # lines that are read one by one where one of them is the reason
 _decode = json.JSONDecoder().raw_decode
+
+
+class _OneOfThem(Exception):
+    """Fewer lines at a time may be read quickly, without the one that is not."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,22 +63,42 @@ class _JsonFile(FileReader):
         self._kinds = kinds
         self._state = state
         self._rows = RowQueue(name)
+        self._read = 0  # lines
+        self._arrow: ArrowLines | None = None
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
-            chunk = self._lines.read(max_elements)
+            at_once = self._arrow is not None and self._arrow.helps
+            chunk = self._lines.read(max(max_elements, _AT_ONCE) if at_once else max_elements)
             if chunk is None:
                 return None
             offsets = np.append(chunk.offsets, self._lines.tell())
-            self._rows.put(offsets, partial(self._parsed, chunk.records(), offsets.tolist()))
+            self._rows.put(offsets, partial(self._parsed, chunk, offsets))
+            self._read += len(chunk)
         return self._rows.take(max_elements)
 
-    def _parsed(self, lines: list[bytes], offsets: list[int], start: int, stop: int) -> ReadRows:
-        """The objects of some lines, of which line i begins at byte `offsets[i]`."""
+    def _parsed(self, chunk: RecordChunk, offsets: np.ndarray, start: int, stop: int) -> ReadRows:
+        """The objects of some lines of a chunk, of which line i begins at byte `offsets[i]`."""
+        part = chunk.slice(start, stop)
+        if len(part) >= LEAST and self._arrow_helps():
+            assert self._arrow is not None
+            block = self._arrow.block(part)
+            if block is not None:
+                return ReadRows(block, [], offsets[start : stop + 1])
+            if len(part) > _MOST_SLOWLY and self._arrow.helps:
+                raise _OneOfThem
+        return self._one_by_one(part.records(), offsets[start : stop + 1].tolist())
+
+    def _arrow_helps(self) -> bool:
+        if self._arrow is None and self._kinds is not None and (self._read >= _MANY or "pyarrow.json" in sys.modules):
+            self._arrow = ArrowLines(self._kinds, self._name)
+        return self._arrow is not None and self._arrow.helps
+
+    def _one_by_one(self, lines: list[bytes], offsets: list[int]) -> ReadRows:
         rows: list[list[Any]] = []
         begins: list[int] = []  # of those rows
         failures: list[tuple[int, Exception]] = []
-        for line, offset in zip(lines[start:stop], offsets[start:stop], strict=True):
+        for line, offset in zip(lines, offsets[:-1], strict=True):
             try:
                 found = self._object(line, offset)
                 if found is not None:
@@ -91,7 +120,7 @@ class _JsonFile(FileReader):
         failures.sort(key=lambda failure: failure[0])
         every = sorted({*begins, *(offset for offset, _ in failures)})
         numbered = {offset: number for number, offset in enumerate(every)}
-        ends = np.array([*every, offsets[stop]], np.int64)
+        ends = np.array([*every, offsets[-1]], np.int64)
         return ReadRows(block, [(numbered[offset], error) for offset, error in failures], ends)
 
     def _known(self, found: dict[str, Any]) -> JsonKinds:

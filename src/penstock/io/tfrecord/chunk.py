@@ -23,6 +23,10 @@ class RecordChunk:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def slice(self, start: int, stop: int) -> RecordChunk:
+        """The records from number `start` up to, not including, number `stop`."""
+        return RecordChunk(self.buffer, self.starts[start:stop], self.lengths[start:stop], self.offsets[start:stop])
+
     def records(self) -> list[bytes]:
         """The records as byte strings, copied."""
         view = self.buffer.data
