@@ -49,7 +49,7 @@ def penstock(*, schema: bool = False) -> Pass:
     ds = ps.JsonLinesDataset(PATH, defaults=defaults).batch(256)
 
     def one_pass() -> int:
-        with ds.iterator(executor="inline") as batches:
+        with ds.iterator() as batches:
             assert sum(len(batch["ok"]) for batch in batches) == NUMBER
         return NUMBER
 

@@ -19,6 +19,8 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
 
+_MANY, _SHORT = 64, 256  # byte strings, and bytes of each, from and up to which one copy of all of them pays
+
 
 class Column(ABC):
     """One leaf of every element of a Block."""
@@ -151,10 +153,11 @@ class BytesColumn(Column):
 
     def _flat_values(self) -> list[bytes]:
         starts = self.starts.reshape(-1)
-        stops = (starts + self.lengths.reshape(-1)).tolist()
         if self.which is None:
-            view = self.buffers[0].data if self.buffers else memoryview(b"")
-            return [bytes(view[a:b]) for a, b in zip(starts.tolist(), stops, strict=True)]
+            return (
+                byte_strings(self.buffers[0], starts, self.lengths.reshape(-1)) if self.buffers else [b""] * len(starts)
+            )
+        stops = (starts + self.lengths.reshape(-1)).tolist()
         views = [buffer.data for buffer in self.buffers]
         which = self.which.reshape(-1).tolist()
         return [bytes(views[w][a:b]) for w, a, b in zip(which, starts.tolist(), stops, strict=True)]
@@ -305,6 +308,21 @@ def column_of(values: list[Any]) -> Column:
     if same and len(values) == 1:
         return DenseColumn(first[None])
     return ListColumn(list(values))  # stacked once, by `batch`, straight into the batch's buffer
+
+
+def byte_strings(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> list[bytes]:
+    """String i is `buffer[starts[i] : starts[i] + lengths[i]]`, copied.
+
+    Short ones that lie close together are cut out of one copy of them all, which takes half the time.
+    """
+    stops = starts + lengths
+    if len(starts) >= _MANY and (total := int(lengths.sum())) <= len(starts) * _SHORT:
+        first, last = int(starts.min()), int(stops.max())
+        if last - first <= 2 * total:
+            whole = buffer[first:last].tobytes()
+            return [whole[a:b] for a, b in zip((starts - first).tolist(), (stops - first).tolist(), strict=True)]
+    view = buffer.data
+    return [bytes(view[a:b]) for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
 
 
 def used_numbers(which: np.ndarray) -> np.ndarray:
