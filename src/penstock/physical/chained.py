@@ -12,7 +12,8 @@ no entry: it gives what it is given.
 
 Where results of a map are to be dropped, as many of its input may be instead, and of a batch `batch_size` times as
 many. That is how the entries of several steps become the one place of a stage. It does not hold for a filter: if
-something behind a filter is to be dropped, in the midst of a stage, the stage parts there (`Place.part`).
+something behind a filter is to be dropped, in the midst of a stage, the stage parts there (`Place.part`), and if
+something in front of one is with which the stage begins, a `Portioned` below drops it (`Place.dropping`).
 """
 
 from __future__ import annotations
@@ -90,13 +91,17 @@ def _dropping(first: int, steps: list[list[Any]], count: int) -> tuple[int, list
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a stage is to go on: as in `Chained`. Its first `part` steps are to run, and drop, by themselves."""
+    """Where a stage is to go on: as in `Chained`. Its first `part` steps are to run, and drop, by themselves.
+
+    Of a place that is `dropping`, `below` is the state of a `Portioned`, which drops what the stage cannot.
+    """
 
     below: State
     first: int
     count: int | None
     skip: int
     part: int = 0
+    dropping: bool = False
 
 
 def place_of(state: State, ratios: Ratios) -> Place:
@@ -122,8 +127,8 @@ def place_of(state: State, ratios: Ratios) -> Place:
     before = [at for at in range(last) if skips[at]]
     if before and (before[-1] or ratios[0]):
         return Place(below, first, count, 0, part=before[-1] or 1)
-    if before:
-        raise _misfit()
+    if before:  # the stage begins with a filter, in front of which there is something to drop
+        return Place(Chained(below, 0, 0, (), first), 0, count, sum(skips[last:]), dropping=True)
     return Place(below, 0, count, sum(skips[last:]))
 
 
@@ -169,6 +174,8 @@ class ChainedStage(StretchStage):
             self.part(place.part)
             self.ratios = self.ratios[place.part :]
             place = place_of(state, self.ratios)
+        if place.dropping:
+            self.portion()
         self._stretch_skip = self.go_on(place)
 
     @abstractmethod
@@ -183,6 +190,10 @@ class ChainedStage(StretchStage):
     def part(self, count: int) -> None:
         """Let the first steps run by themselves, below."""
 
+    @abstractmethod
+    def portion(self) -> None:
+        """Have a `Portioned` below."""
+
 
 class Portioned(Stage):
     """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
@@ -193,6 +204,11 @@ class Portioned(Stage):
     def __init__(self, upstream: Stage) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
         self._cursor = Cursor(upstream)
+
+    @classmethod
+    def over(cls, upstream: Stage) -> Portioned:
+        """That stage, if it is one already."""
+        return upstream if isinstance(upstream, cls) else cls(upstream)
 
     @property
     def at_hand(self) -> bool:

@@ -81,6 +81,11 @@ class Work(ABC):
         message = f"{self.label} is one"
         raise AssertionError(message)
 
+    def portion(self) -> None:
+        """As `ChainedStage.portion`."""
+        message = f"{self.label} drops by itself"
+        raise AssertionError(message)
+
     def can_skip(self) -> bool:
         """As `Stage.can_skip`."""
         return False

@@ -12,7 +12,7 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.column import Column, DenseColumn
 from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
-from penstock.physical.chained import Place, Ratios, ratios_of
+from penstock.physical.chained import Place, Portioned, Ratios, ratios_of
 from penstock.physical.executor import BatchTask
 from penstock.physical.fatal import failed
 from penstock.physical.stage import Cursor, Stage, State
@@ -101,6 +101,9 @@ class BlockWork(Work):
     def part(self, count: int) -> None:
         self.upstream = Apply(self.upstream, self.transforms[:count], self._run, self._epoch)
         self.transforms = self.transforms[count:]
+
+    def portion(self) -> None:
+        self.upstream = Portioned.over(self.upstream)
 
     def state(self) -> State:
         return self.upstream.state()

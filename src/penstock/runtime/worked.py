@@ -34,3 +34,7 @@ class Worked(ChainedStage):
     def part(self, count: int) -> None:
         self.work.part(count)
         self.inputs = (self.work.upstream,)
+
+    def portion(self) -> None:
+        self.work.portion()
+        self.inputs = (self.work.upstream,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.block.numbers import Numbers
-from penstock.physical.chained import Chained, ChainedStage, Place, ratios_of
+from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, ratios_of
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
@@ -68,3 +68,7 @@ class Apply(ChainedStage):
         self.inputs = (self._upstream,)
         self.transforms = self.transforms[count:]
         self._ratios = self._ratios[count:]
+
+    def portion(self) -> None:
+        self._upstream = Portioned.over(self._upstream)
+        self.inputs = (self._upstream,)
