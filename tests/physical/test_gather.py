@@ -59,6 +59,7 @@ ARRAYS = {
 @pytest.mark.parametrize("name", ARRAYS)
 def test_any_array(name, large, monkeypatch):
     monkeypatch.setattr(module, "_LARGE", 0 if large else 1 << 40)
+    monkeypatch.setattr(module, "_WORTH_COMPILING", 0)  # numba may not be loaded yet
     monkeypatch.setattr(module._NATIVE, "ready", native)
     whole, rows = ARRAYS[name], np.array([5, 0, 0, 3])
     out = ARENA.empty((4, *whole.shape[1:]), whole.dtype)
@@ -76,6 +77,7 @@ def test_it_waits_for_no_compiler(monkeypatch):
 
 def test_a_number_beyond_the_array_is_an_error(monkeypatch):
     monkeypatch.setattr(module, "_LARGE", 0)
+    monkeypatch.setattr(module, "_WORTH_COMPILING", 0)  # numba may not be loaded yet
     monkeypatch.setattr(module._NATIVE, "ready", native)
     with pytest.raises(IndexError, match="Elements 1 to 4 of 4 as 2"):
         gather(np.zeros((4, 3)), np.array([4, 1]), np.empty((2, 3)))
