@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, NoReturn
 
+from penstock.frames import kept
 from penstock.hints import NO_ELEMENT, hint_for
 
 
@@ -222,6 +223,7 @@ def as_failure(raised: Exception, context: Context, element: Any = NO_ELEMENT) -
     if not isinstance(raised, StopIteration):
         annotate(raised, context)
         _add_hint(raised, element)
+        kept(raised)
         return marked(raised)
     message = "The function raised StopIteration, which would look like the end of the data."
     hint = "Give next() a default, or end a data set with take_while()."

@@ -1,5 +1,6 @@
 """What a pass holds is let go of when it fails and its error is dropped, without a garbage collection."""
 
+import contextlib
 import gc
 import os
 import sys
@@ -89,6 +90,42 @@ def test_files_are_closed_once_the_error_is_dropped(name, executor, parallel, na
     left = fail()
     assert left() is None
     assert descriptors(names) == before == 0
+
+
+def sometimes(line):
+    if line.endswith(b"a"):
+        raise ValueError("spoiled")
+    return line
+
+
+WAITING = {  # failures that others still wait behind when the loop is left
+    "shuffle": lambda ds: ds.map(sometimes).shuffle(9),
+    "two shuffles": lambda ds: ds.map(sometimes).shuffle(9).batch(2).shuffle(9),
+    "batch in parallel": lambda ds: ds.map(spoiled).shuffle(9).batch(4, num_parallel_calls=2),
+    "padded_batch": lambda ds: ds.map(sometimes).shuffle(9).padded_batch(4),
+    "window": lambda ds: ds.map(sometimes, num_parallel_calls=2).shuffle(9).window(4),
+    "unbatch": lambda ds: ds.map(sometimes).batch(3).unbatch().batch(4, num_parallel_calls=2),
+    "zip": lambda ds: ps.Dataset.zip((ds.map(sometimes), ds.map(sometimes).shuffle(4))),
+    "group_by_window": lambda ds: ds.map(sometimes).group_by_window(lambda x: 0, lambda key, w: w.batch(3), 4),
+    "repeat": lambda ds: ds.map(sometimes).shuffle(9).repeat(2).prefetch(2),
+    "ignore_errors": lambda ds: ds.map(sometimes).shuffle(9).batch(4, num_parallel_calls=2).ignore_errors(),
+    "an inner pass": lambda ds: ds.map(lambda x: sum(ps.Dataset.range(3).map(spoiled).shuffle(2))).shuffle(9),
+}
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+@pytest.mark.parametrize("name", WAITING)
+def test_failures_that_still_wait_hold_no_iterator(name, executor, names, no_collection):
+    ds = WAITING[name](ps.Dataset.from_tensor_slices(names).interleave(ps.TextLineDataset, cycle_length=12))
+
+    def leave():
+        elements = ds.iterator(executor=executor)
+        for _ in range(3):
+            with contextlib.suppress(ValueError, ps.errors.PenstockError):
+                next(elements)
+        return weakref.ref(elements)
+
+    assert leave()() is None
 
 
 def test_a_user_s_own_variables_stay_for_the_debugger():

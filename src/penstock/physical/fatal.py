@@ -11,6 +11,7 @@ the elements behind it. Stepped over like a failure it could look like the end o
 from __future__ import annotations
 
 from penstock.errors import Context, InternalError, PenstockError, annotate, is_failure
+from penstock.frames import kept
 
 
 class Fatal(BaseException):
@@ -24,6 +25,7 @@ class Fatal(BaseException):
 def failed(error: Exception, label: str | None = None, where: str | None = None) -> Exception:
     """An exception that was caught, if it is the failure of an element. Raises Fatal for any other."""
     if is_failure(error):
+        kept(error)
         return error
     raise fatal(error, label, where) from error
 

@@ -15,11 +15,11 @@ from penstock.block.origin import concat_origins
 from penstock.block.picked import PickedColumn
 from penstock.block.structure import Structure
 from penstock.errors import Context, PenstockError, annotate
+from penstock.frames import let_go
 from penstock.physical.executor import BatchTask
 from penstock.physical.kernels.gather import gather
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure
-from penstock.runtime.frames import let_go
 from penstock.trace.graph import Allocate
 
 

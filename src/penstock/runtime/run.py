@@ -17,6 +17,7 @@ from penstock.block.block import Block
 from penstock.block.element_type import T_co
 from penstock.block.handover import handed_over
 from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError
+from penstock.frames import let_go, tidied
 from penstock.image.threads import calm_opencv
 from penstock.options import Options
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
@@ -33,7 +34,6 @@ from penstock.runtime.autotune.means import means
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
-from penstock.runtime.frames import let_go
 from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.machine.switching import Switching
@@ -139,7 +139,7 @@ def _pulls(root: Stage) -> Generator[Block | Exception | None, int, None]:
     """
     want = yield None
     while True:
-        want = yield _pulled(root, want)
+        want = yield tidied(_pulled, root, want)
 
 
 def _pulled(root: Stage, want: int) -> Block | Exception | None:

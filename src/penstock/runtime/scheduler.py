@@ -14,6 +14,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from penstock.forked import in_child, new_lock
+from penstock.frames import tidied
 from penstock.options import Options
 from penstock.runtime.bell import Bell, new_ear
 from penstock.runtime.collecting import collecting
@@ -299,7 +300,7 @@ class Scheduler:
                 scope.active += 1
             try:
                 self.start_recruits()
-                segment.step()
+                tidied(segment.step)
             finally:
                 del segment, found
                 with self.lock:
