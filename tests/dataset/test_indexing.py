@@ -695,6 +695,9 @@ def test_batches_of_different_sizes_have_as_many_entries_as_elements():
     assert_resumes_exactly(uneven.with_provenance().shuffle(3, seed=1))
     apart = list(uneven.unbatch().with_provenance())
     assert [int(p.position) for _, p in apart] == [int(x) for x, _ in apart]
+    for size in (1, 3, 7):  # in turn, cut from rows at hand or joined
+        for batch, provenance in ps.Dataset.range(30).batch(size).rebatch([5, 1, 1]).with_provenance():
+            assert provenance.position.tolist() == batch.tolist()
     sums = list(uneven.map(lambda batch: batch.sum()).batch(2).with_provenance())
     assert sums[0][1].position.tolist() == [[0, 1], [2, -1]]
     assert sums[0][1].file.tolist()[1] == [b"range(0, 9, 1)", b""]

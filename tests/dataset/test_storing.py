@@ -279,6 +279,18 @@ def test_elements_that_were_loaded_say_where_they_come_from(tmp_path):
     assert [[int(x) for x, _ in ds] for _ in range(2)] == [[0, 1, 2]] * 2
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_provenance_behind_an_entry_that_is_partly_there(tmp_path, first):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"{number}\n" for number in range(5000)))
+    ds = ps.TextLineDataset(str(lines)).cache(tmp_path / "cache")
+    numbered = ds.with_provenance().map(lambda line, where: line)
+    with (numbered if first else ds).iterator(executor="inline") as elements:
+        for _ in range(2500):
+            next(elements)
+    assert [int(x) for x in (ds if first else numbered)] == list(range(5000))
+
+
 def test_a_pass_that_fails_saves_nothing(tmp_path):
     for shard_func in (None, failing):
         ds = RANGE(5) if shard_func else RANGE(5).map(failing)

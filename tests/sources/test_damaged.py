@@ -287,6 +287,18 @@ def test_a_zip_member_that_states_more_than_its_bytes_can_hold(tmp_path):
     assert "packed ones cannot hold" in str(error)
 
 
+def test_a_zip_member_that_states_more_bytes_than_the_file_has(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.zeros(1000))
+    content = bytearray(path.read_bytes())
+    at = content.rfind(b"PK\x01\x02")
+    content[at + 20 : at + 24] = (0x7FFFFFF0).to_bytes(4, "little")
+    path.write_bytes(content)
+    (error,) = places(ps.NumpyDataset(path))
+    assert isinstance(error, DataLossError)
+    assert "in a file of" in str(error)
+
+
 @pytest.mark.parametrize("size", [b"-0000001000\0", b"+0000001000\0", b"0_000001000\0", b"00000x01000\0"])
 def test_a_tar_size_has_digits_only(size, tmp_path):
     """A size below nothing led back to the header it stood in."""

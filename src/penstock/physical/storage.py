@@ -149,6 +149,10 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
     assert node.store is not None
     options = lowering.options
 
+    made_by = f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}"
+    if lowering.provenance:
+        made_by += " numbered"  # sources that number their elements have states of their own
+
     def by_reader(source: SavedSource) -> Stage:
         if node.reader_func is None:
             return Scan(source, node.label, node.where)
@@ -159,7 +163,7 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
         node,
         node.store,
         Entry(node.store.folder(options.seed, options.deterministic)),
-        f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}",
+        made_by,
         # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to write it
         upstream=lambda: lower(node.input, replace(lowering, epoch=0)),
         by_reader=by_reader,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,7 +103,12 @@ def _members(file: BinaryIO, name: str, mapped: np.ndarray | None) -> dict[str, 
     """The arrays of a `.npz` file; those that are not compressed point into the mapped file."""
     import zipfile
 
+    size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            if info.header_offset + info.compress_size > size:
+                message = f"member {info.filename} states {info.compress_size} bytes in a file of {size}"
+                raise zipfile.BadZipFile(message)
         return {
             info.filename.removesuffix(".npy"): _array(*_content(archive, info, name, mapped))
             for info in archive.infolist()

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
+from penstock.block.origin import concat_origins
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import Context, annotate
 from penstock.physical.collect import Collector
@@ -62,11 +63,15 @@ class Rebatch(Stage):
         ends = ends[ends <= available]
         rows = self._cursor.take_available(int(ends[-1]))
         starts = [0, *ends[:-1].tolist()]
+        parts = list(zip(starts, ends.tolist(), strict=True))
         columns = []
         for column in _cut(rows, rows.size).columns:
             (values,) = column.values()
-            columns.append(ListColumn([values[a:b] for a, b in zip(starts, ends.tolist(), strict=True)]))
-        return Block(rows.structure, columns, len(ends))
+            columns.append(ListColumn([values[a:b] for a, b in parts]))
+        origin = rows.origin
+        if origin is not None:
+            origin = concat_origins([origin.slice(a, b).batched(b - a) for a, b in parts])
+        return Block(rows.structure, columns, len(ends), origin)
 
     def _one(self, want: int) -> Block | None:
         size = self._size(0)
