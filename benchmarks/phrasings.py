@@ -1,0 +1,315 @@
+"""What does the same work cost in another phrasing, and what does one more line cost?
+
+Two tables of CPU time per picture (the whole process, all threads), as ratios to the first row of each:
+
+- phrasings: a chain of augmentations on 64×64 pictures, CIFAR's, JPEG files and records, each written per element,
+  on the batch, and with `map_fn` behind the batch;
+- lines: the chain with one line added, `in numpy` being what that line costs when it is called by itself.
+
+Where TensorFlow is installed, tf.data's figures stand beside the phrasings, from a process of their own. Passes of all
+rows take turns, and the figure is the least of a row's passes. Goals: a line at most 1.4 times the chain and its own
+cost, no phrasing more than 1.3 times the one per element.
+
+    python benchmarks/phrasings.py [--rounds N] [--only TEXT] [--tables phrasings|lines]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import linecache
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import numpy as np
+
+PICTURES, SIDE, BATCH, ROUNDS = 2048, 64, 64, 5
+
+CHAIN = """\
+image = ps.image.random_flip_left_right(image)
+image = ps.image.random_hue(image, 0.1)
+image = ps.image.random_contrast(image, 0.8, 1.2)
+image = ps.image.random_saturation(image, 0.8, 1.2)
+image = ps.image.random_brightness(image, 0.1)
+image = ps.image.resize(image, (64, 64))
+image = image / 255.0
+"""
+AROUND = """\
+class Config:
+    size = (64, 64)
+
+CFG = Config()
+OPS = [
+    ps.image.random_flip_left_right,
+    partial(ps.image.random_hue, max_delta=0.1),
+    partial(ps.image.random_contrast, lower=0.8, upper=1.2),
+    partial(ps.image.random_saturation, lower=0.8, upper=1.2),
+    partial(ps.image.random_brightness, max_delta=0.1),
+    partial(ps.image.resize, size=(64, 64)),
+]
+MEANS = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0], np.float32)
+"""
+LINES = {
+    "np.transpose": "image = np.transpose(image, (2, 0, 1))",
+    ".transpose": "image = image.transpose(2, 0, 1)",
+    ".T": "image = image.T",
+    "np.moveaxis": "image = np.moveaxis(image, -1, 0)",
+    "swapaxes": "image = image.swapaxes(0, 2)",
+    "[..., ::-1]": "image = image[..., ::-1]",
+    "[:32]": "image = image[:32]",
+    "[None]": "image = image[None]",
+    "reshape": "image = image.reshape(-1)",
+    "expand_dims": "image = np.expand_dims(image, 0)",
+    "concatenate": "image = np.concatenate([image, image])",
+    "stack": "image = np.stack([image, image])",
+    "np.clip": "image = np.clip(image, 0, 1)",
+    ".clip": "image = image.clip(0, 1)",
+    "np.pad": "image = np.pad(image, ((2, 2), (2, 2), (0, 0)))",
+    "x - x.mean()": "image = image - image.mean()",
+    "x / x.std()": "image = image / image.std()",
+    "x.max()": "label = label + image.max()",
+    "argmax": "label = image.argmax()",
+    "x**2": "image = image ** 2",
+    "np.exp": "image = np.exp(image)",
+    "np.tanh": "image = np.tanh(image)",
+    "int(label)": "label = int(label)",
+    "np.float32(label)": "label = np.float32(label)",
+    "float(label)": "label = float(label)",
+    "np.eye(10)[label]": "label = np.eye(10)[label]",
+    "MEANS[label]": "label = MEANS[label]",
+    "if": "if label == 3:\n    label = label + 1",
+    "ternary": "label = label if label > 3 else label + 1",
+    "and": "label = label > 3 and label < 5",
+    "assert": "assert label < 10",
+    "len": "label = label + len(image)",
+    "try": "try:\n    label = label + 1\nexcept ValueError:\n    pass",
+    "import": "import math\nlabel = label + math.floor(2.5)",
+    "print, now and then": "if label == 12:\n    print(label)",
+}
+WHOLE = {  # other ways to write it; `function` is mapped
+    "ops in a list": ("for op in OPS:\n    image = op(image)\nimage = image / 255.0\n", "function = augment"),
+    "cfg.size": (CHAIN.replace("(64, 64)", "CFG.size"), "function = augment"),
+    "functools.partial": (CHAIN, "function = partial(augment)"),
+    "callable object": (
+        CHAIN,
+        "class Call:\n    def __call__(self, image, label):\n        return augment(image, label)\nfunction = Call()",
+    ),
+    "bound method": (
+        CHAIN,
+        "class Has:\n    def run(self, image, label):\n        return augment(image, label)\nfunction = Has().run",
+    ),
+    "helper in a lambda": (CHAIN, "function = lambda image, label: (augment(image, label)[0], int(label))"),
+}
+
+
+def compiled(source: str, name: str) -> dict[str, Any]:
+    """The names that `source` defines; it can be read as that of a file can, as in a notebook."""
+    import functools
+
+    import penstock as ps
+
+    file = f"<phrasing {name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"np": np, "ps": ps, "partial": functools.partial}
+    exec(compile(source, file, "exec"), names)
+    return names
+
+
+def function_of(body: str, end: str, name: str) -> Callable[..., Any]:
+    text = f"{AROUND}def augment(image, label):\n{indent(body, '    ')}    return image, label\n{end}\n"
+    made: Callable[..., Any] = compiled(text, name)["function"]
+    return made
+
+
+def pictures() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 256, (PICTURES, SIDE, SIDE, 3), np.uint8), np.arange(PICTURES) % 10
+
+
+def lines() -> dict[str, Callable[[], object]]:
+    import penstock as ps
+
+    data = ps.Dataset.from_tensor_slices(pictures())
+    chosen = {"chain": function_of(CHAIN, "function = augment", "chain")}
+    for name, line in LINES.items():
+        chosen[f"+ {name}"] = function_of(f"{CHAIN}{line}\n", "function = augment", name)
+    for name, line in (("int(label)", LINES["int(label)"]), ("np.pad", LINES["np.pad"])):
+        front, _, back = CHAIN.partition("image = ps.image.resize")
+        body = f"{front}{line}\nimage = ps.image.resize{back}"
+        chosen[f"+ {name}, in the middle"] = function_of(body, "function = augment", f"{name} inside")
+    for name, (body, end) in WHOLE.items():
+        chosen[name] = function_of(body, end, name)
+    return {name: drained(data.map(function).batch(BATCH)) for name, function in chosen.items()}
+
+
+def alone(name: str) -> float | None:
+    """µs that an added line costs in numpy."""
+    line = LINES.get(name.removeprefix("+ ").removesuffix(", in the middle"))
+    if line is None:
+        return None
+    run = compiled(f"{AROUND}def line(image, label):\n{indent(line, '    ')}\n", f"{name} alone")["line"]
+    image, label = np.random.default_rng(0).random((SIDE, SIDE, 3), np.float32), np.int64(4)
+    best = np.inf
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(200):
+            run(image, label)
+        best = min(best, time.perf_counter() - began)
+    return float(best) / 200 * 1e6
+
+
+def phrasings() -> dict[str, Callable[[], object]]:
+    import penstock as ps
+
+    images, labels = pictures()
+    chain = compiled(f"def chain(image):\n{indent(CHAIN, '    ')}    return image\n", "of pictures")["chain"]
+    data = ps.Dataset.from_tensor_slices((images, labels))
+    made = {
+        "chain: per element": data.map(lambda image, label: (chain(image), label)).batch(BATCH),
+        "chain: on the batch": data.batch(BATCH).map(lambda image, label: (chain(image), label)),
+        "chain: map_fn": data.batch(BATCH).map(lambda image, label: (ps.map_fn(chain, image), label)),
+    }
+
+    def cifar(image: Any) -> Any:
+        image = ps.image.pad(image, ((4, 4), (4, 4), (0, 0)), "REFLECT")
+        image = ps.image.random_flip_left_right(image)
+        image = ps.image.random_crop(image, (32, 32, 3))
+        return ps.image.normalize(image, (125.3, 123.0, 113.9), (63.0, 62.1, 66.7))
+
+    small = [ps.io.encode_png(image[:32, :32]) for image in images]
+    records = [
+        ps.io.encode_example({"image": png, "label": int(label)}) for png, label in zip(small, labels, strict=True)
+    ]
+    features = {"image": ps.io.FixedLenFeature((), bytes), "label": ps.io.FixedLenFeature((), np.int64)}
+
+    def parsed(record: bytes) -> Any:
+        row = ps.io.parse_single_example(record, features)
+        return cifar(ps.image.decode_png(row["image"], channels=3)), row["label"]
+
+    def parsed_by_batch(batch: Any) -> Any:
+        rows = ps.io.parse_example(batch, features)
+        decoded = ps.map_fn(lambda png: ps.image.decode_png(png, channels=3), rows["image"])
+        return ps.map_fn(cifar, decoded), rows["label"]
+
+    def parsed_by_image(record: bytes) -> Any:
+        row = ps.io.parse_single_example(record, features)
+        return cifar(ps.image.decode_image(row["image"], channels=3, expand_animations=False)), row["label"]
+
+    source = ps.Dataset.from_tensor_slices(records)
+    made |= {
+        "cifar: per element": source.map(parsed).batch(BATCH),
+        "cifar: map_fn": source.batch(BATCH).map(parsed_by_batch),
+        "cifar: per element, decode_image": source.map(parsed_by_image).batch(BATCH),
+    }
+    files = [ps.io.encode_jpeg(image) for image in images]
+
+    def picture(content: bytes) -> Any:
+        return ps.image.resize(ps.image.decode_jpeg(content, channels=3), (48, 48)) / 255.0
+
+    def picture_and_more(content: bytes) -> Any:
+        return np.transpose(picture(content), (2, 0, 1)), len(content)
+
+    jpegs = ps.Dataset.from_tensor_slices(files)
+    made |= {
+        "jpeg: per element": jpegs.map(picture).batch(BATCH),
+        "jpeg: map_fn": jpegs.batch(BATCH).map(lambda batch: ps.map_fn(picture, batch)),
+        "jpeg: per element, then CHW and len": jpegs.map(picture_and_more).batch(BATCH),
+    }
+    made |= {
+        "parse: per element": source.map(lambda record: ps.io.parse_single_example(record, features)).batch(BATCH),
+        "parse: on the batch": source.batch(BATCH).map(lambda batch: ps.io.parse_example(batch, features)),
+        "parse: map_fn": source.batch(BATCH).map(
+            lambda batch: ps.map_fn(lambda record: ps.io.parse_single_example(record, features), batch)
+        ),
+    }
+    return {name: drained(ds) for name, ds in made.items()}
+
+
+def tf_data() -> dict[str, Callable[[], object]]:
+    import tensorflow as tf
+
+    images, labels = pictures()
+
+    def chain(image: Any) -> Any:
+        image = tf.image.random_flip_left_right(image)
+        image = tf.image.random_hue(image, 0.1)
+        image = tf.image.random_contrast(image, 0.8, 1.2)
+        image = tf.image.random_saturation(image, 0.8, 1.2)
+        image = tf.image.random_brightness(image, 0.1)
+        return tf.image.resize(image, (64, 64)) / 255.0
+
+    def by_map_fn(image: Any, label: Any) -> Any:
+        return tf.map_fn(chain, image, fn_output_signature=tf.TensorSpec((64, 64, 3), tf.float32)), label
+
+    data = tf.data.Dataset.from_tensor_slices((images, labels))
+    made = {
+        "chain: per element": data.map(lambda image, label: (chain(image), label)).batch(BATCH),
+        "chain: on the batch": data.batch(BATCH).map(lambda image, label: (chain(image), label)),
+        "chain: map_fn": data.batch(BATCH).map(by_map_fn),
+    }
+    return {name: drained(ds) for name, ds in made.items()}
+
+
+def drained(dataset: Any) -> Callable[[], object]:
+    def one_pass() -> None:
+        for _ in dataset:
+            pass
+
+    return one_pass
+
+
+def measured(passes: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """CPU µs per picture, the least of `rounds` passes that take turns, behind two that warm up."""
+    best = dict.fromkeys(passes, np.inf)
+    for turn in range(rounds + 2):
+        for name, one_pass in passes.items():
+            began = time.process_time()
+            one_pass()
+            spent = (time.process_time() - began) / PICTURES * 1e6
+            if turn >= 2:
+                best[name] = min(best[name], spent)
+    return {name: float(spent) for name, spent in best.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="the same work, phrased otherwise")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--only", default="", help="rows whose name holds this, and the first of each table")
+    parser.add_argument("--tables", default="phrasings,lines")
+    parser.add_argument("--tf-data", action="store_true", help="print tf.data's figures as JSON")
+    chosen = parser.parse_args()
+    if chosen.tf_data:
+        print(json.dumps(measured(tf_data(), chosen.rounds)))
+        return
+    from penstock.compiled import wait_for_kernels
+
+    theirs: dict[str, float] = {}
+    if "phrasings" in chosen.tables and importlib.util.find_spec("tensorflow"):
+        command = [sys.executable, str(Path(__file__)), "--tf-data", "--rounds", str(chosen.rounds)]
+        theirs = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()[-1])
+    for table, rows in (("phrasings", phrasings), ("lines", lines)):
+        if table not in chosen.tables:
+            continue
+        passes = {name: one for i, (name, one) in enumerate(rows().items()) if not i or chosen.only in name}
+        for one_pass in passes.values():
+            one_pass()
+        wait_for_kernels()
+        found = measured(passes, chosen.rounds)
+        first: dict[str, float] = {}
+        print(f"\n{table:<42}{'CPU µs':>9}{'ratio':>8}{'in numpy':>10}{'tf.data':>9}")
+        for name, spent in found.items():
+            group = name.partition(":")[0] if table == "phrasings" else ""
+            ratio = spent / first.setdefault(group, spent)
+            own = alone(name) if table == "lines" else None
+            cells = f"{own:10.1f}" if own is not None else f"{'':>10}"
+            print(f"{name:<42}{spent:9.1f}{ratio:8.2f}{cells}{theirs.get(name, ''):>9.5}")
+
+
+if __name__ == "__main__":
+    main()
