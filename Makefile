@@ -39,7 +39,8 @@ check: $(VENV)/dev.stamp ## lint, types and import contracts only
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 
 fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (half an hour)
-	@HYPOTHESIS_PROFILE=search $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
+	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
+		tests/physical/test_parted.py \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
 		tests/io/test_damaged_records.py tests/image/test_bad_mutated.py
 

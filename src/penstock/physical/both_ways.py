@@ -36,7 +36,7 @@ class Ready:
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
         columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
-        made = [_column(column, block.size) for column in columns]
+        made = [column_of_output(column, block.size) for column in columns]
         return block.with_columns(self.graph.structure, apart(made, self.sharing))
 
 
@@ -101,7 +101,8 @@ def trial_of(found: Traced, ready: Ready) -> Trial:
         return _TRIALS.setdefault(found, Trial(ready))
 
 
-def _column(value: Column | Const, rows: int) -> Column:
+def column_of_output(value: Column | Const, rows: int) -> Column:
+    """An output of a graph for all rows, where it may be the same for each."""
     if not isinstance(value, Const):
         return value
     if isinstance(value.value, bytes):

@@ -13,6 +13,7 @@ from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
+from penstock.physical.parted import Parted
 from penstock.physical.predicate import truth, verdicts
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
@@ -163,6 +164,7 @@ class MapTransform(FunctionTransform):
     ) -> None:
         super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
         self._same_kind = SameKind("The function's result")
+        self._parted = Parted(function) if vectorise and not approximate else None  # for what runs per element
         self._structure: Structure | None = None  # of the results so far
         self._lists = False  # whether it has returned one
 
@@ -178,11 +180,16 @@ class MapTransform(FunctionTransform):
     def _per_element(self, block: Block, numbers: Numbers) -> Outcome:
         builder = Builder(self._structure)
         failures: list[tuple[int, Exception]] = []
-        with drawing(self.draws(numbers)) as now:
+        draws = self.draws(numbers)
+        with drawing(draws) as now:
+            calls = None if self._parted is None else self._parted.calls(block, draws, now)
             for row, element in enumerate(block.elements()):
                 now.begin(row)
                 try:
-                    builder.add(self._one(element, block, row, numbers))
+                    if calls is None:
+                        builder.add(self._one(element, block, row, numbers))
+                    else:
+                        builder.add(self._result(calls(element)))
                 except Exception as raised:
                     failures.append((row, as_failure(raised, self.context(block, row, numbers), element)))
                     if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
@@ -212,7 +219,9 @@ class MapTransform(FunctionTransform):
             found = self.vectoriser.run(block.slice(row, row + 1), None, self.draws(numbers.part(row, row + 1)))
             if found is not None:
                 return found.elements()[0]
-        result = self.function(*element) if block.structure.unpacks else self.function(element)
+        return self._result(self.function(*element) if block.structure.unpacks else self.function(element))
+
+    def _result(self, result: Any) -> Any:
         if isinstance(result, list):
             self._lists = True
             return components(result)

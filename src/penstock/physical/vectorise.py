@@ -46,13 +46,13 @@ class Vectoriser:
         return made
 
     def _ready(self, block: Block, draws: Draws) -> Ready | None:
-        key = (block.structure, *map(_kind, block.columns))
+        key = (block.structure, *map(kind_of, block.columns))
         known = self._decided.get(key)
         if known is None or not known.found.holds() or known.trial is not None:
             with self._lock:
                 known = self._decided.get(key)
                 if known is None or not known.found.holds():
-                    specs = tuple(map(_any_extent, block.columns))
+                    specs = tuple(map(any_extent, block.columns))
                     known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
                 if known.trial is not None:
                     self._try(known, known.trial, block, draws)
@@ -91,12 +91,12 @@ class _Decision:
     trial: Trial | None
 
 
-def _kind(column: Column) -> Hashable:
-    """What `_any_extent` follows from, and quicker to compare."""
-    return (column.array.shape[1:], column.array.dtype) if type(column) is DenseColumn else _any_extent(column)
+def kind_of(column: Column) -> Hashable:
+    """What `any_extent` follows from, and quicker to compare."""
+    return (column.array.shape[1:], column.array.dtype) if type(column) is DenseColumn else any_extent(column)
 
 
-def _any_extent(column: Column) -> LeafSpec:
+def any_extent(column: Column) -> LeafSpec:
     """The column's dtype and rank; extents count as unknown where they may differ in the next Block."""
     if isinstance(column, ListColumn) and isinstance(column.items[0], np.ndarray):
         first = column.items[0]

@@ -37,7 +37,7 @@ class Traced:
 def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
     """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
     why, seen = inspected(function)
-    why = why or _why_not_made(structure)
+    why = why or why_not_made(structure)
     if why:
         return Traced(None, why)
     builder = GraphBuilder(tuple(specs))
@@ -56,7 +56,7 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
         return Traced(None, f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0])
 
 
-def _why_not_made(structure: Structure) -> str | None:
+def why_not_made(structure: Structure) -> str | None:
     """Why no element is made of stand-ins: one of its classes would notice."""
     for name in ("__post_init__", "__attrs_post_init__"):
         if hasattr(structure.kind, name):
@@ -66,7 +66,7 @@ def _why_not_made(structure: Structure) -> str | None:
         if attribute.converter is not None or attribute.validator is not None:
             assert structure.kind is not None
             return f"the elements' class {structure.kind.__name__} checks or converts {attribute.name}"
-    return next((why for why in map(_why_not_made, structure.children) if why), None)
+    return next((why for why in map(why_not_made, structure.children) if why), None)
 
 
 def _output(leaf: Any) -> Operand:

@@ -1,0 +1,185 @@
+"""Parted: a function whose beginning runs a Block at a time, and whose rest is called for each element, in order.
+
+What the rest gets are the values that the beginning has for that element when it is called: the same types, bits,
+layout and rights to write, which is checked on the first elements. What the beginning reads from outside is looked at
+before every call: once some of it is another, the whole function is called for the elements that follow.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from penstock.block.apart import apart
+from penstock.block.block import Block
+from penstock.block.column import Column
+from penstock.block.fixed import fixed_column, fixed_values
+from penstock.forked import new_lock
+from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output
+from penstock.physical.vectorise import any_extent, kind_of, optimised
+from penstock.trace.drawing import Draws, Element, drawing
+from penstock.trace.graph import Graph, Ref
+from penstock.trace.parts import Parts, parted
+
+
+class Parted:
+    """Runs the beginning of a function by Block, where it has one. Thread-safe."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._decided: dict[Any, Parts | None] = {}
+
+    def calls(self, block: Block, draws: Draws, now: Element) -> Calls | None:
+        """How to call the function for the elements of a Block; None where that is to be done as it is written."""
+        key = (block.structure, *map(kind_of, block.columns))
+        found = self._decided.get(key)
+        if key not in self._decided or (found is not None and not found.captured.unchanged()):
+            specs = tuple(map(any_extent, block.columns))
+            found = self._decided[key] = parted(self._function, block.structure, specs)
+        if found is None or not _checked(found, block, draws):
+            return None
+        columns = _run(found, block, draws)
+        return None if columns is None else Calls(self._function, found, columns, block, now)
+
+
+class Calls:
+    """The calls of one Block, in order."""
+
+    def __init__(
+        self, function: Callable[..., Any], parts: Parts, columns: Sequence[Column], block: Block, now: Element
+    ) -> None:
+        self._function = function
+        self._parts = parts
+        self._unpacks = block.structure.unpacks
+        self._now = now
+        self._holds = True
+        self._rows: Iterator[tuple[Any, ...]] = parts.rows(values_of(parts, columns), block.size)
+
+    def __call__(self, element: Any) -> Any:
+        arguments = next(self._rows)
+        if self._holds and self._parts.captured.unchanged():
+            self._now.ordinal = self._parts.draws
+            return self._parts.rest(*arguments)
+        self._holds = False
+        return self._function(*element) if self._unpacks else self._function(element)
+
+
+_GRAPHS: weakref.WeakKeyDictionary[Parts, Graph] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Parts, _Trial] = weakref.WeakKeyDictionary()
+_LOCK = new_lock()
+
+
+def _graph(found: Parts) -> Graph:
+    with _LOCK:
+        graph = _GRAPHS.get(found)
+        if graph is None:
+            graph = _GRAPHS[found] = optimised(found.graph)
+        return graph
+
+
+def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
+    """What the beginning gives for a Block; None where it fails: the calls as written raise the user's error."""
+    graph = _graph(found)
+    try:
+        inputs = [fixed_column(column) for column in block.columns]  # nor can views of them be written to
+        made = graph.run(inputs, block.size, None, draws.of(block.size))
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+    return apart([column_of_output(column, block.size) for column in made], graph.sharing())
+
+
+@dataclass(slots=True)
+class _Trial:
+    """Of a beginning, for all passes: the first elements both ways."""
+
+    checked: int = 0
+    spent: float = 0.0
+    failed: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.failed or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+
+
+def _checked(found: Parts, block: Block, draws: Draws) -> bool:
+    """Whether the beginning gives what it gives per element; said of more elements until there were enough."""
+    with _LOCK:
+        trial = _TRIALS.setdefault(found, _Trial())
+    if not trial.over:
+        with _TRYING:
+            if not trial.over:
+                trial.failed = not _equal(found, trial, block, draws)
+    return not trial.failed
+
+
+_TRYING = new_lock()
+
+
+def _equal(found: Parts, trial: _Trial, block: Block, draws: Draws) -> bool:
+    rows = np.linspace(block.size - 1, 0, min(ELEMENTS, block.size)).astype(np.int64)
+    elements = block.take(rows).elements()
+    plain: list[list[Any]] = []
+    began = time.perf_counter()
+    try:
+        with drawing(draws) as now:
+            for row, element in zip(rows.tolist(), elements, strict=True):
+                now.begin(row)
+                plain.append(found.plainly(element if block.structure.unpacks else (element,)))
+                if now.ordinal != found.draws or not _apart(plain[-1], element):
+                    return False
+                if len(plain) >= 2 and time.perf_counter() - began >= SECONDS:
+                    break
+    except Exception:  # the run as written raises it again
+        return True
+    finally:
+        trial.checked += len(plain)
+        trial.spent += time.perf_counter() - began
+    rows = rows[: len(plain)]
+    columns = _run(found, block.take(rows), Draws(draws.key, draws.numbers.take(rows)))
+    if columns is None:
+        return False
+    fast = zip(*values_of(found, columns), strict=True) if columns else ()
+    return all(all(map(_same, row, as_written)) for row, as_written in zip(fast, plain, strict=True))
+
+
+def values_of(found: Parts, columns: Sequence[Column]) -> list[list[Any]]:
+    """The values of each output: those of the element itself cannot be written to."""
+    own = [isinstance(output, Ref) and output.equation < 0 for output in found.graph.outputs]
+    return [fixed_values(column) if given else column.values() for column, given in zip(columns, own, strict=True)]
+
+
+def _apart(values: Sequence[Any], element: Any) -> bool:
+    """Whether nobody who writes into one of the values changes another, or the element."""
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    pairs = combinations(arrays, 2)
+    return not any((a.flags.writeable or b.flags.writeable) and np.may_share_memory(a, b) for a, b in pairs)
+
+
+def _same(fast: Any, plain: Any) -> bool:
+    """Whether a value is the same in all that can be seen of it: bits, layout, whether it can be written to."""
+    if type(fast) is not type(plain):
+        return False
+    if isinstance(plain, np.ndarray):
+        return (
+            fast.dtype == plain.dtype
+            and fast.shape == plain.shape
+            and fast.flags.writeable == plain.flags.writeable
+            and _steps(fast) == _steps(plain)
+            and (fast.tolist() == plain.tolist() if plain.dtype == object else fast.tobytes() == plain.tobytes())
+        )
+    if isinstance(plain, np.generic):
+        return bool(fast.dtype == plain.dtype and fast.tobytes() == plain.tobytes())
+    return bool(fast == plain)
+
+
+def _steps(array: np.ndarray) -> list[int]:
+    """How far apart neighbours are, where there are some: sums are added in an order that follows from it."""
+    return [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]

@@ -1,0 +1,276 @@
+"""Statements: what a function does, cut so that parts of it can be run apart from one another.
+
+    return resize(flip(image), size) / 255.0, int(label)
+        →   .0 = flip(image);  .1 = resize(.0, size);  .2 = .1 / 255.0;  .3 = int(label);  return .2, .3
+
+Each call and operation that Python surely evaluates, in the order in which it does, is a statement of its own, in the
+place where it stands in the file. What is evaluated on a condition, or not to be told apart, stays in one piece.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any, TypeVar
+
+from penstock.trace.definition import Found, compiled, definition
+
+N = TypeVar("N", bound=ast.AST)
+
+_SEES_ALL = {  # names of what looks at the caller's variables, or stops in it
+    "__class__", "_getframe", "breakpoint", "currentframe", "dir", "eval", "exc_info", "exec", "locals", "set_trace",
+    "super", "vars", "extract_stack", "getframeinfo", "getinnerframes", "getouterframes", "inspect",
+}  # fmt: skip
+_UNCUT = (
+    ast.Delete, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
+    ast.NamedExpr, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Match,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A function's statements; `parts[i]` of a statement come before what is left of it."""
+
+    function: FunctionType
+    found: Found
+    statements: tuple[ast.stmt, ...]
+    local: frozenset[str]
+
+    def part(self, statements: list[ast.stmt], takes: list[str], gives: list[str] | None) -> FunctionType:
+        """A function of these statements, from these variables to those, which looks like a part of the whole one."""
+        body = list(statements)
+        if gives is not None:
+            given = ast.Tuple([ast.Name(name, ast.Load()) for name in gives], ast.Load())
+            last = body[-1] if body else self.found.node
+            body.append(_placed(ast.Return(given), last))
+        arguments = ast.arguments(
+            posonlyargs=[], args=[_placed(ast.arg(name), self.found.node) for name in takes],
+            kwonlyargs=[], kw_defaults=[], defaults=[],
+        )  # fmt: skip
+        return self._function(arguments, body, self.function)
+
+    def bound(self) -> FunctionType:
+        """A function of the same arguments that returns the tuple of them all."""
+        arguments = self.found.node.args
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        names = [argument.arg for argument in (*named, arguments.vararg, arguments.kwarg) if argument is not None]
+        given = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
+        plain = ast.arguments(
+            posonlyargs=arguments.posonlyargs, args=arguments.args, vararg=arguments.vararg,
+            kwonlyargs=arguments.kwonlyargs, kwarg=arguments.kwarg,
+            defaults=[], kw_defaults=[None] * len(arguments.kwonlyargs),
+        )  # fmt: skip
+        made = self._function(_without_annotations(plain), [_placed(ast.Return(given), self.found.node)], self.function)
+        made.__defaults__, made.__kwdefaults__ = self.function.__defaults__, self.function.__kwdefaults__
+        return made
+
+    def arguments(self) -> list[str]:
+        arguments = self.found.node.args
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        return [argument.arg for argument in (*named, arguments.vararg, arguments.kwarg) if argument is not None]
+
+    def _function(self, arguments: ast.arguments, body: list[ast.stmt], like: FunctionType) -> FunctionType:
+        code = like.__code__
+        node = _placed(ast.FunctionDef(code.co_name, arguments, body, []), self.found.node)
+        if "type_params" in ast.FunctionDef._fields:
+            node.type_params = []  # type: ignore[attr-defined, unused-ignore]
+        made = next(compiled(Found(ast.fix_missing_locations(node), self.found.imports), code))
+        made = made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+        cells = dict(zip(code.co_freevars, like.__closure__ or (), strict=True))
+        closure = tuple(cells[name] for name in made.co_freevars)
+        return FunctionType(made, like.__globals__, like.__name__, None, closure)
+
+
+def cut(function: FunctionType) -> Cut | None:
+    """A function in statements, or None where nothing says what they are or somebody could tell the parts."""
+    code = function.__code__
+    if (
+        code.co_cellvars
+        or code.co_flags & (0x20 | 0x80 | 0x100 | 0x200)
+        or _sees_all(code)
+        or "stack" in function.__globals__
+    ):
+        return None
+    found = definition(function)
+    if found is None:
+        return None
+    node = found.node
+    body = [_placed(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else _without_docstring(node)
+    if any(isinstance(part, _UNCUT) for statement in body for part in ast.walk(statement)):
+        return None
+    if any(isinstance(part, ast.ExceptHandler) and part.name for statement in body for part in ast.walk(statement)):
+        return None
+    linear = _Linear()
+    for statement in body:
+        linear.add(statement)
+    local = frozenset({*code.co_varnames, *linear.temporary})
+    return Cut(function, found, tuple(linear.found), local)
+
+
+def _sees_all(code: CodeType) -> bool:
+    names = {*code.co_names, *code.co_freevars}
+    return bool(names & _SEES_ALL) or any(_sees_all(item) for item in code.co_consts if isinstance(item, CodeType))
+
+
+def _without_docstring(node: ast.FunctionDef) -> list[ast.stmt]:
+    first = node.body[0]
+    plain = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return node.body[1:] if plain else node.body
+
+
+def _without_annotations(arguments: ast.arguments) -> ast.arguments:
+    for name in ("posonlyargs", "args", "kwonlyargs"):
+        setattr(arguments, name, [_placed(ast.arg(item.arg), item) for item in getattr(arguments, name)])
+    for name in ("vararg", "kwarg"):
+        item = getattr(arguments, name)
+        setattr(arguments, name, None if item is None else _placed(ast.arg(item.arg), item))
+    return arguments
+
+
+def reads(statement: ast.AST, local: frozenset[str]) -> set[str]:
+    """The function's variables that are read, or changed in place."""
+    found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    found |= {
+        node.target.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    }
+    return found & local
+
+
+def writes(statement: ast.AST, local: frozenset[str]) -> set[str]:
+    """The function's variables that may be given a value."""
+    found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(statement):
+        if isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+    return found & local
+
+
+def returns(statement: ast.AST) -> bool:
+    return any(isinstance(node, ast.Return) for node in ast.walk(statement))
+
+
+def inlined(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements as they were written: with what was cut out of them put back."""
+    values: dict[str, ast.expr] = {}
+    found: list[ast.stmt] = []
+    back = _Back(values)
+    for statement in statements:
+        if isinstance(statement, _Temporary):
+            values[statement.targets[0].id] = back.visit(copy.deepcopy(statement.value))  # type: ignore[attr-defined]
+        else:
+            found.append(back.visit(copy.deepcopy(statement)))
+    return found
+
+
+def text_of(statements: Sequence[ast.stmt], at: int) -> str:
+    """The line of a statement, and what it says as it is written."""
+    statement = statements[at]
+    if isinstance(statement, _Temporary):
+        last = ast.copy_location(ast.Expr(statement.value), statement)
+        found = inlined([*statements[:at], last])[-1]
+    else:
+        found = inlined(statements[: at + 1])[-1]
+    return f"line {statement.lineno}, {ast.unparse(found).splitlines()[0]}"
+
+
+class _Temporary(ast.Assign):
+    """A value that was cut out of its statement."""
+
+
+class _Back(ast.NodeTransformer):
+    def __init__(self, values: dict[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._values.get(node.id, node)
+
+
+class _Linear:
+    def __init__(self) -> None:
+        self.found: list[ast.stmt] = []
+        self.temporary: list[str] = []
+
+    def add(self, statement: ast.stmt) -> None:
+        value: Any = getattr(statement, "value", None)
+        simple = isinstance(statement, (ast.Return, ast.Expr, ast.Assign)) and value is not None
+        if simple and all(_plain_target(target) for target in getattr(statement, "targets", ())):
+            statement = _copied(statement)
+            statement.value = self._taken_apart(value)  # type: ignore[attr-defined]
+        self.found.append(statement)
+
+    def _name(self, value: ast.expr) -> ast.expr:
+        """A variable that holds the value, computed now."""
+        if isinstance(value, (ast.Name, ast.Constant)):
+            return value
+        taken = self._taken_apart(value)
+        if not isinstance(value, (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.Compare, ast.Attribute)):
+            return taken
+        if _dotted(value):
+            return value
+        name = f".{len(self.temporary)}"
+        self.temporary.append(name)
+        store = ast.copy_location(ast.Name(name, ast.Store()), value)
+        self.found.append(ast.copy_location(_Temporary([store], taken), value))
+        return ast.copy_location(ast.Name(name, ast.Load()), value)
+
+    def _taken_apart(self, value: ast.expr) -> ast.expr:
+        """The same value, with the values in it held by variables as far as they are surely computed, in order."""
+        if isinstance(value, (ast.Tuple, ast.List)):
+            if any(isinstance(item, ast.Starred) for item in value.elts):
+                return value
+            return ast.copy_location(type(value)([self._name(item) for item in value.elts], value.ctx), value)
+        if isinstance(value, ast.Dict):
+            if not all(isinstance(key, ast.Constant) for key in value.keys):
+                return value
+            return ast.copy_location(ast.Dict(value.keys, [self._name(item) for item in value.values]), value)
+        if isinstance(value, ast.BinOp):
+            return ast.copy_location(ast.BinOp(self._name(value.left), value.op, self._name(value.right)), value)
+        if isinstance(value, ast.UnaryOp):
+            return ast.copy_location(ast.UnaryOp(value.op, self._name(value.operand)), value)
+        if isinstance(value, (ast.Subscript, ast.Attribute)) and not _dotted(value):
+            taken = _copied(value)
+            taken.value = self._name(value.value)
+            return taken
+        if isinstance(value, ast.Call):
+            return self._call(value)
+        return value
+
+    def _call(self, value: ast.Call) -> ast.expr:
+        if any(isinstance(item, ast.Starred) for item in value.args) or any(k.arg is None for k in value.keywords):
+            return value
+        function = value.func
+        if isinstance(function, ast.Attribute) and not _dotted(function):
+            function = _copied(function)
+            function.value = self._name(function.value)
+        elif not _dotted(function):
+            return value
+        arguments = [self._name(item) for item in value.args]
+        keywords = [ast.copy_location(ast.keyword(k.arg, self._name(k.value)), k) for k in value.keywords]
+        return ast.copy_location(ast.Call(function, arguments, keywords), value)
+
+
+def _dotted(value: ast.expr) -> bool:
+    """Whether it is a name, or one with attributes behind it."""
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return isinstance(value, ast.Name)
+
+
+def _plain_target(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) or (
+        isinstance(target, (ast.Tuple, ast.List)) and all(isinstance(item, ast.Name) for item in target.elts)
+    )
+
+
+def _copied(node: N) -> N:
+    made = type(node)(**{name: getattr(node, name) for name in node._fields if hasattr(node, name)})
+    return ast.copy_location(made, node)
+
+
+def _placed(node: N, where: ast.AST) -> N:
+    return ast.fix_missing_locations(ast.copy_location(node, where))

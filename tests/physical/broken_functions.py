@@ -1,0 +1,152 @@
+"""Functions of a picture and its label that hold one line which cannot be traced, as text that is read like a file."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+from collections.abc import Callable, Iterator
+from textwrap import indent
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+
+BEGINNINGS = {
+    "nothing": "pass\n",
+    "one": "image = ps.image.flip_left_right(image)\n",
+    "colours": "image = ps.image.random_hue(ps.image.random_flip_left_right(image), 0.1)\n"
+    "image = ps.image.resize(image, (6, 5)) / 255.0\n",
+    "a dict": "row = {'image': ps.image.resize(image, SIZE), 'label': label, 'both': (image, label)}\n"
+    "same = row\nimage = row['image']\n",
+    "two names": "flipped = ps.image.random_flip_left_right(image)\n"
+    "image = ps.image.convert_image_dtype(flipped, np.float32)\n",
+}
+LINES = {
+    "int": "label = int(label)",
+    "float32": "label = np.float32(label)",
+    "eye": "label = np.eye(10)[label]",
+    "look up": "label = TABLE[label]",
+    "look up in a list": "label = NAMES[label % 3]",
+    "if": "if label == 3:\n    label = label + 10",
+    "if that changes the picture": "if label > 4:\n    image = image * 2.0\nelse:\n    image = image + 0.0",
+    "ternary": "label = label if label > 3 else -label",
+    "and": "label = (label > 3 and label < 6) or label == 1",
+    "a check": "if label > 90:\n    raise ValueError(f'label {label}')",
+    "raises": "if label == 5:\n    raise ValueError(f'label {label}')",
+    "raises in numpy": "image = image[label if label != 4 else 'a']",
+    "transpose": "image = np.transpose(image, (2, 0, 1))",
+    "T": "image = image.T",
+    "turned": "image = image[..., ::-1]",
+    "moveaxis": "image = np.moveaxis(image, -1, 0)",
+    "pad": "image = np.pad(image, ((1, 2), (0, 1), (0, 0)))",
+    "mean": "image = image - image.mean()",
+    "std": "image = image / (image.std() + np.float32(1e-3))",
+    "sum": "label = image.sum()",
+    "max": "label = label + image.max()",
+    "argmax": "label = image.argmax()",
+    "mean of rows": "image = image.mean(axis=(0, 1))",
+    "exp": "image = np.exp(image / 255)",
+    "tanh": "image = np.tanh(image)",
+    "power": "image = image ** 2",
+    "clip": "image = image.clip(0, 1)",
+    "reshape": "image = image.reshape(-1)",
+    "concatenate": "image = np.concatenate([image, image])",
+    "stack": "image = np.stack([image, image])",
+    "len": "label = label + len(image)",
+    "logs": "LOG.append((int(label), image.shape, image.dtype.str, image.flags.writeable))",
+    "logs the picture": "LOG.append(image.copy())",
+    "keeps the picture": "LOG.append(image)",
+    "logs bits": "LOG.append((image.sum(), image.strides, type(label).__name__, type(image).__name__))",
+    "counts": "COUNTER.count = COUNTER.count + 1\nlabel = label + COUNTER.count",
+    "changes what the beginning reads": "if label == 4:\n    CHANGED()",
+    "changes the table": "TABLE[0] = TABLE[0] + 1.0\nlabel = TABLE[0]",
+    "changes the names": "NAMES[0] = NAMES[0] + 1\nlabel = NAMES[0]",
+    "writes": "image = image.copy()\nimage[0] = label",
+    "writes in place": "if image.flags.writeable:\n    image[0] = label",
+    "adds in place": "if image.flags.writeable:\n    image += 1",
+    "writes, and keeps": "LOG.append(image)\nif image.flags.writeable:\n    image[:1] = 7",
+    "writes into what was kept": "LOG.append(image)\nif LOG[0].flags.writeable:\n    LOG[0][0] = label",
+    "draws": "label = label + np.random.default_rng(ps.element_key()).integers(100)",
+    "draws twice, now and then": "if label > 4:\n    ps.element_key()\nlabel = ps.element_key() % 1000",
+    "draws by an operation": "image = ps.image.random_flip_up_down(np.array(image))",
+    "try": "try:\n    label = label + 1\nexcept ValueError:\n    pass",
+    "try that fails": "try:\n    label = label + SIZE\n    image.nothing\nexcept Exception:\n    label = -1",
+    "import": "import math\nlabel = label + math.floor(2.5)",
+    "with": "with np.errstate(all='ignore'):\n    image = image / 0.5",
+    "loop": "for n in range(int(label)):\n    label = label + n",
+    "while": "while label > 3:\n    label = label - 1",
+    "list of numbers": "label = [int(label), 2]",
+    "dict changed": "row = {'a': label}\nrow['b'] = image.shape[0] + int(row['a'])\nlabel = row['b']",
+    "returns early": "if label == 2:\n    return image, label + 100",
+    "unbound": "if label < 90:\n    more = int(label)\nlabel = label + more",
+    "never bound": "label = label + later\nlater = int(label)",
+    "isinstance": "label = label + isinstance(image, np.ndarray) + (type(image) is np.ndarray)",
+    "text": "label = f'{label}:{image.shape}'",
+    "hash": "label = hash(bytes(image.tobytes())) % 7 + 1 if image.size else 0",
+    "unknown": "image = np.sort(image, axis=0)",
+    "none": "label = None",
+    "copied": "image, label = np.array(image), int(label)",
+    "augmented": "label += 1\nlabel = int(label)",
+    "deleted": "other = image\ndel other\nlabel = int(label)",
+    "comprehension": "label = sum([int(label) for _ in range(3)])",
+    "lambda": "label = (lambda: int(label))()",
+    "locals": "label = len(locals())",
+    "global": "global TOTAL\nTOTAL = TOTAL + 1\nlabel = TOTAL",
+}
+ENDS = {
+    "both": "return image, label\n",
+    "divided": "return ps.image.flip_up_down(image) / 255.0, label\n",
+    "in the return": "return {'x': image, 'y': (label, int(0 if label is None else 3))}\n",
+}
+AROUND = """\
+LOG, NAMES, TABLE, SIZE, TOTAL = [], [1, 2, 3], np.arange(100, dtype=np.float32), (6, 5), 0
+class COUNTER:
+    count = 0
+def CHANGED():
+    global SIZE
+    SIZE = (SIZE[0] + 1, SIZE[1])
+"""
+
+
+def source(beginning: str, line: str, end: str) -> str:
+    body = BEGINNINGS[beginning] + LINES[line] + "\n" + ENDS[end]
+    return f"{AROUND}def function(image, label):\n{indent(body, '    ')}"
+
+
+def made(beginning: str, line: str, end: str) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """A function of its own, and the names that it sees."""
+    text = source(beginning, line, end)
+    file = f"<{beginning}, {line}, {end}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"np": np, "ps": ps, "functools": functools}
+    exec(compile(text, file, "exec"), names)
+    return names["function"], names
+
+
+def sources() -> dict[str, Callable[[], Any]]:
+    """Data sets of pictures of many kinds, each with a label."""
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 256, (11, 8, 7, 3), np.uint8)
+    labels = np.arange(11)
+
+    def differing() -> Iterator[Any]:
+        for label in range(11):
+            yield small[label, : 4 + label % 3], label
+
+    spec = (ps.TensorSpec((None, 7, 3), np.uint8), ps.TensorSpec((), np.int64))
+    pair = ps.Dataset.from_tensor_slices
+    return {
+        "uint8": lambda: pair((small, labels)),
+        "float32": lambda: pair((small.astype(np.float32) / 255, labels)),
+        "differing": lambda: ps.Dataset.from_generator(differing, output_signature=spec),
+        "int32 labels": lambda: pair((small, labels.astype(np.int32))),
+        "float labels": lambda: pair((small, labels.astype(np.float64))),
+        "behind a map": lambda: pair((small, labels)).map(lambda image, label: (image + np.uint8(1), label)),
+        "cached": lambda: pair((small, labels)).map(lambda image, label: (image + np.uint8(1), label)).cache(),
+        "shuffled": lambda: pair((small, labels)).shuffle(11, seed=3),
+        "repeated": lambda: pair((small[:4], labels[:4])).repeat(3),
+        "png": lambda: pair(([ps.io.encode_png(image) for image in small], labels)).map(
+            lambda content, label: (ps.image.decode_png(content, channels=3), label)
+        ),
+    }

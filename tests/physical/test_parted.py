@@ -1,0 +1,136 @@
+"""A function in parts, its beginning by Block and the rest per element, does what it does as it is written."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.physical.broken_functions import BEGINNINGS, ENDS, LINES, made, sources
+
+import penstock as ps
+from penstock.block.structure import flatten
+from penstock.trace.parts import parted
+from penstock.trace.statements import cut
+
+SOURCES = sources()
+MANY = bool(os.environ.get("PENSTOCK_MANY_PHRASINGS"))  # `make fuzz`: all of them
+
+
+def outcome(function: Any, names: dict[str, Any], make: Any, *, by_block: bool, batch: int | None = None) -> Any:
+    """All that can be seen of two passes: elements, errors and where they came from, and what the function left."""
+    options = ps.Options(seed=7)
+    options.experimental_optimization.map_vectorization.enabled = by_block
+    ds = make().map(function)
+    ds = (ds if batch is None else ds.batch(batch)).with_options(options)
+    found: list[Any] = []
+    for epoch in range(2):
+        try:
+            found.extend(described(element) for element in ds.iterator(epoch=epoch))
+        except Exception as error:
+            found.append(told(error))
+    left = [names["LOG"], names["NAMES"], names["TABLE"], names["SIZE"], names["TOTAL"], names["COUNTER"].count]
+    return found, described(left)
+
+
+def told(error: BaseException) -> Any:
+    frames: list[Any] = [
+        (frame.filename, frame.lineno, frame.name, frame.line, frame.colno, frame.end_colno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith("<")
+    ]
+    if isinstance(
+        error, UnboundLocalError
+    ):  # the interpreter names one place in its first calls, another in later ones
+        frames = [frame[:4] for frame in frames]
+    if isinstance(error, ps.errors.InvalidTypeError):  # its words depend on whether one Block holds both kinds
+        return type(error), frames, error.context.element
+    cause = None if error.__cause__ is None else told(error.__cause__)
+    return type(error), str(error), frames, cause
+
+
+def described(element: Any) -> Any:
+    if isinstance(element, (tuple, list)):
+        return type(element), [described(item) for item in element]
+    if isinstance(element, dict):
+        return {key: described(value) for key, value in element.items()}
+    if isinstance(element, np.ndarray):
+        return element.dtype.str, element.shape, element.tobytes()
+    return type(element), repr(element)
+
+
+def differing(chosen: Any) -> list[Any]:
+    found = []
+    for beginning, line, end, source in chosen:
+        function, names = made(beginning, line, end)
+        again, other_names = made(beginning, line, end)
+        with np.errstate(all="ignore"):
+            fast = outcome(function, names, SOURCES[source], by_block=True)
+            plain = outcome(again, other_names, SOURCES[source], by_block=False)
+        if fast != plain:
+            found.append((beginning, line, end, source, fast, plain))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("beginning", ["colours", "a dict"])
+def test_a_line_that_cannot_be_traced_changes_nothing(beginning: str) -> None:
+    assert differing((beginning, line, "both", "uint8") for line in LINES) == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("source", SOURCES)
+def test_whatever_the_elements_are(source: str) -> None:
+    ends, beginnings = list(ENDS), list(BEGINNINGS)
+    chosen = list(LINES) if MANY else list(LINES)[len(source) % 5 :: 5]
+    assert differing((beginnings[i % 5], line, ends[i % 3], source) for i, line in enumerate(chosen)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not MANY, reason="all of them: make fuzz")
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_all_of_them(beginning: str, source: str) -> None:
+    assert differing((beginning, line, end, source) for line in LINES for end in ENDS) == []
+
+
+WHOLE = {"deleted", "lambda", "locals", "global"}  # these say what is not taken apart
+
+
+def runs_in_parts(beginning: str, line: str) -> bool:
+    leaves, structure = flatten(SOURCES["uint8"]().element_spec)
+    return parted(made(beginning, line, "both")[0], structure, leaves) is not None
+
+
+def test_most_of_them_run_in_parts() -> None:
+    """The comparison above would be easy if none did."""
+    by_block = {line for line in LINES if runs_in_parts("colours", line)}
+    assert WHOLE.isdisjoint(by_block)
+    assert len(by_block) > len(LINES) - len(WHOLE) - 8, set(LINES) - by_block
+
+
+def test_what_is_not_as_the_file_says_is_called_as_it_is() -> None:
+    function, _ = made("colours", "int", "both")
+    assert cut(function) is not None
+    other, _ = made("colours", "float32", "both")
+    function.__code__ = other.__code__.replace(co_filename=function.__code__.co_filename)
+    assert cut(function) is None
+
+
+def test_the_first_elements_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.physical import parted as module
+
+    function, names = made("colours", "int", "both")
+    plain = outcome(*made("colours", "int", "both"), SOURCES["uint8"], by_block=False)
+    run = module._run
+
+    def wrong(*arguments: Any) -> Any:
+        columns = run(*arguments)
+        columns[0].array[...] += 1
+        return columns
+
+    monkeypatch.setattr(module, "_run", wrong)
+    assert outcome(function, names, SOURCES["uint8"], by_block=True) == plain
