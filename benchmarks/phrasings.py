@@ -116,7 +116,7 @@ def compiled(source: str, name: str) -> dict[str, Any]:
 
     file = f"<phrasing {name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"np": np, "ps": ps, "partial": functools.partial}
+    names: dict[str, Any] = {"__name__": "__main__", "np": np, "ps": ps, "partial": functools.partial}
     exec(compile(source, file, "exec"), names)
     return names
 

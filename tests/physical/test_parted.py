@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import traceback
 from typing import Any
@@ -134,3 +135,68 @@ def test_the_first_elements_are_compared(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(module, "_run", wrong)
     assert outcome(function, names, SOURCES["uint8"], by_block=True) == plain
+
+
+class Augment:
+    """An object whose method writes into itself: what the beginning of later calls reads becomes another."""
+
+    def __init__(self) -> None:
+        self.factor, self.calls = np.float32(2), 0
+        self.ops = [ps.image.flip_left_right, ps.image.random_flip_up_down]
+
+    def __call__(self, image: Any, label: Any) -> Any:
+        for op in self.ops:
+            image = op(image)
+        image = ps.image.random_contrast(image, 0.5, 1.5) * self.factor
+        self.calls += int(label)
+        if label == 3:
+            self.ops.reverse()
+        if label == 6:
+            self.factor = np.float32(3)
+        return self.scaled(image), label + self.calls
+
+    def run(self, image: Any, label: Any) -> Any:
+        image, label = self(image, label)
+        return image, int(label)
+
+    def scaled(self, image: Any) -> Any:
+        return image / np.float32(255)
+
+    def by(self, factor: Any, image: Any, label: Any, *, more: int = 1) -> Any:
+        image = ps.image.random_hue(image, 0.1) * factor * self.factor
+        self.calls += more
+        return image, int(label) + self.calls
+
+
+CALLED = {
+    "an object": lambda held: held,
+    "a method": lambda held: held.run,
+    "a partial of a method": lambda held: functools.partial(held.by, np.float32(3), more=2),
+    "a partial of an object": lambda held: functools.partial(held),
+    "a partial of a function": lambda held: functools.partial(Augment.by, held, np.float32(3)),
+    "a partial by name": lambda held: functools.partial(Augment.by, held, more=3, factor=np.float32(3)),
+}
+
+
+@pytest.mark.parametrize("called", CALLED)
+def test_methods_objects_and_partials_are_called_as_they_are(called: str) -> None:
+    def seen(*, by_block: bool) -> Any:
+        held = Augment()
+        options = ps.Options(seed=7)
+        options.experimental_optimization.map_vectorization.enabled = by_block
+        function = CALLED[called](held)
+        if called == "a partial by name":
+            pairs = SOURCES["uint8"]().map(lambda image, label: {"image": image, "label": label})
+            ds = pairs.map(lambda pair: function(image=pair["image"], label=pair["label"]))
+        else:
+            ds = SOURCES["uint8"]().map(function)
+        ds = ds.with_options(options)
+        return [described(element) for epoch in range(2) for element in ds.iterator(epoch=epoch)], held.calls
+
+    assert seen(by_block=True) == seen(by_block=False)
+
+
+def test_methods_objects_and_partials_run_in_parts() -> None:
+    leaves, structure = flatten(SOURCES["uint8"]().element_spec)
+    found = {name: parted(call(Augment()), structure, leaves) is not None for name, call in CALLED.items()}
+    assert {name for name, in_parts in found.items() if not in_parts} == {"a method", "a partial by name"}

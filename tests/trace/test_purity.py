@@ -1,12 +1,14 @@
 """Which functions may be run on stand-ins; what is not known to be harmless runs per element, as written."""
 
+import dataclasses
+import functools
 import random
 
 import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.trace.purity import why_impure
+from penstock.trace.purity import inspected, why_impure
 
 SCALE = 3
 TABLE = np.array([2.0, 4.0])
@@ -105,6 +107,9 @@ def counter():
 class Model:
     weight = 2
 
+    def __init__(self):
+        self.ops = [helper, functools.partial(with_default, by=3), np.square]
+
     def __call__(self, x):
         return x * self.weight
 
@@ -114,6 +119,62 @@ class Model:
     @staticmethod
     def static(x):
         return x + 1
+
+    def chain(self, x):
+        for op in self.ops:
+            x = op(x)
+        return self.method(x)
+
+    def counts(self, x):
+        self.weight += 1
+        return x
+
+    @property
+    def number(self):
+        return 3
+
+    def computed(self, x):
+        return x + self.number
+
+    def passed(self, x):
+        return weighted(self, x)
+
+    def inside(self, x):
+        return (lambda: x * self.weight)()
+
+
+class Computing:
+    def __getattr__(self, name):
+        return 3
+
+    def method(self, x):
+        return x * self.weight
+
+
+class Operating(Model):
+    def __rmul__(self, x):
+        calls.append(x)
+        return x
+
+
+class Shaped(Model):
+    shape = (1, 2)
+
+
+def weighted(model, x):
+    return x * model.weight
+
+
+def call(function, x):
+    return function(x) + len(function.shape)
+
+
+class Config:
+    size = (3, 4)
+    inner = Model()
+
+
+CONFIG, MODEL, SHAPED, OPERATING = Config(), Model(), Shaped(), Operating()
 
 
 PURE = {
@@ -134,15 +195,22 @@ PURE = {
     "keyword default": with_keyword,
     "static method": Model.static,
     "dict parts": lambda d: {**d, "z": d["x"]},
+    "list read": lambda x: x + ITEMS[0],
+    "callable object": Model(),
+    "method": Model().method,
+    "method with a list": Model().chain,
+    "attribute of an object": lambda x: x + CONFIG.size[0] + CONFIG.inner.weight,
+    "method of a global object": lambda x: MODEL.method(MODEL(x)),
+    "partial": functools.partial(with_default, by=3.0),
+    "partial of a method": functools.partial(Model().method),
     "star arguments": lambda *parts: parts[0],
 }
 IMPURE = {
     "print": (lambda x: print(x), "print"),
     "print in a helper": (lambda x: printing_helper(x), "printing_helper"),
     "global written": (counts, "keeps state"),
-    "list method": (remembers, "calls"),
-    "list read": (lambda x: x + ITEMS[0], "ITEMS"),
-    "list default": (with_list_default, "default argument"),
+    "list method": (remembers, ".append"),
+    "list default": (with_list_default, ".append"),
     "np.random": (lambda x: x + np.random.rand(), "np.random"),
     "random": (lambda x: x + random.random(), "random"),
     "unknown numpy": (lambda x: np.sort(x), "np.sort"),
@@ -154,8 +222,17 @@ IMPURE = {
     "exceptions": (handles, "exceptions"),
     "nonlocal": (counter(), "keeps state"),
     "attribute written": (sets_attribute, ""),
-    "callable object": (Model(), "Model"),
-    "method": (Model().method, "method"),
+    "object that writes": (Model().counts, ".weight"),
+    "property": (Model().computed, "self.number, which is not there or computed"),
+    "object passed on": (Model().passed, ".weight"),
+    "object in an inner function": (Model().inside, "inner function"),
+    "object whose class computes": (Computing().method, "whose class may calculate"),
+    "callable that is asked for what is known": (lambda x: call(SHAPED, x), "SHAPED"),
+    "method of a list": (ITEMS.append, "builtin"),
+    "partial of the unknown": (functools.partial(sorted, key=None), "builtin"),
+    "partial of a set": (functools.partial(with_default, by={1}), "a set"),
+    "object as a value": (lambda x: (x, CONFIG), "CONFIG"),
+    "callable object with operators": (lambda x: x * OPERATING, "OPERATING"),
     "builtin": (sorted, "builtin"),
     "isinstance": (lambda x: isinstance(x, int), "isinstance"),
     "type": (lambda x: type(x), "type"),
@@ -189,6 +266,12 @@ class Words(dict):
 def adds_in_place(x):
     total = TABLE
     total += 1
+    return x
+
+
+def adds_to_a_list(x):
+    items = ITEMS
+    items += [1]
     return x
 
 
@@ -260,16 +343,17 @@ def test_a_dict_may_hold_itself():
     assert why_impure(lambda x: x * known["by"]) is None
 
 
-PADDINGS, LETTERS, MIXED = [[4, 4], [0, 0]], {"a"}, (1, [2])
+PADDINGS, LETTERS, MIXED = [[4, 4], [0, 0]], {"a"}, (1, [{2}])
+MANY = [0] * 2000
 
 
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda x: (x, PADDINGS), "it uses PADDINGS: a list may change unseen; make it a tuple"),
         (lambda x: (x, LETTERS), "it uses LETTERS: a set may change unseen; make it a frozenset"),
-        (lambda x: (x, MIXED), "it uses MIXED: a list may change unseen; make it a tuple"),
-        (with_list_default, "it uses a default argument: a list may change unseen; make it a tuple"),
+        (lambda x: (x, MIXED), "it uses MIXED: a set may change unseen; make it a frozenset"),
+        (lambda x: x + MANY[0], "it uses MANY, a list too large to watch for changes"),
+        (adds_to_a_list, "it changes `ITEMS` (+=)"),
     ],
 )
 def test_what_may_change_unseen_is_said_with_what_may_not(function, why):
@@ -279,6 +363,39 @@ def test_what_may_change_unseen_is_said_with_what_may_not(function, why):
 def test_a_tuple_in_place_of_a_list_is_traced():
     paddings = tuple(tuple(pair) for pair in PADDINGS)
     assert why_impure(lambda x: (x, paddings)) is None
+
+
+def test_what_a_function_reads_of_objects_and_lists_is_watched():
+    def changed(change):
+        model = Model()
+        _, seen = inspected(model.chain)
+        assert seen.unchanged()
+        change(model)
+        return not seen.unchanged()
+
+    assert changed(lambda model: setattr(model, "weight", 3))
+    assert changed(lambda model: model.ops.append(helper))
+    assert changed(lambda model: model.ops.reverse())
+    assert changed(lambda model: setattr(model, "ops", list(model.ops)))
+    assert changed(lambda model: setattr(model, "method", helper))
+    assert changed(lambda model: model.ops[1].keywords.update(by=4))
+    assert changed(lambda model: setattr(model, "__class__", Shaped))
+    assert changed(lambda model: setattr(model, "__dict__", {**vars(model)}))
+    assert not changed(lambda model: setattr(model, "another", 3))
+
+
+@dataclasses.dataclass(frozen=True)
+class Equal:
+    by: int = dataclasses.field(compare=False)
+
+    def __call__(self, x):
+        return x * self.by
+
+
+def test_an_object_that_equals_another_is_not_taken_for_it():
+    assert Equal(2) == Equal(3)
+    for by in (2, 3):
+        assert [int(x) for x in ps.Dataset.range(3).map(Equal(by))] == [0, by, 2 * by]
 
 
 def test_recursion_is_followed_once():

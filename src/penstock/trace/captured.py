@@ -11,11 +11,15 @@ import numpy as np
 MISSING = object()
 SIZE = object()
 CONTENT = object()
+OWN = object()  # of an object: its class, and the dict of its attributes
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The places a function reads (globals, cells, dicts) with what stood there; a graph is good while it stays."""
+    """The places a function reads (globals, cells, dicts, lists, attributes) with what stood there.
+
+    A graph is good while it stays.
+    """
 
     reads: tuple[tuple[Any, Any, Any], ...]
 
@@ -33,8 +37,12 @@ def _stands(place: Any, name: Any, value: Any) -> bool:
             return False
     if name is CONTENT:
         return bool(content(place) == value)
+    if name is OWN:
+        return type(place) is value[0] and vars(place) is value[1]
     if name is SIZE:
         return bool(len(place) == value)
+    if isinstance(place, list):
+        return name < len(place) and place[name] is value
     return bool(place.get(name, MISSING) is value)
 
 

@@ -11,16 +11,16 @@ import builtins
 import dis
 import functools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from penstock.ownership import is_penstocks
+from penstock.ownership import is_penstocks, is_users
 from penstock.trace.arithmetic import UFUNCS
-from penstock.trace.captured import CONTENT, MISSING, SIZE, Captured, content
+from penstock.trace.captured import CONTENT, MISSING, OWN, SIZE, Captured, content
 
 _BUILTINS = {
     getattr(builtins, name)
@@ -82,9 +82,9 @@ def captured(function: Callable[..., Any]) -> Captured:
     return inspected(function)[1]
 
 
-def inspected(function: Callable[..., Any]) -> tuple[str | None, Captured]:
-    """`why_impure` and `captured`."""
-    inspection = _Inspection()
+def inspected(function: Callable[..., Any], objects: Mapping[str, Any] | None = None) -> tuple[str | None, Captured]:
+    """`why_impure` and `captured`; `objects` are what is known to be given to arguments of these names."""
+    inspection = _Inspection(objects or {})
     why = inspection.verdict(function)
     return why, Captured(tuple(inspection.reads))
 
@@ -96,8 +96,9 @@ def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
 
 
 class _Inspection:
-    def __init__(self) -> None:
-        self._visiting: set[int] = set()
+    def __init__(self, objects: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._objects = objects  # given to arguments of the function
+        self._visiting: set[Any] = set()
         self.reads: list[tuple[Any, Any, Any]] = []
         self._mutable = False  # whether something captured can be written to
         self._writes = False  # whether anything is written to, or may be
@@ -118,11 +119,20 @@ class _Inspection:
             isinstance(function, np.ufunc) and function in UFUNCS
         ):
             return None
+        if type(function) is functools.partial:
+            return self._partial(function)
+        if type(function) is MethodType:
+            return self._method(function.__func__, function.__self__)
         if not isinstance(function, FunctionType):
-            return f"{type(function).__name__} is no plain function"
-        if id(function) in self._visiting:
+            return self._callable(function)
+        objects, self._objects = self._objects, {}
+        return self._plain(function, objects)
+
+    def _plain(self, function: FunctionType, objects: Mapping[str, Any]) -> str | None:
+        """A function written in Python, some of whose arguments may be objects that are known."""
+        if (id(function), *map(id, objects.values())) in self._visiting:
             return None
-        self._visiting.add(id(function))
+        self._visiting.add((id(function), *map(id, objects.values())))
         parts = ("__code__", "__defaults__", "__kwdefaults__")
         self.reads.extend((function, part, getattr(function, part)) for part in parts)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -130,21 +140,77 @@ class _Inspection:
             if why:
                 return why
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        return self._code(function.__code__, function.__globals__, cells)
+        return self._code(function.__code__, function.__globals__, cells, objects)
 
-    def _code(self, code: CodeType, names: dict[str, Any], cells: dict[str, CellType]) -> str | None:
+    def _partial(self, function: functools.partial[Any]) -> str | None:
+        given = function.keywords
+        self.reads.append((given, SIZE, len(given)))
+        self.reads.extend((given, name, value) for name, value in given.items())
+        values = (*function.args, *given.values())
+        why = next((why for why in (self._value(value, "an argument of its partial") for value in values) if why), None)
+        return why or self.function(function.func)
+
+    def _callable(self, called: Any) -> str | None:
+        """An object with a `__call__`, all of whose class and attributes are plain."""
+        known = is_plain_object(called) and _METHODS.isdisjoint(dir(called))  # which are asked for without a look
+        method = self._attribute(called, "__call__") if known else MISSING
+        if not isinstance(method, FunctionType):
+            return f"{type(called).__name__} is no plain function"
+        return self._method(method, called)
+
+    def _method(self, method: Any, owner: Any) -> str | None:
+        if not isinstance(method, FunctionType) or not is_plain_object(owner) or not method.__code__.co_argcount:
+            return f"it is a method of {type(owner).__name__}, whose class may calculate in its own way"
+        name = method.__code__.co_varnames[0]
+        self.draws = self.draws or "__penstock_draws__" in vars(method)
+        return self._plain(method, {name: owner})
+
+    def _attribute(self, owner: Any, name: str) -> Any:
+        """What a plain object has under a name, with every place that says so; MISSING for what computes it."""
+        found = MISSING
+        self.reads.append((owner, OWN, (type(owner), vars(owner))))
+        for kind in type(owner).__mro__[:-1]:
+            held = vars(kind).get(name, MISSING)
+            self.reads.append((vars(kind), name, held))
+            found = held if found is MISSING else found
+        own = vars(owner).get(name, MISSING)
+        self.reads.append((vars(owner), name, own))
+        if found is not MISSING and hasattr(type(found), "__get__") and not isinstance(found, FunctionType):
+            return MISSING  # a property, a static method: what they give is looked up in another way
+        return own if own is not MISSING else found
+
+    def _code(
+        self,
+        code: CodeType,
+        names: dict[str, Any],
+        cells: dict[str, CellType],
+        objects: Mapping[str, Any] = MappingProxyType({}),
+    ) -> str | None:
         if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200):  # generators and coroutines
             return "it is a generator or coroutine"
+        if not objects.keys().isdisjoint(code.co_cellvars):
+            return "an inner function of it uses its own object"
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
         spelled = ""
         local = set(code.co_varnames) | set(code.co_cellvars)
         for step in _instructions(code):
             name = step.opname
-            if isinstance(chain, type) and name not in _ATTRIBUTE:
+            if name not in _ATTRIBUTE and chain is not MISSING and (isinstance(chain, type) or is_plain_object(chain)):
                 why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
-            if name in _ATTRIBUTE and chain is not MISSING:
+            if name in _ATTRIBUTE and chain is not MISSING and is_plain_object(chain):
+                spelled = f"{spelled}.{step.argval}"
+                owner, chain = chain, self._attribute(chain, step.argval)
+                if chain is MISSING:
+                    return f"it uses {spelled}, which is not there or computed when it is asked for"
+                if isinstance(chain, FunctionType) and vars(owner).get(step.argval) is not chain:
+                    why, chain = self._method(chain, owner), MISSING
+                    if why:
+                        return f"it calls {spelled}: {why}"
+                    continue
+                chain, why = self._step(chain, spelled)
+            elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.argval}"
                 place = vars(chain)
                 try:
@@ -157,6 +223,19 @@ class _Inspection:
                 why = None if step.argval in _METHODS else f"it uses .{step.argval}"
             elif isinstance(chain, ModuleType):
                 return f"it passes the module {spelled} on"
+            elif name.startswith("LOAD_FAST") and objects and _last(step.argval) in objects:
+                spelled = _last(step.argval)
+                if step.argval != spelled and not objects.keys().isdisjoint(step.argval[:-1]):
+                    return "it passes an object on"
+                chain, why = objects[spelled], None
+            elif (
+                objects
+                and name.startswith(("STORE_FAST", "LOAD_CLOSURE"))
+                and not objects.keys().isdisjoint(_all(step))
+            ):
+                return "it changes what its own object is"
+            elif name.startswith("LOAD_FAST") and objects and not objects.keys().isdisjoint(_all(step)):
+                return "it passes an object on"
             elif name == "LOAD_GLOBAL":
                 spelled = step.argval
                 value = names.get(spelled, getattr(builtins, spelled, MISSING))
@@ -194,7 +273,7 @@ class _Inspection:
 
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
         """What a following attribute is looked up in, or whether the value itself may be used."""
-        if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)):
+        if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
             return value, None
         return MISSING, self._value(value, spelled)
 
@@ -205,9 +284,10 @@ class _Inspection:
             return None if plain else f"it uses {spelled}, whose class may calculate in its own way"
         if type(value) in (tuple, frozenset):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
-        if isinstance(value, (list, set)):
-            kind, instead = ("list", "tuple") if isinstance(value, list) else ("set", "frozenset")
-            return f"it uses {spelled}: a {kind} may change unseen; make it a {instead}"
+        if type(value) is list:
+            return self._list(value, spelled)
+        if isinstance(value, set):
+            return f"it uses {spelled}: a set may change unseen; make it a frozenset"
         if type(value) in (dict, OrderedDict):
             return self._dict(value, spelled)
         if type(value) is np.ndarray:
@@ -222,10 +302,26 @@ class _Inspection:
             self._writes = True  # where it is told to write its result
             exact = not isinstance(value, np.ufunc) or value in UFUNCS
             return None if exact else f"{spelled} may differ in the last bit between an array and its elements"
-        if callable(value) and (isinstance(value, FunctionType) or getattr(value, "__penstock_primitive__", False)):
+        if callable(value) and (
+            isinstance(value, FunctionType)
+            or type(value) in (functools.partial, MethodType)
+            or getattr(value, "__penstock_primitive__", False)
+            or (is_plain_object(value) and _only_called(value))
+        ):
             why = self.function(value)
             return f"it calls {spelled}: {why}" if why else None
         return f"it uses {spelled}"
+
+    def _list(self, value: list[Any], spelled: str) -> str | None:
+        if id(value) in self._visiting:
+            return None
+        self._visiting.add(id(value))
+        if len(value) > _WATCHED_ITEMS:
+            return f"it uses {spelled}, a list too large to watch for changes"
+        self._mutable = True
+        self.reads.append((value, SIZE, len(value)))
+        self.reads.extend((value, i, item) for i, item in enumerate(value))
+        return next((why for why in (self._value(item, spelled) for item in value) if why), None)
 
     def _dict(self, value: dict[Any, Any], spelled: str) -> str | None:
         if id(value) in self._visiting:
@@ -246,6 +342,40 @@ class _Inspection:
         self._mutable = True
         self.reads.append((value, CONTENT, content(value)))
         return None
+
+
+def is_plain_object(value: Any) -> bool:
+    """Whether it is one of the user's own objects whose attributes are those that are written down for it."""
+    kind = type(value)
+    return (
+        kind.__dictoffset__ != 0
+        and vars(object)["__getattribute__"] is getattr(kind, "__getattribute__", None)
+        and not hasattr(kind, "__getattr__")
+        and not isinstance(value, type)
+        and all(map(is_users, kind.__mro__[:-1]))
+    )
+
+
+_UNCALLED = {  # of a class, run by nothing that a function may do with an object but calling it
+    "__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__call__", "__dataclass_fields__",
+    "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__", "__init__", "__match_args__", "__module__",
+    "__post_init__", "__replace__", "__static_attributes__", "__weakref__",
+}  # fmt: skip
+
+
+def _only_called(value: Any) -> bool:
+    """Whether no operator, comparison or conversion of an object runs code of its class."""
+    names = {name for kind in type(value).__mro__[:-1] for name in vars(kind)}
+    return all(name in _UNCALLED for name in names if name.startswith("__") and name.endswith("__"))
+
+
+def _all(step: dis.Instruction) -> tuple[Any, ...]:
+    """The names of local variables that an instruction is about: some are about two."""
+    return step.argval if isinstance(step.argval, tuple) else (step.argval,)
+
+
+def _last(names: Any) -> Any:
+    return names[-1] if isinstance(names, tuple) else names
 
 
 def _is_plain_type(kind: type) -> bool:

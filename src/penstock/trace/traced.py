@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MethodType
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import inspected
 from penstock.trace.tracer import Tracer
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -87,13 +90,23 @@ _cache: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDicti
 _lock = new_lock()
 
 
+def remembered(cache: MutableMapping[Any, dict[Any, R]], function: Any) -> dict[Any, R] | None:
+    """What is known of this very callable; None where another one may be equal to it, or nothing can be kept of it."""
+    equals: Any = type(function).__eq__
+    if equals is not object.__eq__ and type(function) is not MethodType:
+        return None
+    try:
+        with _lock:
+            return cache.setdefault(function, {})
+    except TypeError:  # callables without hash or weak reference
+        return None
+
+
 def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
     """`trace`, remembered per function and kind of element while what the function captures stays the same."""
     key = (structure, tuple(specs))
-    try:
-        with _lock:
-            known = _cache.setdefault(function, {})
-    except TypeError:  # callables without hash or weak reference
+    known = remembered(_cache, function)
+    if known is None:
         return trace(function, structure, specs)
     found = known.get(key)
     if found is None or not found.holds():
