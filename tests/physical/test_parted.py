@@ -20,6 +20,11 @@ SOURCES = sources()
 MANY = bool(os.environ.get("PENSTOCK_MANY_PHRASINGS"))  # `make fuzz`: all of them
 
 
+@pytest.fixture(autouse=True)
+def _small_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.block.given._SMALLEST", 1)  # the pictures here are small
+
+
 def outcome(function: Any, names: dict[str, Any], make: Any, *, by_block: bool, batch: int | None = None) -> Any:
     """All that can be seen of two passes: elements, errors and where they came from, and what the function left."""
     options = ps.Options(seed=7)

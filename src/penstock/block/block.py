@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from penstock.block.spec import LeafSpec
 from penstock.block.structure import LEAF, Structure, flatten, refuse_none
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
+
+if TYPE_CHECKING:
+    from penstock.block.given import Given
 
 _LITTLE = 1 << 16  # bytes
 
@@ -151,13 +154,15 @@ _SCALARS = frozenset(np.dtype(code).type for code in "?bhilqBHILQefdFD")
 class Builder:
     """Collects elements one by one and makes columns of them.
 
-    Leaves are converted, and arrays the caller may write into again are copied, as each element is added.
+    Leaves are converted, and arrays the caller may write into again are copied, as each element is added; those that
+    a function was `given` to keep become the column that they are rows of.
     """
 
-    __slots__ = ("_leaves", "_size", "_structure")
+    __slots__ = ("_given", "_leaves", "_size", "_structure")
 
-    def __init__(self, structure: Structure | None = None) -> None:
+    def __init__(self, structure: Structure | None = None, given: Given | None = None) -> None:
         self._structure = structure
+        self._given = given
         self._leaves: list[list[Any]] | None = None
         self._size = 0
 
@@ -176,7 +181,7 @@ class Builder:
         else:
             leaves = structure.flatten(element)
         del element  # so that `settle` sees who else holds the arrays
-        settle(leaves)
+        settle(leaves, self._given)
         self._structure = structure
         if self._leaves is None:
             self._leaves = [[leaf] for leaf in leaves]
@@ -187,7 +192,7 @@ class Builder:
 
     def chosen(self, rows: Sequence[int]) -> Builder:
         """Another builder, of these elements only."""
-        found = Builder(self._structure)
+        found = Builder(self._structure, self._given)
         found._leaves = [[leaves[row] for row in rows] for leaves in self._leaves or ()]
         found._size = len(rows)
         return found
@@ -199,9 +204,15 @@ class Builder:
         columns: list[Column] = []
         for path, leaves in zip(self._structure.paths(), self._leaves, strict=True):
             try:
-                columns.append(column_of(leaves))
+                columns.append(self._column(leaves))
             except InvalidTypeError as error:
                 if path:
                     error.message = f"Component {path}: {error.message}"
                 raise
         return Block(self._structure, columns, self._size, origin)
+
+    def _column(self, leaves: list[Any]) -> Column:
+        if self._given is None or type(leaves[0]) is not np.ndarray:
+            return column_of(leaves)
+        whole = self._given.column(leaves)
+        return column_of(self._given.copied(leaves)) if whole is None else whole

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
+
+if TYPE_CHECKING:
+    from penstock.block.given import Given
 
 NESTED = "__penstock_dataset__"  # marks a data set, which may itself be a leaf (window, flat_map)
 
@@ -90,16 +93,19 @@ def _range(value: range) -> np.ndarray:
         return np.fromiter(value, np.int64, len(value))
 
 
-def settle(leaves: list[Any]) -> list[Any]:
+def settle(leaves: list[Any], given: Given | None = None) -> list[Any]:
     """Convert the leaves a user's call returned, in place, and copy every array that somebody else still holds.
 
     A function may fill and return the same array again and again; by the time its Block is complete the earlier
-    values would be gone. A fresh array, held by nobody but `leaves`, is kept without a copy.
+    values would be gone. A fresh array, held by nobody but `leaves`, is kept without a copy, and so is one of those
+    that the function was `given` to keep.
     """
     for i in range(len(leaves)):
         value = leaves[i]
         if type(value) is np.ndarray:
             if value.base is not None or sys.getrefcount(value) > _FRESH:
+                if given is not None and given.holds(value):
+                    continue
                 value = value.copy()
             leaves[i] = as_leaf(value)
         else:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidTypeError
+from penstock.syntax import parsed_expression
 
 _MAGIC = b"\x93NUMPY"
 _KEYS = {"descr", "fortran_order", "shape"}
@@ -54,7 +55,7 @@ def read_npy_header(head: bytes, file: str, at: int = 0) -> NpyHeader:
         raise DataLossError(message, file=file, offset=at)
     text = head[start : start + length]
     try:
-        found = ast.literal_eval(text.decode("utf-8" if head[6] == 3 else "latin1"))
+        found = ast.literal_eval(parsed_expression(text.decode("utf-8" if head[6] == 3 else "latin1").lstrip(" \t")))
         dtype, shape = _checked(found)
     except Exception as error:  # of any kind: numpy's dtypes and Python's parser raise what they like
         message = f"The .npy header is damaged: {text!r:.80}"

@@ -18,8 +18,9 @@ import numpy as np
 
 from penstock.block.apart import apart
 from penstock.block.block import Block
-from penstock.block.column import Column
+from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.fixed import fixed_column, fixed_values
+from penstock.block.given import Given
 from penstock.forked import new_lock
 from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output
 from penstock.physical.vectorise import any_extent, kind_of, optimised
@@ -59,15 +60,32 @@ class Calls:
         self._unpacks = block.structure.unpacks
         self._now = now
         self._holds = True
-        self._rows: Iterator[tuple[Any, ...]] = parts.rows(values_of(parts, columns), block.size)
+        values = values_of(parts, columns)
+        own = [k for k, column in enumerate(columns) if _is_own(column, k, columns, block.columns)]
+        self.given = Given([columns[k] for k in own], [values[k] for k in own])
+        self._rows: Iterator[tuple[int, tuple[Any, ...]]] = enumerate(parts.rows(values, block.size))
 
     def __call__(self, element: Any) -> Any:
-        arguments = next(self._rows)
+        row, arguments = next(self._rows)
         if self._holds and self._parts.captured.unchanged():
+            self.given.begin(row)
             self._now.ordinal = self._parts.draws
             return self._parts.rest(*arguments)
         self._holds = False
+        self.given.begin(-1)
         return self._function(*element) if self._unpacks else self._function(element)
+
+
+def _is_own(column: Column, k: int, columns: Sequence[Column], inputs: Sequence[Column]) -> bool:
+    """Whether it was made for these calls, and is of memory that no other column has."""
+    if not isinstance(column, DenseColumn):
+        return False
+    others = [*columns[:k], *columns[k + 1 :], *inputs]
+    if any(isinstance(other, ListColumn) for other in others):
+        return False  # of arrays that may be anything's
+    return not any(
+        isinstance(other, DenseColumn) and np.may_share_memory(column.array, other.array) for other in others
+    )
 
 
 _GRAPHS: weakref.WeakKeyDictionary[Parts, Graph] = weakref.WeakKeyDictionary()

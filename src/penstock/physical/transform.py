@@ -178,11 +178,11 @@ class MapTransform(FunctionTransform):
         return self._per_element(block, numbers)
 
     def _per_element(self, block: Block, numbers: Numbers) -> Outcome:
-        builder = Builder(self._structure)
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
         with drawing(draws) as now:
             calls = None if self._parted is None else self._parted.calls(block, draws, now)
+            builder = Builder(self._structure, None if calls is None else calls.given)
             for row, element in enumerate(block.elements()):
                 now.begin(row)
                 try:

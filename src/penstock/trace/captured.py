@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import CellType, FunctionType
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter, is_, itemgetter
+from types import CellType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,28 +24,79 @@ class Captured:
     """
 
     reads: tuple[tuple[Any, Any, Any], ...]
+    _looks: list[tuple[_Look, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def unchanged(self) -> bool:
-        return all(_stands(place, name, value) for place, name, value in self.reads)
-
-
-def _stands(place: Any, name: Any, value: Any) -> bool:
-    if isinstance(place, FunctionType):
-        return bool(getattr(place, name) is value)
-    if isinstance(place, CellType):
+        if not self._looks:
+            self._looks.append(_looks_at(self.reads))
         try:
-            return place.cell_contents is value
-        except ValueError:
+            return all(look() for look in self._looks[0])
+        except (KeyError, IndexError, AttributeError, ValueError):  # it is not there any more; a cell is empty
             return False
-    if name is CONTENT:
-        return bool(content(place) == value)
-    if name is OWN:
-        return type(place) is value[0] and vars(place) is value[1]
-    if name is SIZE:
-        return bool(len(place) == value)
-    if isinstance(place, list):
-        return name < len(place) and place[name] is value
-    return bool(place.get(name, MISSING) is value)
+
+
+_Look = Callable[[], bool]
+
+
+def _looks_at(reads: Iterable[tuple[Any, Any, Any]]) -> tuple[_Look, ...]:
+    """Questions whether things stand where they stood: few, and each about many, as they are asked for every call."""
+    found: list[_Look] = []
+    places: dict[int, tuple[Any, dict[Any, Any]]] = {}
+    for place, name, value in reads:
+        _, expected = places.setdefault(id(place), (place, {}))
+        if expected.get(name, value) is value and _is_held(place, name, value):
+            expected[name] = value
+        else:
+            found.append(_Stands(place, name, value))
+    for place, expected in places.values():
+        if expected:
+            found.append(_Holds(_getter(place, [*expected]), place, (*expected.values(),)))
+    return tuple(found)
+
+
+def _is_held(place: Any, name: Any, value: Any) -> bool:
+    """Whether the value is simply what is to be had of the place under the name."""
+    if isinstance(place, (FunctionType, CellType)):
+        return True
+    return value is not MISSING and name not in (SIZE, CONTENT, OWN) and type(place) in (dict, list, MappingProxyType)
+
+
+def _getter(place: Any, names: list[Any]) -> Callable[[Any], Any]:
+    if isinstance(place, CellType):
+        return attrgetter("cell_contents", "cell_contents")
+    two = names if len(names) > 1 else names * 2  # of one it would be the value, of two or more it is a tuple
+    return attrgetter(*two) if isinstance(place, FunctionType) else itemgetter(*two)
+
+
+@dataclass(frozen=True, slots=True)
+class _Holds:
+    """The values that a place has under some names, all at once."""
+
+    getter: Callable[[Any], Any]
+    place: Any
+    values: tuple[Any, ...]
+
+    def __call__(self) -> bool:
+        return all(map(is_, self.getter(self.place), self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    place: Any
+    name: Any
+    value: Any
+
+    def __call__(self) -> bool:
+        place, name, value = self.place, self.name, self.value
+        if name is CONTENT:
+            return bool(content(place) == value)
+        if name is OWN:
+            return type(place) is value[0] and vars(place) is value[1]
+        if name is SIZE:
+            return bool(len(place) == value)
+        if isinstance(place, list):
+            return place[name] is value
+        return bool(place.get(name, MISSING) is value)
 
 
 def content(array: np.ndarray) -> int:

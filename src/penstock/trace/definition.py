@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from penstock.syntax import compiled_tree, parsed
+
 Definition = ast.FunctionDef | ast.Lambda
 
 _OUTER = "outside"  # the function around it, which holds the names it has from outside
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
+_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # the last where another thread parses: syntax.py
 _LONGEST = 1 << 20  # characters of a file: it is parsed once, at some 5 MB a second
 
 
@@ -44,7 +47,12 @@ def definition(function: FunctionType) -> Found | None:
         return None
     try:
         nodes, imports = _definitions(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        SystemError,
+    ):  # the last where another thread compiles, see syntax.py
         return None
     candidates = [Found(node, imports) for node in nodes.get(code.co_firstlineno, ())]
     return next((found for found in candidates if _same(_code_of(found, code), code)), None)
@@ -54,7 +62,7 @@ def definition(function: FunctionType) -> Found | None:
 def _definitions(text: str) -> tuple[dict[int, list[Definition]], tuple[str, ...]]:
     """Every function in a file, by the line on which its code begins, and the names that the file itself imports."""
     found: dict[int, list[Definition]] = {}
-    tree = ast.parse(text)
+    tree = parsed(text)
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else ()
@@ -89,7 +97,7 @@ def compiled(found: Found, like: CodeType) -> Iterator[CodeType]:
         around.type_params = []  # type: ignore[attr-defined, unused-ignore]
     module = ast.fix_missing_locations(ast.Module([*_imports(found.imports), around], []))
     flags = like.co_flags & _FUTURE
-    whole = compile(module, like.co_filename, "exec", flags=flags, dont_inherit=True)
+    whole = compiled_tree(module, like.co_filename, flags)
     outer = next(item for item in whole.co_consts if isinstance(item, CodeType) and item.co_name == _OUTER)
     return (item for item in outer.co_consts if isinstance(item, CodeType) and item.co_name == like.co_name)
 
@@ -102,7 +110,12 @@ def _imports(names: Sequence[str]) -> list[ast.stmt]:
 def _code_of(found: Found, like: CodeType) -> CodeType | None:
     try:
         return next(compiled(found, like), None)
-    except (SyntaxError, ValueError, RecursionError):
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        SystemError,
+    ):  # the last where another thread compiles, see syntax.py
         return None
 
 
