@@ -5,7 +5,8 @@ The blocks of a page run in order in one namespace, in an empty directory. Aroun
 - ```` ```text ```` directly below: what the block prints (`...` stands for anything);
 - `<!-- not run: reason -->` directly above: the block is left out, for the reason given;
 - `<!-- data: shapes -->` anywhere above: the page finds a small `shapes` data set under `data/`;
-- `<!-- needs: torch -->` anywhere above: the page runs where that module is installed.
+- `<!-- needs: torch -->` anywhere above: the page runs where that module is installed;
+- `<!-- excerpts of: examples/x.py -->` anywhere above: the page shows parts of that program, which others run.
 """
 
 import contextlib
@@ -30,6 +31,7 @@ PAGES = sorted(
 NOT_RUN = re.compile(r"<!--\s*not run:\s*(?P<reason>.*?)\s*-->")
 DATA = re.compile(r"<!--\s*data: shapes\s*-->")
 NEEDS = re.compile(r"<!--\s*needs:\s*(?P<module>\w+)\s*-->")
+EXCERPTS = re.compile(r"<!--\s*excerpts of:\s*(?P<program>\S+)\s*-->")
 SCRIPT = "train.py"  # what error texts call the page's code
 
 
@@ -86,6 +88,10 @@ def shapes(tmp_path_factory):
 def test_code_blocks(page, request, tmp_path, monkeypatch):
     text = page.read_text(encoding="utf-8")
     if not list(blocks(text)):
+        return
+    if excerpts := EXCERPTS.search(text):
+        program = (ROOT / excerpts["program"]).read_text(encoding="utf-8")
+        assert [block.line for block in blocks(text) if block.code not in program] == [], "not in the program"
         return
     for needed in NEEDS.finditer(text):
         if importlib.util.find_spec(needed["module"]) is None:
