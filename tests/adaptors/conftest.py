@@ -2,4 +2,4 @@
 
 import importlib.util
 
-collect_ignore = [] if importlib.util.find_spec("torch") else ["torch_data_sets.py"]
+collect_ignore = [] if importlib.util.find_spec("torch") else ["loader_checks.py", "torch_data_sets.py"]
