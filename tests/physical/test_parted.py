@@ -13,7 +13,7 @@ from tests.physical.broken_functions import BEGINNINGS, ENDS, LINES, made, sourc
 
 import penstock as ps
 from penstock.block.structure import flatten
-from penstock.trace.parts import parted
+from penstock.trace.parts import in_parts
 from penstock.trace.statements import cut
 
 SOURCES = sources()
@@ -108,7 +108,7 @@ WHOLE = {"deleted", "lambda", "locals", "global"}  # these say what is not taken
 
 def runs_in_parts(beginning: str, line: str) -> bool:
     leaves, structure = flatten(SOURCES["uint8"]().element_spec)
-    return parted(made(beginning, line, "both")[0], structure, leaves) is not None
+    return in_parts(made(beginning, line, "both")[0], structure, leaves) is not None
 
 
 def test_most_of_them_run_in_parts() -> None:
@@ -203,5 +203,5 @@ def test_methods_objects_and_partials_are_called_as_they_are(called: str) -> Non
 
 def test_methods_objects_and_partials_run_in_parts() -> None:
     leaves, structure = flatten(SOURCES["uint8"]().element_spec)
-    found = {name: parted(call(Augment()), structure, leaves) is not None for name, call in CALLED.items()}
-    assert {name for name, in_parts in found.items() if not in_parts} == {"a method", "a partial by name"}
+    found = {name: in_parts(call(Augment()), structure, leaves) is not None for name, call in CALLED.items()}
+    assert {name for name, there in found.items() if not there} == {"a method", "a partial by name"}

@@ -26,7 +26,7 @@ from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output
 from penstock.physical.vectorise import any_extent, kind_of, optimised
 from penstock.trace.drawing import Draws, Element, drawing
 from penstock.trace.graph import Graph, Ref
-from penstock.trace.parts import Parts, parted
+from penstock.trace.parts import Parts, in_parts
 
 
 class Parted:
@@ -42,7 +42,7 @@ class Parted:
         found = self._decided.get(key)
         if key not in self._decided or (found is not None and not found.captured.unchanged()):
             specs = tuple(map(any_extent, block.columns))
-            found = self._decided[key] = parted(self._function, block.structure, specs)
+            found = self._decided[key] = in_parts(self._function, block.structure, specs)
         if found is None or not _checked(found, block, draws):
             return None
         columns = _run(found, block, draws)

@@ -21,7 +21,7 @@ from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import PHASES
 from penstock.runtime.autotune.remembered import recall, tuning_digest
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
-from penstock.trace.parts import broken_by, parted
+from penstock.trace.parts import broken_by, in_parts
 from penstock.trace.shippable import why_not_shippable
 from penstock.trace.traced import traced, traced_spec
 
@@ -168,7 +168,7 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
     function = step.function if isinstance(step, Map) else step.predicate
     found = traced(function, structure, leaves)
     if found.graph is None:
-        beginning = parted(function, structure, leaves) if isinstance(step, Map) else None
+        beginning = in_parts(function, structure, leaves) if isinstance(step, Map) else None
         if beginning is not None and not options.experimental_optimization.approximate_image:
             by_block = optimised(beginning.graph).describe()
             return f"runs per element from {beginning.broken}; what is before it by Block: {by_block}"

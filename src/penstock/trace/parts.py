@@ -373,7 +373,7 @@ def _quickly_watched(captured: Captured) -> bool:
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Parts | None]] = weakref.WeakKeyDictionary()
 
 
-def parted(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:
+def in_parts(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:
     """`parts`, remembered per function and kind of element while what its beginning reads stays the same."""
     known = remembered(_cache, function)
     if known is None:
