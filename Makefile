@@ -32,6 +32,7 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 	@$(FRAMEWORKS)/bin/python -m pytest --numprocesses 2 tests/adaptors src/penstock/adaptors src/penstock/torch \
 		src/penstock/jax.py src/penstock/dataset/frameworks.py
 	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
+	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
 
 check: $(VENV)/dev.stamp ## lint, types and import contracts only
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .

@@ -1,0 +1,7 @@
+"""Namespaces in which code written for TensorFlow's input pipelines runs without TensorFlow.
+
+>>> from penstock.compat import tf
+>>> ds = tf.data.Dataset.range(4).map(lambda x: tf.cast(x, tf.float32) / 2)
+>>> [float(x.numpy()) for x in ds]
+[0.0, 0.5, 1.0, 1.5]
+"""

@@ -1,0 +1,106 @@
+"""called: a function of the user's, as one of numpy values that `penstock.Dataset` takes.
+
+Arrays go in as tensors, and what comes back is what TensorFlow makes of it: Python's integers int32, tensors numpy's.
+The function stays the one that is read: what it uses decides whether it runs a Block at a time, may go to another
+process, and under which key its results are cached.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from penstock.block.leaf import NESTED
+from penstock.block.structure import flatten, map_leaves
+from penstock.compat.op import known, reading
+from penstock.compat.stand_ins import SymbolicTensor
+from penstock.compat.values import Tensor, Text, array_of, raised
+from penstock.trace.tracer import Tracer
+
+_SHOWN = False
+
+
+def called(function: Any) -> Any:
+    """`function` on numpy values.
+
+    >>> called(lambda x: (x.numpy(), 3))(np.float32(0.5))
+    (np.float32(0.5), np.int32(3))
+    """
+    if not callable(function) or hasattr(function, "__penstock_called__"):
+        return function
+
+    def call(*element: Any) -> Any:
+        if _SHOWN:  # never, but it shows to those who read the code what run does with the function
+            return function(*element)
+        return run(function, element)
+
+    return as_written_by(call, function)
+
+
+def as_written_by(call: Any, function: Any) -> Any:
+    """The wrapper under the name and line of the user's function: what is said of it is said of that."""
+    functools.update_wrapper(call, function)
+    del call.__wrapped__
+    if not hasattr(function, "__name__"):
+        call.__name__ = call.__qualname__ = type(function).__name__
+    if isinstance(function, FunctionType):
+        code = function.__code__
+        name = code.co_name if code.co_name.isidentifier() else "function"
+        names = (name,) if call.__code__.co_freevars == ("function",) else call.__code__.co_freevars
+        call.__code__ = call.__code__.replace(
+            co_name=code.co_name,
+            co_filename=code.co_filename,
+            co_firstlineno=code.co_firstlineno,
+            co_freevars=names,
+        )
+    call.__penstock_called__ = True
+    for mark in ("__penstock_primitive__", "__penstock_draws__"):
+        vars(call).pop(mark, None)
+    return call
+
+
+@known
+def run(function: Callable[..., Any], element: tuple[Any, ...]) -> Any:
+    """`function(*element)` on tensors, or on stand-ins for them."""
+    leaves, structure = flatten(element)
+    stand_in = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
+    with reading(None if stand_in is None else stand_in.builder):
+        result = function(*structure.build([argument(leaf) for leaf in leaves]))
+    return returned(result)
+
+
+def argument(leaf: Any) -> Any:
+    """What a function gets for a leaf."""
+    if isinstance(leaf, Tracer):
+        return SymbolicTensor.of(leaf)
+    if hasattr(type(leaf), NESTED):
+        from penstock.compat.dataset import adopted
+
+        return adopted(leaf)
+    return raised(leaf)
+
+
+def returned(result: Any) -> Any:
+    """What a function has returned, as penstock has it."""
+    if type(result) is list:
+        result = tuple(result)
+    return result if result is None else map_leaves(_leaf, result)
+
+
+def _leaf(leaf: Any) -> Any:
+    kind = type(leaf)
+    if kind is Tensor or kind is Text or kind is int or kind is float:
+        return array_of(leaf)
+    if kind is list and not any(isinstance(item, Tracer) for item in leaf):
+        return array_of(leaf)
+    if kind is list:
+        from penstock.compat.tf.arrays import stack
+
+        return stack(leaf)
+    if kind is SymbolicTensor:
+        return leaf.plain()
+    return np.bool_(leaf) if kind is bool else leaf

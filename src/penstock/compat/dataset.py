@@ -1,0 +1,334 @@
+"""tf.data's Dataset: penstock's, whose functions and loop get tensors.
+
+Every method is that of `penstock.Dataset`. Functions given to it are wrapped (`calling.called`), Python's numbers
+become TensorFlow's dtypes, and data sets that come back are of this class again.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.block.leaf import NESTED
+from penstock.block.structure import flatten, map_leaves
+from penstock.compat.calling import argument, as_written_by, called, returned
+from penstock.compat.dtypes import plain, plain_nest
+from penstock.compat.op import seeds
+from penstock.compat.teaching import unknown
+from penstock.compat.values import Tensor, array_of, lowered, raised
+from penstock.dataset import create
+
+_METHODS = {
+    "experimental_save": "Write ds.save(path).",
+    "output_classes": "Write ds.element_spec.",
+    "with_tf1_graph": "There is no graph: iterate over the data set.",
+}
+_IGNORED = ("name", "synchronous", "use_unbounded_threadpool")  # TensorFlow's graph and threads
+
+
+class Count(int):
+    """A number of elements, which is a tensor's value too."""
+
+    def numpy(self) -> np.int64:
+        return np.int64(self)
+
+
+class Iterator:
+    """A pass over a data set: its elements as tensors."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._elements = dataset.iterator()
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __next__(self) -> Any:
+        return map_leaves(argument, next(self._elements))
+
+    def get_next(self, name: Any = None) -> Any:
+        """The next element. Raises OutOfRangeError behind the last one."""
+        try:
+            return next(self)
+        except StopIteration:
+            from penstock.compat.tf.errors import OutOfRangeError
+
+            message = "End of sequence"
+            raise OutOfRangeError(message) from None
+
+    @property
+    def initializer(self) -> None:
+        """Nothing: what TensorFlow 1 ran to begin a pass. This one has begun."""
+
+    @property
+    def element_spec(self) -> Any:
+        return self._dataset.element_spec
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._elements, name)
+
+
+def adopted(value: Any) -> Any:
+    """A data set of penstock's as one of this class, in a nest as well; anything else as it is."""
+    if type(value) in (tuple, list):
+        return type(value)(map(adopted, value))
+    if type(value) is dict:
+        return {name: adopted(item) for name, item in value.items()}
+    if not isinstance(value, ps.Dataset):
+        return ps_dataset(value) if hasattr(type(value), NESTED) else value
+    if isinstance(value, Dataset):
+        return value
+    found = object.__new__(Dataset)
+    vars(found).update(vars(value))
+    if seeds.seed is not None and "seed" not in found._options._given:
+        options = found._options._merged(ps.Options(seed=seeds.seed))
+        options._freeze()
+        found._options = options
+    return found
+
+
+def ps_dataset(value: Any) -> Dataset:
+    """What stands for a data set inside of a plan."""
+    found: Dataset = adopted(ps.Dataset._of(value.__penstock_dataset__, ps.Options()))
+    return found
+
+
+class Dataset(ps.Dataset):
+    """A stream of elements. Its methods are those of `penstock.Dataset`, where they are described.
+
+    >>> ds = Dataset.from_tensor_slices([1, 2, 3]).map(lambda x: x * 2)
+    >>> [x.numpy() for x in ds]
+    [np.int32(2), np.int32(4), np.int32(6)]
+    """
+
+    def __iter__(self) -> Any:
+        return Iterator(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return _back(super().__getitem__(key))
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: Any = None) -> Dataset:
+        """One element: `tensors` as it is."""
+        found: Dataset = adopted(ps.Dataset.from_tensors(_values(tensors)))
+        return found
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
+        """The slices of arrays along their first axis; Python's integers are int32, floats float32."""
+        found: Dataset = adopted(ps.Dataset.from_tensor_slices(_values(tensors)))
+        return found
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
+        name: Any = None,
+    ) -> Dataset:
+        """What `generator(*args)` yields; the arguments are numpy values there, as in TensorFlow."""
+        signature = output_signature
+        if signature is None and output_types is not None:
+            signature = create._signature(plain_nest(output_types), output_shapes)
+        values = None if args is None else tuple(map(array_of, args))
+        function = generator if signature is None or not callable(generator) else _converting(generator, signature)
+        found: Dataset = adopted(ps.Dataset.from_generator(function, args=values, output_signature=signature))
+        return found
+
+    @staticmethod
+    def range(*args: Any, output_type: Any = np.int64, name: Any = None) -> Dataset:
+        """The integers of Python's `range`."""
+        found: Dataset = adopted(ps.Dataset.range(*(int(lowered(arg)) for arg in args), output_type=plain(output_type)))
+        return found
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: Any = None) -> Dataset:
+        """Elements of several data sets side by side."""
+        found: Dataset = adopted(ps.Dataset.zip(*args, datasets=datasets))
+        return found
+
+    def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
+        """`transformation_func(self)`."""
+        return adopted(super().apply(transformation_func))
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: Any = None) -> Any:
+        """The last state of a pass, as tensors."""
+        state = returned(list(initial_state) if type(initial_state) is tuple else map_leaves(_value, initial_state))
+        return map_leaves(raised, super().reduce(state, called(reduce_func)))
+
+    def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: Any = None) -> Dataset:
+        """A map with a state."""
+        found: Dataset = adopted(super().scan(map_leaves(_value, initial_state), called(scan_func)))
+        return found
+
+    def interleave(self, map_func: Any, *args: Any, **kwargs: Any) -> Dataset:
+        """Elements of the data sets that `map_func` returns, in turn."""
+        options = {name: lowered(item) for name, item in kwargs.items() if name not in _IGNORED}
+        found: Dataset = adopted(super().interleave(_opening(map_func), *map(lowered, args), **options))
+        return found
+
+    def flat_map(self, map_func: Any, name: Any = None) -> Dataset:
+        """The elements of the data sets that `map_func` returns, one after the other."""
+        found: Dataset = adopted(super().flat_map(_opening(map_func)))
+        return found
+
+    def cardinality(self, name: Any = None) -> Count:
+        """The number of elements, or a constant where it is infinite or unknown."""
+        return Count(super().cardinality())
+
+    def __len__(self) -> int:
+        return int(super().__len__())
+
+    def unbatch(self, name: Any = None) -> Dataset:
+        """The rows of batches as elements."""
+        found: Dataset = adopted(super().unbatch())
+        return found
+
+    @property
+    def output_types(self) -> Any:
+        """TensorFlow 1's name for the dtypes of `element_spec`."""
+        from penstock.compat.dtypes import as_dtype
+
+        return map_leaves(lambda spec: as_dtype(spec.dtype), self.element_spec)
+
+    @property
+    def output_shapes(self) -> Any:
+        """TensorFlow 1's name for the shapes of `element_spec`."""
+        from penstock.compat.values import TensorShape
+
+        return map_leaves(lambda spec: TensorShape(spec.shape), self.element_spec)
+
+    def make_one_shot_iterator(self) -> Iterator:
+        """TensorFlow 1's name for `iter(ds)`."""
+        return Iterator(self)
+
+    make_initializable_iterator = make_one_shot_iterator
+
+    def __getattr__(self, name: str) -> Any:
+        owner = "tf.data.Dataset"
+        raise unknown(owner, name, _METHODS, dir(Dataset))
+
+
+def _converting(generator: Callable[..., Any], signature: Any) -> Any:
+    """A generator whose elements are cast to the dtypes of the signature, as TensorFlow casts them."""
+
+    def generated(*args: Any) -> Any:
+        return (_cast(element, signature) for element in generator(*args))
+
+    return as_written_by(generated, generator)
+
+
+def _cast(element: Any, spec: Any) -> Any:
+    if isinstance(spec, dict):
+        return (
+            {name: _cast(element[name], part) for name, part in spec.items()} if set(element) == set(spec) else element
+        )
+    if isinstance(spec, tuple):
+        fits = isinstance(element, (tuple, list)) and len(element) == len(spec)
+        return tuple(_cast(*pair) for pair in builtins.zip(element, spec, strict=True)) if fits else element
+    if not isinstance(spec, ps.TensorSpec):
+        return element
+    value = array_of(list(element) if isinstance(element, tuple) else element)
+    known = isinstance(value, (np.ndarray, np.generic)) and not np.asarray(value).dtype.hasobject
+    return value.astype(spec.dtype) if known and spec.dtype is not bytes else value
+
+
+def _opening(function: Any) -> Any:
+    """A function that opens data sets; a class of files is known to penstock, which reads their names itself."""
+    return getattr(function, "__penstock_opens__", None) or called(function)
+
+
+def _values(tensors: Any) -> Any:
+    """A nest of tensors as penstock takes it, with TensorFlow's dtypes for Python's numbers."""
+    if isinstance(tensors, dict):
+        return {name: _values(item) for name, item in tensors.items()}
+    if isinstance(tensors, tuple):
+        parts = [_values(item) for item in tensors]
+        return type(tensors)(*parts) if hasattr(tensors, "_fields") else tuple(parts)
+    return _value(tensors)
+
+
+def _value(leaf: Any) -> Any:
+    if isinstance(leaf, list) and any(isinstance(item, ps.Dataset) for item in leaf):
+        return leaf
+    if leaf is None or isinstance(leaf, (ps.Dataset, ps.SparseTensor, ps.RaggedTensor)):
+        return leaf
+    if isinstance(leaf, (list, int, float, str, bytes, Tensor)):
+        return array_of(leaf)
+    if type(leaf).__module__.partition(".")[0] == "pandas":
+        return array_of(leaf.to_numpy())
+    return leaf
+
+
+def _back(result: Any) -> Any:
+    """What a method of penstock's gives, as code for TensorFlow expects it."""
+    if isinstance(result, ps.Dataset) or type(result) in (list, tuple, dict):
+        made = adopted(result)
+        return made if isinstance(made, ps.Dataset) else map_leaves(_raised, made)
+    return raised(result)
+
+
+def _raised(leaf: Any) -> Any:
+    return leaf if isinstance(leaf, ps.Dataset) else raised(leaf)
+
+
+def _given(value: Any) -> Any:
+    """An argument of a method as penstock takes it."""
+    if isinstance(value, ps.Dataset):
+        return value
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return called(value) if not isinstance(value, type) else value
+    if isinstance(value, (dict, tuple)) and not isinstance(value, ps.Options):
+        leaves, structure = flatten(value)
+        return structure.build([_given(leaf) for leaf in leaves])
+    return lowered(value)
+
+
+_PLAIN = {
+    "as_numpy_iterator",
+    "iterator",
+    "to_torch",
+    "to_jax",
+    "to_keras",
+    "to_tf",
+    "explain",
+    "lint",
+    "memory",
+    "show",
+}
+_PLAIN |= {"options", "profile", "what_if", "ignored", "as_iterable_dataset", "save", "fingerprint", "with_options"}
+
+
+def _through(name: str, method: Any) -> Any:
+    """A method of penstock's that takes and gives what code for TensorFlow has."""
+
+    @functools.wraps(method)
+    def through(*args: Any, **kwargs: Any) -> Any:
+        given = [_given(arg) for arg in args]
+        named = {key: _given(item) for key, item in kwargs.items() if key not in _IGNORED}
+        return _back(method(*given, **named))
+
+    return through
+
+
+def _complete() -> None:
+    """Give the class every public method of penstock's that it does not say itself."""
+    for name in dir(ps.Dataset):
+        if name.startswith("_") or name in vars(Dataset):
+            continue
+        kept = inspect.getattr_static(ps.Dataset, name)
+        if isinstance(kept, staticmethod):
+            setattr(Dataset, name, staticmethod(_through(name, kept.__func__)))
+        elif inspect.isfunction(kept) and (name not in _PLAIN or name == "with_options"):
+            setattr(Dataset, name, _through(name, kept))
+
+
+_complete()

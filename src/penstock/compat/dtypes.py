@@ -1,0 +1,137 @@
+"""DType: what `tf.float32` is, a name for a numpy dtype with the few properties that code asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import InvalidTypeError
+
+# What numpy calls them; text is an object array of bytes.
+_NAMES = {
+    **{name: name for name in ("float16", "float32", "float64", "complex64", "complex128", "bool")},
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "string": "object",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DType:
+    """An element type under TensorFlow's name. numpy takes it as a dtype, and it equals the numpy dtype it names.
+
+    >>> DType("float32") == np.float32, np.zeros(2, DType("int32")).dtype, DType("uint8").max
+    (True, dtype('int32'), 255)
+    """
+
+    name: str
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The numpy dtype: by this attribute numpy takes a DType wherever it takes a dtype."""
+        return np.dtype(_NAMES[self.name])
+
+    @property
+    def as_numpy_dtype(self) -> Any:
+        return self.dtype.type
+
+    @property
+    def base_dtype(self) -> DType:
+        return self
+
+    @property
+    def is_floating(self) -> bool:
+        return self.dtype.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.dtype.kind in "iu"
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.dtype.kind == "u"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    @property
+    def is_bool(self) -> bool:
+        return self.dtype.kind == "b"
+
+    @property
+    def size(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def max(self) -> Any:
+        return np.finfo(self.dtype).max if self.is_floating else np.iinfo(self.dtype).max
+
+    @property
+    def min(self) -> Any:
+        return np.finfo(self.dtype).min if self.is_floating else np.iinfo(self.dtype).min
+
+    def __eq__(self, other: object) -> bool:
+        if other is None:
+            return False
+        try:
+            return self.name == as_dtype(other).name
+        except (TypeError, ValueError):
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+
+DTYPES = {name: DType(name) for name in _NAMES}
+
+
+def as_dtype(dtype: Any) -> DType:
+    """The DType that a name, a numpy dtype, or a Python type stands for, as `tf.as_dtype` gives it.
+
+    >>> as_dtype("float32"), as_dtype(np.int64), as_dtype(bytes)
+    (tf.float32, tf.int64, tf.string)
+
+    Raises InvalidTypeError for anything else.
+    """
+    if type(dtype) is DType:
+        return dtype
+    if dtype in (bytes, str) or (isinstance(dtype, str) and dtype == "string"):
+        return DTYPES["string"]
+    if dtype is int:
+        return DTYPES["int32"]
+    if dtype is float:
+        return DTYPES["float32"]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is not None and found.kind in "SUO":
+        return DTYPES["string"]
+    if found is None or found.name not in DTYPES:
+        message = f"{dtype!r:.60} is no dtype of an element."
+        raise InvalidTypeError(message, hint=f"There are {', '.join(DTYPES)}.")
+    return DTYPES[found.name]
+
+
+def plain(dtype: Any) -> Any:
+    """What penstock takes for a dtype: a numpy dtype, or bytes for text.
+
+    >>> plain(as_dtype("string")), plain("int32")
+    (<class 'bytes'>, dtype('int32'))
+    """
+    found = as_dtype(dtype)
+    return bytes if found.name == "string" else found.dtype
+
+
+def plain_nest(types: Any) -> Any:
+    """`plain` of each dtype of a nest; lists are tuples, as everywhere in the nest of an element."""
+    if isinstance(types, dict):
+        return {name: plain_nest(item) for name, item in types.items()}
+    if isinstance(types, (tuple, list)):
+        return tuple(map(plain_nest, types))
+    return plain(types)

@@ -1,0 +1,333 @@
+"""op: a function of numpy values as one of TensorFlow's, on tensors, and on stand-ins for those of a whole Block.
+
+A function that is declared so gets numpy values and returns numpy values. Called with tensors it gives tensors. Called
+while a function of `map` is read, it becomes one equation of the graph: it then runs for all elements of a Block, at
+once where it says how (`block`, or `exact` for what works on each number by itself), otherwise row by row, and in
+either case with equal bits.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from penstock.block.column import Column, DenseColumn, column_of
+from penstock.block.leaf import as_leaf
+from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.structure import Structure, flatten
+from penstock.compat.dtypes import DType, plain
+from penstock.compat.stand_ins import SymbolicTensor
+from penstock.compat.values import lowered, raised
+from penstock.keys import fold
+from penstock.trace.drawing import element_key
+from penstock.trace.graph import Allocate, Const, GraphBuilder, Keys, NotTraceable, Operand, Primitive
+from penstock.trace.tracer import Tracer
+
+F = TypeVar("F", bound=Callable[..., Any])
+Rule = Callable[..., LeafSpec]
+
+_EXTENTS = (1, 6)  # what stands for an unknown extent when a function is tried out for the shape of its result
+
+
+class _Reading(threading.local):
+    builder: GraphBuilder | None = None
+
+
+_reading = _Reading()
+
+
+@contextmanager
+def reading(builder: GraphBuilder | None) -> Iterator[None]:
+    """While a function is read: where random functions put their equations."""
+    before, _reading.builder = _reading.builder, builder
+    try:
+        yield
+    finally:
+        _reading.builder = before
+
+
+class _Seeds:
+    """What `tf.random.set_seed` sets: numbers drawn outside of data sets follow from it, in their order."""
+
+    def __init__(self) -> None:
+        self.seed: int | None = None
+        self._count = 0
+
+    def set(self, seed: int | None) -> None:
+        self.seed, self._count = seed, 0
+
+    def key(self, seed: int | None) -> int:
+        """The key of the next draw."""
+        if self.seed is None or _in_element():
+            return element_key(seed)
+        self._count += 1
+        return fold(self.seed, self._count, 0 if seed is None else seed + 1)
+
+
+def _in_element() -> bool:
+    from penstock.trace.drawing import _element
+
+    return _element.draws is not None
+
+
+seeds = _Seeds()
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """The place of operand `index` in the arguments of a call."""
+
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """A function with its arguments, where operands stand as slots."""
+
+    function: Callable[..., Any]
+    args: Any
+    kwargs: Any
+    keyed: bool = False  # whether the first operand is a key to draw from
+
+    def __call__(self, operands: Sequence[Any], function: Callable[..., Any] | None = None) -> Any:
+        values = operands[1:] if self.keyed else operands
+        args, kwargs = _filled(self.args, values), _filled(self.kwargs, values)
+        if self.keyed:
+            kwargs["key"] = operands[0]
+        return (function or self.function)(*args, **kwargs)
+
+
+def _filled(part: Any, values: Sequence[Any]) -> Any:
+    if isinstance(part, _Slot):
+        return values[part.index]
+    if isinstance(part, dict):
+        return {name: _filled(item, values) for name, item in part.items()}
+    if type(part) in (tuple, list):
+        return type(part)(_filled(item, values) for item in part)
+    return part
+
+
+def _emptied(part: Any, found: list[Tracer]) -> Any:
+    if isinstance(part, Tracer):
+        found.append(part)
+        return _Slot(len(found) - 1)
+    if type(part) is dict:
+        return {name: _emptied(item, found) for name, item in part.items()}
+    if type(part) in (tuple, list):
+        return type(part)(_emptied(item, found) for item in part)
+    return plain(part) if type(part) is DType else lowered(part)
+
+
+def _raised_nest(value: Any) -> Any:
+    if type(value) in (tuple, list):
+        return type(value)(map(_raised_nest, value))
+    if type(value) is dict:
+        return {name: _raised_nest(item) for name, item in value.items()}
+    return raised(value)
+
+
+def op(
+    name: str,
+    *,
+    rule: Rule | None = None,
+    block: Callable[..., Any] | None = None,
+    exact: bool = False,
+    draws: bool = False,
+) -> Callable[[F], F]:
+    """Declare a function of numpy values as the operation `name`.
+
+    `rule(*args)` gives the spec of the result where stand-ins are specs; without it the function is tried on small
+    values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every operand; it may give
+    None. `exact` says that it works on each number by itself, with the same bits in an array of any length. One that
+    `draws` has a parameter `seed`, and gets the key to draw from as `key=`.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            kwargs.pop("name", None)
+            operands: list[Tracer] = []
+            template = _emptied(args, operands)
+            named = _emptied(kwargs, operands)
+            if draws:
+                seed = _seed_of(named)
+                if not operands and _reading.builder is None:
+                    return _raised_nest(function(*template, **named, key=seeds.key(seed)))
+                return _bound(name, _Call(function, template, named, keyed=True), operands, None, None, False, seed)
+            if not operands:
+                return _raised_nest(function(*template, **named))
+            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None)
+
+        marked: Any = call
+        marked.__penstock_primitive__ = True
+        if draws:
+            marked.__penstock_draws__ = True
+        return marked  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value) -> Any:
+    """A function of penstock's on tensors and stand-ins; `first` makes its first argument a value for it."""
+    draws = "__penstock_draws__" in vars(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("name", None)
+        operands: list[Tracer] = []
+        template, named = _emptied(args, operands), _emptied(kwargs, operands)
+        if not operands:
+            if template:
+                template = (first(template[0]), *template[1:])
+            return _raised_nest(function(*template, **named))
+        alone = len(operands) == 1 and _Slot(0) in (*template[:1], *list(named.values())[: not template])
+        if alone:
+            plainly = [Tracer(operand.builder, operand.ref, operand.spec) for operand in operands]
+            leaves, structure = flatten(function(*_filled(template, plainly), **_filled(named, plainly)))
+            return structure.build([SymbolicTensor.of(leaf) if isinstance(leaf, Tracer) else leaf for leaf in leaves])
+        if draws:
+            message = f"a parameter of {function.__name__} that differs between elements"
+            raise NotTraceable(message)
+        return applied(function.__name__, function, args, kwargs)
+
+    marked: Any = call
+    marked.__penstock_primitive__ = True
+    return marked
+
+
+def known(function: F) -> F:
+    """Declare that a function of this package may be called while another one is read."""
+    marked: Any = function
+    marked.__penstock_primitive__ = True
+    return function
+
+
+def _seed_of(named: dict[str, Any]) -> int | None:
+    seed = named.pop("seed", None)
+    if isinstance(seed, _Slot):
+        message = "a seed that differs between elements"
+        raise NotTraceable(message)
+    return None if seed is None else int(seed)
+
+
+def applied(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`function(*args, **kwargs)` for stand-ins among the arguments, row by row."""
+    operands: list[Tracer] = []
+    call = _Call(function, _emptied(args, operands), _emptied(kwargs, operands))
+    return _bound(name, call, operands, None, None, False, None)
+
+
+def _bound(
+    name: str,
+    call: _Call,
+    operands: list[Tracer],
+    rule: Rule | None,
+    block: Callable[..., Any] | None,
+    exact: bool,
+    seed: int | None,
+) -> Any:
+    builder = operands[0].builder if operands else _reading.builder
+    assert builder is not None
+    structures: list[Structure] = []
+
+    def specs_of(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
+        if rule is not None:
+            structures.append(flatten(0)[1])
+            return [call(specs, rule)]
+        found, structure = _tried(name, call, specs)
+        structures.append(structure)
+        return found
+
+    def run(
+        columns: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+    ) -> Sequence[Column]:
+        return _run(call, columns, rows, block, exact, structures[0])
+
+    keys: list[Operand] = []
+    if call.keyed:
+        keys.append(Keys(builder.next_draw() if seed is None else 0, seed))
+    refs = builder.bind(Primitive(name, specs_of, run), [*keys, *(operand.ref for operand in operands)], {})
+    specs = builder.equations[-1].specs
+    leaves = [SymbolicTensor(builder, ref, spec) for ref, spec in zip(refs, specs, strict=True)]
+    return structures[0].build(leaves)
+
+
+def _tried(name: str, call: _Call, specs: Sequence[Any]) -> tuple[list[LeafSpec], Structure]:
+    """What a function gives, by calling it on small values of these specs, once for every size they may have."""
+    found: list[LeafSpec] | None = None
+    structure = None
+    open_extents = any(isinstance(spec, TensorSpec) and (spec.open_rank or None in spec.shape) for spec in specs)
+    for extent in _EXTENTS if open_extents else _EXTENTS[:1]:
+        try:
+            with np.errstate(all="ignore"):
+                result = call([_probe(spec, extent) for spec in specs])
+            leaves, structure = flatten(result)
+            now = [spec_of(as_leaf(leaf)) for leaf in leaves]
+        except Exception as error:  # the real elements decide whether this is an error
+            message = f"{name} of a value whose shape differs between elements, or of another kind: {error}"
+            raise NotTraceable(message.splitlines()[0]) from None
+        if found is not None:
+            relaxed = [a.relax(b) if type(a) is type(b) else None for a, b in zip(found, now, strict=False)]
+            if len(found) != len(now) or None in relaxed:
+                message = f"{name} gives values whose rank differs between elements"
+                raise NotTraceable(message)
+            now = [spec for spec in relaxed if spec is not None]
+        found = now
+    assert found is not None
+    assert structure is not None
+    return found, structure
+
+
+def _probe(spec: Any, extent: int) -> Any:
+    if isinstance(spec, Keys):
+        return 1
+    if isinstance(spec, Const):
+        return spec.value
+    if not isinstance(spec, TensorSpec) or spec.open_rank:
+        message = "an operation on what is no array"
+        raise NotTraceable(message)
+    shape = tuple(extent if known is None else known for known in spec.shape)
+    if spec.dtype is bytes:
+        found = np.empty(shape, object)
+        found.reshape(-1)[:] = b"1"
+        return found if shape else b"1"
+    return np.ones(shape, spec.dtype)[()]
+
+
+def _run(
+    call: _Call,
+    columns: Sequence[Any],
+    rows: int,
+    block: Callable[..., Any] | None,
+    exact: bool,
+    structure: Structure,
+) -> Sequence[Column]:
+    if all(isinstance(column, DenseColumn) for column in columns):
+        arrays = [column.array for column in columns]
+        if block is not None:
+            whole = call(arrays, block)
+            if whole is not None:
+                return [DenseColumn(np.asarray(whole))]
+        elif exact:
+            rank = max(array.ndim for array in arrays)
+            wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) for a in arrays]
+            return [DenseColumn(np.asarray(call(wide)))]
+    values = [_values(column) for column in columns]
+    made: list[list[Any]] = [[] for _ in range(structure.size)]
+    for row in range(rows):
+        leaves = structure.flatten(call([column[row] for column in values]))
+        for place, leaf in zip(made, leaves, strict=True):
+            place.append(as_leaf(leaf))
+    return [column_of(place) for place in made]
+
+
+def _values(column: Any) -> Any:
+    if isinstance(column, np.ndarray):  # of keys
+        return column.tolist()
+    return column.values()

@@ -1,0 +1,207 @@
+"""`tf`: the part of TensorFlow that input pipelines are written with, on numpy arrays."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.compat.dtypes import DTYPES, DType, as_dtype, plain
+from penstock.compat.teaching import unknown
+from penstock.compat.tf.arrays import *  # noqa: F403
+from penstock.compat.tf.arrays import bitcast, broadcast_to, cast, constant, convert_to_tensor
+from penstock.compat.tf.calling import (
+    case,
+    cond,
+    enable_eager_execution,
+    enable_v2_behavior,
+    executing_eagerly,
+    foldl,
+    function,
+    map_fn,
+    numpy_function,
+    py_func,
+    py_function,
+    scan,
+    switch_case,
+    vectorized_map,
+    while_loop,
+)
+from penstock.compat.tf.calling import tf_print as print
+from penstock.compat.tf.variable import Variable
+from penstock.compat.values import Tensor as _Array
+from penstock.compat.values import TensorShape, whole
+from penstock.compat.values import Text as _Text
+
+__version__ = "2.21.0"
+__name__ = "penstock.compat.tf"
+
+AUTOTUNE = ps.AUTOTUNE
+_bool = builtins.bool  # `bool` is a dtype here
+RaggedTensor = ps.RaggedTensor
+
+
+class _SparseType(type):
+    def __instancecheck__(cls, value: object) -> _bool:
+        return isinstance(value, ps.SparseTensor)
+
+
+class SparseTensor(metaclass=_SparseType):
+    """Values at given places of an array that is empty elsewhere."""
+
+    def __new__(cls, indices: Any, values: Any, dense_shape: Any) -> Any:
+        return ps.SparseTensor(whole(indices, "int64"), whole(values), whole(dense_shape, "int64"))
+
+
+class _TensorType(type):
+    """`isinstance(x, tf.Tensor)`: arrays, and single texts."""
+
+    def __instancecheck__(cls, value: object) -> _bool:
+        return isinstance(value, (_Array, _Text))
+
+
+class Tensor(metaclass=_TensorType):
+    """What elements are: numpy arrays with the methods of a tensor. Made by `tf.constant`."""
+
+
+class _SpecType(type):
+    def __instancecheck__(cls, value: object) -> _bool:
+        return isinstance(value, ps.TensorSpec)
+
+
+class TensorSpec(metaclass=_SpecType):
+    """Shape and dtype of a leaf of an element; `None` stands for an extent that differs."""
+
+    def __new__(cls, shape: Any = None, dtype: Any = "float32", name: Any = None) -> Any:
+        return ps.TensorSpec(shape, plain(dtype))
+
+    @staticmethod
+    def from_tensor(tensor: Any, name: Any = None) -> Any:
+        """The spec of a value."""
+        return ps.TensorSpec(np.shape(tensor), plain(tensor.dtype))
+
+
+class _RaggedType(type):
+    def __instancecheck__(cls, value: object) -> _bool:
+        return isinstance(value, ps.RaggedTensorSpec)
+
+
+class RaggedTensorSpec(metaclass=_RaggedType):
+    """Shape and dtype of a ragged tensor."""
+
+    def __new__(
+        cls, shape: Any = None, dtype: Any = "float32", ragged_rank: Any = None, row_splits_dtype: Any = "int64"
+    ) -> Any:
+        return ps.RaggedTensorSpec(shape, plain(dtype), as_dtype(row_splits_dtype).dtype)
+
+
+float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]
+int8, int16, int32, int64 = DTYPES["int8"], DTYPES["int16"], DTYPES["int32"], DTYPES["int64"]
+uint8, uint16, uint32, uint64 = DTYPES["uint8"], DTYPES["uint16"], DTYPES["uint32"], DTYPES["uint64"]
+complex64, complex128, string = DTYPES["complex64"], DTYPES["complex128"], DTYPES["string"]
+bool = DTYPES["bool"]
+half, double = float16, float64
+
+# Names of `tf.math` and others that TensorFlow has at its top level too.
+_FROM = {
+    "math": """abs acos add add_n argmax argmin asin atan atan2 ceil clip_by_norm clip_by_value cos cosh cumsum divide
+        equal exp floor floordiv floormod greater greater_equal less less_equal log logical_and logical_not logical_or
+        matmul maximum minimum mod multiply negative norm not_equal pow reduce_all reduce_any reduce_logsumexp
+        reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance round rsqrt sigmoid sign sin
+        sinh sqrt square squared_difference subtract tan tanh tensordot truediv softmax is_nan is_inf is_finite log1p
+        count_nonzero in_top_k cumprod bincount reciprocal logical_xor""",
+    "io": """parse_example parse_single_example parse_single_sequence_example decode_raw decode_csv read_file write_file
+        FixedLenFeature FixedLenSequenceFeature VarLenFeature matching_files decode_base64 encode_base64 parse_tensor
+        serialize_tensor gfile""",
+    "image": "random_crop",
+    "random": "set_random_seed",
+    "strings": "as_string regex_replace substr",
+}
+_ALSO = {
+    "div": ("math", "floordiv"),
+    "lin_space": ("arrays", "linspace"),
+    "random_uniform": ("random", "uniform"),
+    "random_normal": ("random", "normal"),
+    "random_shuffle": ("random", "shuffle"),
+    "truncated_normal": ("random", "truncated_normal"),
+    "string_split": ("strings", "split"),
+    "string_to_number": ("strings", "to_number"),
+    "string_join": ("strings", "join"),
+    "reduce_join": ("strings", "reduce_join"),
+    "sparse_tensor_to_dense": ("sparse", "to_dense"),
+    "to_float": ("numbers", "to_float"),
+    "to_int32": ("numbers", "to_int32"),
+    "to_int64": ("numbers", "to_int64"),
+    "to_double": ("numbers", "to_double"),
+    "saturate_cast": ("numbers", "saturate_cast"),
+    **{name: (module, name) for module, names in _FROM.items() for name in names.split()},
+}
+_MODULES = [
+    "autograph",
+    "compat",
+    "config",
+    "contrib",
+    "data",
+    "debugging",
+    "dtypes",
+    "errors",
+    "io",
+    "image",
+    "math",
+    "nn",
+    "profiler",
+    "python",
+    "ragged",
+    "random",
+    "sparse",
+    "strings",
+    "train",
+]
+
+_MISSING = {
+    "Session": "Leave it out: what is called gives its value.",
+    "placeholder": "Give the value itself.",
+    "global_variables_initializer": "Leave it out: variables have their values.",
+    "get_default_graph": "There is no graph.",
+    "Graph": "There is no graph: leave it out.",
+    "GradientTape": "Training is the framework's: torch, JAX, or tf.keras.",
+    "Module": "Write a class; models are tf.keras.Model.",
+    "distribute": "Each process takes its part: ds.shard(num_shards, index).",
+    "lookup": "Write a dict, in a function for tf.numpy_function; or np.searchsorted over sorted keys.",
+    "signal": "Write np.fft or scipy.signal in a function.",
+    "audio": "Write soundfile.read or scipy.io.wavfile in a function for tf.py_function.",
+    "linalg": "Write np.linalg, or tf.linalg's function in numpy.",
+    "estimator": "Write model.fit of tf.keras.",
+    "app": "Write absl.app, or if __name__ == '__main__'.",
+    "flags": "Write argparse or absl.flags.",
+    "logging": "Write import logging.",
+    "summary": "Write torch.utils.tensorboard, or ps.profiler.Profiler for the pipeline.",
+    "saved_model": "It belongs to a model: model.save of tf.keras.",
+    "bfloat16": "Install ml_dtypes and cast the batch where it is trained; elements have numpy's dtypes.",
+    "einsum": "Write np.einsum in a function for tf.numpy_function.",
+    "data_flow_ops": "Not there.",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "keras":
+        from penstock.compat.tf.with_keras import keras
+
+        found: Any = keras()
+    elif name in _MODULES:
+        found = importlib.import_module(f"penstock.compat.tf.{name}")
+    elif name in _ALSO:
+        module, known = _ALSO[name]
+        found = getattr(importlib.import_module(f"penstock.compat.tf.{module}"), known)
+    else:
+        owner = "tf"
+        raise unknown(owner, name, _MISSING, __dir__())
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({"keras", *(name for name in globals() if not name.startswith("_")), *_ALSO, *_MODULES})

@@ -1,0 +1,260 @@
+"""`tf.data.experimental`, with what TensorFlow has deprecated since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.compat.calling import called
+from penstock.compat.dataset import Dataset, adopted
+from penstock.compat.dtypes import DType, plain
+from penstock.compat.op import _emptied
+from penstock.compat.teaching import missing_in
+from penstock.compat.tf.data.experimental import service
+from penstock.compat.values import array_of
+
+AUTOTUNE = ps.AUTOTUNE
+INFINITE_CARDINALITY = ps.INFINITE_CARDINALITY
+UNKNOWN_CARDINALITY = ps.UNKNOWN_CARDINALITY
+AutotuneOptions = ps.experimental.AutotuneOptions
+OptimizationOptions = ps.experimental.OptimizationOptions
+ThreadingOptions = ps.ThreadingOptions
+
+Transformation = Callable[[Any], Any]
+
+
+def _default(value: Any) -> Any:
+    """A column's default: a dtype, or a value with TensorFlow's dtype."""
+    if isinstance(value, DType):
+        return plain(value)
+    if isinstance(value, (int, float, str)):
+        return array_of(value)
+    if isinstance(value, (list, tuple)) and value:
+        return array_of(list(value))
+    return value
+
+
+def CsvDataset(filenames: Any, record_defaults: Any, *args: Any, **kwargs: Any) -> Dataset:
+    """The rows of CSV files, as tuples of columns with the dtypes of `record_defaults`."""
+    kwargs.pop("name", None)
+    defaults = [_default(value) for value in record_defaults]
+    made = ps.experimental.CsvDataset(_emptied(filenames, []), defaults, *args, **kwargs)
+    found: Dataset = adopted(made)
+    return found
+
+
+def make_csv_dataset(file_pattern: Any, batch_size: int, *args: Any, **kwargs: Any) -> Dataset:
+    """Batches of the rows of CSV files, as dicts of columns."""
+    if kwargs.get("column_defaults") is not None:
+        kwargs["column_defaults"] = [_default(value) for value in kwargs["column_defaults"]]
+    found: Dataset = adopted(ps.experimental.make_csv_dataset(file_pattern, batch_size, *args, **kwargs))
+    return found
+
+
+def SqlDataset(driver_name: Any, data_source_name: Any, query: Any, output_types: Any) -> Dataset:
+    """The rows that a query gives."""
+    types = tuple(map(plain, output_types))
+    found: Dataset = adopted(ps.experimental.SqlDataset(driver_name, data_source_name, query, types))
+    return found
+
+
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
+    """The numbers from `start` on, without end."""
+    found: Dataset = adopted(ps.Dataset.counter(start, step, plain(dtype)))
+    return found
+
+
+def RandomDataset(seed: Any = None, rerandomize_each_iteration: Any = None) -> Dataset:
+    """Random integers without end."""
+    found: Dataset = adopted(ps.Dataset.random(seed, rerandomize_each_iteration))
+    return found
+
+
+def make_batched_features_dataset(
+    file_pattern: Any, batch_size: int, features: Any, *args: Any, **kwargs: Any
+) -> Dataset:
+    """Batches of parsed examples from files."""
+    from penstock.compat.tf import data
+
+    names = {getattr(data, name): getattr(ps, name) for name in ("TFRecordDataset", "TextLineDataset")}
+    if "reader" in kwargs:
+        kwargs["reader"] = names.get(kwargs["reader"], kwargs["reader"])
+    found: Dataset = adopted(
+        ps.experimental.make_batched_features_dataset(file_pattern, batch_size, features, *args, **kwargs)
+    )
+    return found
+
+
+class Reducer(ps.experimental.Reducer):
+    """The three functions of `group_by_reducer`."""
+
+    def __init__(self, init_func: Any, reduce_func: Any, finalize_func: Any) -> None:
+        super().__init__(called(init_func), called(reduce_func), called(finalize_func))
+
+
+class AutoShardPolicy:
+    """How TensorFlow's distribution strategies divide data sets; here `ds.shard(num_shards, index)` does it."""
+
+    OFF, AUTO, FILE, DATA, HINT = -1, 0, 1, 2, 3
+
+
+def cardinality(dataset: Dataset) -> Any:
+    """The number of elements."""
+    return dataset.cardinality()
+
+
+def get_single_element(dataset: Dataset) -> Any:
+    return dataset.get_single_element()
+
+
+def get_structure(dataset_or_iterator: Any) -> Any:
+    """What an element is made of."""
+    return dataset_or_iterator.element_spec
+
+
+def _method(name: str) -> Any:
+    def transformation(*args: Any, **kwargs: Any) -> Transformation:
+        return lambda dataset: getattr(adopted(dataset), name)(*args, **kwargs)
+
+    transformation.__name__ = transformation.__qualname__ = name
+    transformation.__doc__ = f"`Dataset.{name}` as a function for `Dataset.apply`."
+    return transformation
+
+
+assert_cardinality = _method("assert_cardinality")
+bucket_by_sequence_length = _method("bucket_by_sequence_length")
+dense_to_ragged_batch = _method("ragged_batch")
+dense_to_sparse_batch = _method("sparse_batch")
+enumerate_dataset = _method("enumerate")
+filter_for_shard = _method("shard")
+group_by_window = _method("group_by_window")
+pad_to_cardinality = _method("pad_to_cardinality")
+rejection_resample = _method("rejection_resample")
+scan = _method("scan")
+take_while = _method("take_while")
+unbatch = _method("unbatch")
+unique = _method("unique")
+index_shuffle = ps.experimental.index_shuffle
+
+
+def ignore_errors(log_warning: bool = False) -> Transformation:
+    """`Dataset.ignore_errors` as a function for `Dataset.apply`."""
+    return lambda dataset: adopted(dataset).ignore_errors(log_warning)
+
+
+def map_and_batch(
+    map_func: Any,
+    batch_size: Any,
+    num_parallel_batches: Any = None,
+    drop_remainder: bool = False,
+    num_parallel_calls: Any = None,
+) -> Transformation:
+    """`map` and `batch`, which are fused by themselves."""
+    parallel = num_parallel_calls or (AUTOTUNE if num_parallel_batches else None)
+    return lambda dataset: adopted(dataset).map(map_func, parallel).batch(batch_size, drop_remainder)
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:
+    """`shuffle` and `repeat`, which are fused by themselves."""
+    return lambda dataset: adopted(dataset).shuffle(buffer_size, seed).repeat(count)
+
+
+def parallel_interleave(
+    map_func: Any,
+    cycle_length: Any,
+    block_length: Any = 1,
+    sloppy: Any = False,
+    buffer_output_elements: Any = None,
+    prefetch_input_elements: Any = None,
+) -> Transformation:
+    """`interleave` that reads its inputs ahead; the order is kept, also with `sloppy`."""
+    return lambda dataset: adopted(dataset).interleave(map_func, cycle_length, block_length, cycle_length)
+
+
+def group_by_reducer(key_func: Any, reducer: Any) -> Transformation:
+    """A reduction of the elements of each key."""
+    made = ps.experimental.group_by_reducer(called(key_func), reducer)
+    return lambda dataset: adopted(made(dataset))
+
+
+def parse_example_dataset(features: Any, num_parallel_calls: Any = 1, deterministic: Any = None) -> Transformation:
+    """`tf.io.parse_example` of batches, as a function for `Dataset.apply`."""
+    made = ps.experimental.parse_example_dataset(features, num_parallel_calls)
+    return lambda dataset: adopted(made(dataset))
+
+
+def snapshot(
+    path: Any, compression: Any = "AUTO", reader_func: Any = None, shard_func: Any = None, **old: Any
+) -> Transformation:
+    """`Dataset.snapshot` as a function for `Dataset.apply`."""
+    given = {"reader_func": reader_func, "shard_func": shard_func}
+    named = {name: item for name, item in given.items() if item is not None}
+    return lambda dataset: adopted(dataset).snapshot(path, compression or "NONE", **named)
+
+
+def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Transformation:
+    """The same data set: the framework that trains copies a batch (`to_torch(device=...)`, `to_jax`, `model.fit`)."""
+    return adopted
+
+
+def prefetch_to_device(device: Any, buffer_size: Any = None) -> Transformation:
+    """Batches made ahead; the framework that trains copies them (`to_torch(device=...)`, `to_jax`, `model.fit`)."""
+    return lambda dataset: adopted(dataset).prefetch(AUTOTUNE if buffer_size is None else buffer_size)
+
+
+def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True) -> Dataset:
+    """`Dataset.choose_from_datasets`."""
+    found: Dataset = adopted(Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset))
+    return found
+
+
+def sample_from_datasets(
+    datasets: Any, weights: Any = None, seed: Any = None, stop_on_empty_dataset: bool = False
+) -> Dataset:
+    """`Dataset.sample_from_datasets`."""
+    found: Dataset = adopted(Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset))
+    return found
+
+
+def from_list(elements: Any, name: Any = None) -> Dataset:
+    """`Dataset.from_list`."""
+    found: Dataset = adopted(ps.Dataset.from_list(elements))
+    return found
+
+
+def save(
+    dataset: Dataset, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
+) -> None:
+    """`Dataset.save`."""
+    dataset.save(path, compression, shard_func and called(shard_func))
+
+
+def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None) -> Dataset:
+    """`Dataset.load`."""
+    found: Dataset = adopted(Dataset.load(path, element_spec, compression, reader_func))
+    return found
+
+
+def at(dataset: Dataset, index: Any) -> Any:
+    """The element of this number."""
+    return dataset.at(index)
+
+
+__getattr__ = missing_in(
+    "tf.data.experimental",
+    globals(),
+    {
+        "CheckpointInputPipelineHook": "Write iterator.state_dict().",
+        "make_saveable_from_iterator": "Write iterator.state_dict(), or tf.train.Checkpoint(iterator=iterator).",
+        "Optional": "Use Python's None.",
+        "get_next_as_optional": "Write next(iterator, None).",
+        "enable_debug_mode": "Leave it out: functions always run as Python.",
+        "DistributeOptions": "Leave it out: ds.shard(num_shards, index) divides a data set.",
+        "StatsAggregator": "Write ds.explain(analyze=True), or ps.profiler.Profiler.",
+        "TFRecordWriter": "Write tf.io.TFRecordWriter.",
+        "distributed_save": "Write ds.save(path) or ds.snapshot(path).",
+    },
+)

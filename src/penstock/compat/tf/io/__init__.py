@@ -1,0 +1,234 @@
+"""`tf.io`: records, files, and what is encoded in bytes."""
+
+from __future__ import annotations
+
+import base64
+import csv
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.compat.dtypes import as_dtype, plain
+from penstock.compat.op import known, op, through
+from penstock.compat.teaching import missing_in
+from penstock.compat.tf.io import gfile
+from penstock.compat.values import array_of, lowered, raised, whole
+from penstock.errors import InvalidArgumentError
+from penstock.io.storage import as_path
+
+TFRecordOptions = ps.io.TFRecordOptions
+
+
+for _name in ("decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_webp"):
+    globals()[_name] = through(getattr(ps.io, _name))
+for _name in ("encode_jpeg", "encode_png", "extract_jpeg_shape", "is_jpeg"):
+    globals()[_name] = through(getattr(ps.io, _name))
+decode_and_crop_jpeg = through(ps.image.decode_and_crop_jpeg)
+
+
+class TFRecordWriter(ps.io.TFRecordWriter):
+    """Writes records to a file, one after the other."""
+
+    def write(self, record: Any) -> Any:
+        return super().write(lowered(record))
+
+
+def _feature(kind: Any) -> Any:
+    def made(*args: Any, **kwargs: Any) -> Any:
+        given = [_described(arg) for arg in args]
+        return kind(*given, **{name: _described(item) for name, item in kwargs.items()})
+
+    made.__name__ = made.__qualname__ = kind.__name__
+    made.__doc__ = kind.__doc__
+    return known(made)
+
+
+def _described(value: Any) -> Any:
+    from penstock.compat.dtypes import DType
+
+    return plain(value) if isinstance(value, DType) else lowered(value)
+
+
+FixedLenFeature = _feature(ps.io.FixedLenFeature)
+FixedLenSequenceFeature = _feature(ps.io.FixedLenSequenceFeature)
+VarLenFeature = _feature(ps.io.VarLenFeature)
+
+
+class RaggedFeature(ps.io.RaggedFeature):
+    """A feature whose rows differ in length."""
+
+    def __new__(cls, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        return ps.io.RaggedFeature(plain(dtype), *args, **kwargs)
+
+
+_parse_one = through(ps.io.parse_single_example)
+_parse_many = through(ps.io.parse_example)
+_parse_sequence = through(ps.io.parse_single_sequence_example)
+
+
+def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
+    """The features of one serialized `tf.train.Example`."""
+    return _parse_one(serialized, features)
+
+
+def parse_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
+    """The features of a batch of serialized `tf.train.Example`s."""
+    return _parse_many(serialized, features)
+
+
+def parse_single_sequence_example(
+    serialized: Any,
+    context_features: Any = None,
+    sequence_features: Any = None,
+    example_name: Any = None,
+    name: Any = None,
+) -> Any:
+    """The context and the steps of one serialized `tf.train.SequenceExample`."""
+    return _parse_sequence(serialized, context_features, sequence_features)
+
+
+known(parse_single_example)
+known(parse_example)
+known(parse_single_sequence_example)
+
+
+def _one_text(*args: Any, **kwargs: Any) -> Any:
+    return ps.TensorSpec((), bytes)
+
+
+@op("io.read_file", rule=_one_text)
+def read_file(filename: Any) -> Any:
+    """The bytes of a file, which may be a URL."""
+    return gfile.read_bytes(as_path(filename))
+
+
+def write_file(filename: Any, contents: Any, name: Any = None) -> None:
+    """A file that holds `contents`; folders that are not there are made."""
+    gfile.write_bytes(as_path(lowered(filename)), array_of(contents))
+
+
+@op("io.matching_files")
+def matching_files(pattern: Any) -> Any:
+    found = sorted(gfile.glob(pattern))
+    return np.asarray([name.encode() for name in found] or [b""], object)[: len(found)]
+
+
+def _raw_rule(input_bytes: Any, out_type: Any, little_endian: Any = True, fixed_length: Any = None) -> Any:
+    return ps.TensorSpec((*input_bytes.shape, None), as_dtype(out_type).dtype)
+
+
+@op("io.decode_raw", rule=_raw_rule)
+def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None) -> Any:
+    """Bytes as the numbers that they are in memory."""
+    dtype = as_dtype(out_type).dtype
+    order = dtype.newbyteorder("<" if little_endian else ">")
+    texts = array_of(input_bytes)
+
+    def numbers(text: bytes) -> np.ndarray:
+        if fixed_length is not None:
+            text = text[: int(fixed_length)].ljust(int(fixed_length), b"\0")
+        if len(text) % dtype.itemsize:
+            message = f"decode_raw of {len(text)} bytes, which are no multiple of the {dtype.itemsize} of {dtype}."
+            raise InvalidArgumentError(message)
+        return np.frombuffer(text, order).astype(dtype)
+
+    if isinstance(texts, bytes):
+        return numbers(texts)
+    return np.stack([numbers(text) for text in texts.reshape(-1).tolist()]).reshape(*texts.shape, -1)
+
+
+def decode_csv(
+    records: Any,
+    record_defaults: Any,
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Any = None,
+    name: Any = None,
+) -> Any:
+    """The fields of lines of CSV, one tensor for each column, with the dtypes of `record_defaults`."""
+    columns = []
+    for default in record_defaults:
+        known = whole(default if not isinstance(default, type) else []).reshape(-1)
+        required = isinstance(default, type) or not known.size
+        columns.append((known.dtype, None if required else known[0]))
+    return list(
+        _decode_csv(records, tuple(columns), field_delim, use_quote_delim, na_value, select_cols and tuple(select_cols))
+    )
+
+
+@op("io.decode_csv")
+def _decode_csv(records: Any, columns: Any, delimiter: str, quoted: bool, na_value: str, chosen: Any) -> Any:
+    lines = array_of(records)
+    texts = [lines] if isinstance(lines, bytes) else lines.reshape(-1).tolist()
+    quoting: Any = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    rows = [next(csv.reader([text.decode("latin-1")], delimiter=delimiter, quoting=quoting), []) for text in texts]
+    made = []
+    for place, (dtype, default) in enumerate(columns):
+        at = place if chosen is None else chosen[place]
+        values = [_field(row, at, dtype, default, na_value, len(columns), chosen) for row in rows]
+        column = np.empty(len(values), dtype)
+        column[:] = values
+        made.append(column[0] if isinstance(lines, bytes) else column.reshape(lines.shape))
+    return tuple(made)
+
+
+def _field(row: list[str], at: int, dtype: Any, default: Any, na_value: str, count: int, chosen: Any) -> Any:
+    if (chosen is None and len(row) != count) or at >= len(row):
+        message = f"Expect {count} fields but have {len(row)} in record"
+        raise InvalidArgumentError(message)
+    text = row[at]
+    if text in ("", na_value):
+        if default is None:
+            message = f"Field {at} is required but missing in record!"
+            raise InvalidArgumentError(message)
+        return default
+    try:
+        return text.encode("latin-1") if dtype.hasobject else int(text) if dtype.kind in "iu" else float(text)
+    except ValueError:
+        message = f"Field {at} in record is not a valid {dtype}: {text}"
+        raise InvalidArgumentError(message) from None
+
+
+known(decode_csv)
+
+
+@op("io.decode_base64", rule=_one_text)
+def decode_base64(input: Any) -> Any:
+    text = array_of(input)
+    return base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+
+
+@op("io.encode_base64", rule=_one_text)
+def encode_base64(input: Any, pad: bool = False) -> Any:
+    found = base64.urlsafe_b64encode(array_of(input))
+    return found if pad else found.rstrip(b"=")
+
+
+@op("io.serialize_tensor", rule=_one_text)
+def serialize_tensor(tensor: Any) -> Any:
+    """A value as a serialized TensorProto, as TensorFlow writes it."""
+    from penstock.compat.tf.io.tensor_proto import encoded
+
+    return encoded(whole(tensor))
+
+
+def parse_tensor(serialized: Any, out_type: Any, name: Any = None) -> Any:
+    """The value of a serialized TensorProto."""
+    from penstock.compat.tf.io.tensor_proto import decoded
+
+    return raised(decoded(array_of(serialized), as_dtype(out_type)))
+
+
+MISSING = {
+    "decode_json_example": "Write json.loads(line) in a function, or ps.JsonLinesDataset(file).",
+    "decode_compressed": "Write zlib.decompress(data) or gzip.decompress(data) in a function.",
+    "decode_proto": "Use the class that protoc makes, in a function.",
+    "parse_sequence_example": "Call tf.io.parse_single_sequence_example for each, in front of padded_batch.",
+    "SparseFeature": "Use two VarLenFeature, or RaggedFeature.",
+    "deserialize_many_sparse": "ds.sparse_batch makes batches of sparse tensors.",
+    "serialize_sparse": "Elements may be sparse tensors.",
+    "match_filenames_once": "Write tf.io.matching_files(pattern).",
+}
+__getattr__ = missing_in("tf.io", globals(), MISSING)

@@ -1,0 +1,108 @@
+"""`tf.io.gfile`: files and folders by path or URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import fsspec
+
+from penstock.compat.values import lowered
+from penstock.io.storage import as_path
+
+
+def _at(path: Any) -> tuple[Any, str]:
+    found: tuple[Any, str] = fsspec.core.url_to_fs(as_path(lowered(path)))
+    return found
+
+
+def read_bytes(path: str) -> bytes:
+    """All of a file."""
+    found: bytes
+    with fsspec.open(path, "rb") as file:
+        found = file.read()
+    return found
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """A file that holds `content`, in a folder that is made if it is not there."""
+    system, place = _at(path)
+    system.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH120 - the path may be a URL
+    with fsspec.open(path, "wb") as file:
+        file.write(content)
+
+
+def GFile(name: Any, mode: str = "r") -> Any:
+    """A file, opened: as `open`, for URLs too."""
+    system, place = _at(name)
+    return system.open(place, mode) if "b" in mode else system.open(place, mode, encoding="utf-8")
+
+
+Open = GFile
+
+
+def exists(path: Any) -> bool:
+    system, place = _at(path)
+    return bool(system.exists(place))
+
+
+def isdir(path: Any) -> bool:
+    system, place = _at(path)
+    return bool(system.isdir(place))
+
+
+def listdir(path: Any) -> list[str]:
+    system, place = _at(path)
+    return sorted(name.rstrip("/").rpartition("/")[2] for name in system.ls(place, detail=False))
+
+
+def makedirs(path: Any) -> None:
+    system, place = _at(path)
+    system.makedirs(place, exist_ok=True)
+
+
+mkdir = makedirs
+
+
+def remove(path: Any) -> None:
+    system, place = _at(path)
+    system.rm_file(place)
+
+
+def rmtree(path: Any) -> None:
+    system, place = _at(path)
+    system.rm(place, recursive=True)
+
+
+def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
+    system, place = _at(src)
+    if not overwrite and exists(dst):
+        message = f"{dst} is there already."
+        raise FileExistsError(message)
+    system.mv(place, _at(dst)[1])
+
+
+def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
+    if not overwrite and exists(dst):
+        message = f"{dst} is there already."
+        raise FileExistsError(message)
+    write_bytes(as_path(lowered(dst)), read_bytes(as_path(lowered(src))))
+
+
+def glob(pattern: Any) -> list[str]:
+    """The names that match a pattern, or several."""
+    patterns = pattern if isinstance(pattern, (list, tuple)) else [pattern]
+    found = []
+    for one in patterns:
+        system, place = _at(one)
+        local = "://" not in as_path(lowered(one))
+        relative = local and not os.path.isabs(as_path(lowered(one)))  # noqa: PTH117
+        names = system.glob(place)
+        found += [os.path.relpath(x) if relative else x if local else system.unstrip_protocol(x) for x in names]
+    return sorted(found)
+
+
+def walk(top: Any) -> Iterator[tuple[str, list[str], list[str]]]:
+    system, place = _at(top)
+    yield from system.walk(place)

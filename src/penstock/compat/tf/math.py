@@ -1,0 +1,333 @@
+"""`tf.math`: arithmetic, comparisons, and reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from penstock.compat.dtypes import as_dtype
+from penstock.compat.op import op
+from penstock.compat.teaching import missing_in
+from penstock.compat.tf.arrays import _alike, _axis, inside
+from penstock.compat.values import array_of, same_text, whole
+from penstock.compat.values import true_divide as _divided
+
+pi = np.pi
+
+
+def _unary(name: str, function: Callable[[Any], Any], *, exact: bool = False) -> Any:
+    @op(f"math.{name}", exact=exact)
+    def call(x: Any) -> Any:
+        return function(array_of(x))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`{name}` of each number."
+    return call
+
+
+def _binary(name: str, function: Callable[[Any, Any], Any], *, exact: bool = False) -> Any:
+    @op(f"math.{name}", exact=exact)
+    def call(x: Any, y: Any) -> Any:
+        return function(*_alike([x, y]))[()]
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`{name}` of two values, number by number; Python's numbers take the other's dtype."
+    return call
+
+
+def _rounded(x: Any) -> Any:
+    return np.rint(x) if np.asarray(x).dtype.kind == "f" else x
+
+
+def _floored(x: Any, y: Any) -> Any:
+    return np.floor_divide(x, y)
+
+
+def _same(x: Any, value: float) -> Any:
+    return np.asarray(value, np.asarray(x).dtype)[()]
+
+
+def _sigmoid(x: Any) -> Any:
+    return _same(x, 1) / (_same(x, 1) + np.exp(-x))
+
+
+abs = _unary("abs", np.abs, exact=True)
+negative = _unary("negative", np.negative, exact=True)
+sign = _unary("sign", np.sign, exact=True)
+square = _unary("square", np.square, exact=True)
+sqrt = _unary("sqrt", np.sqrt, exact=True)
+rsqrt = _unary("rsqrt", lambda x: _same(x, 1) / np.sqrt(x), exact=True)
+reciprocal = _unary("reciprocal", lambda x: _same(x, 1) / x, exact=True)
+floor = _unary("floor", np.floor, exact=True)
+ceil = _unary("ceil", np.ceil, exact=True)
+rint = _unary("rint", np.rint, exact=True)
+round = _unary("round", _rounded, exact=True)
+exp = _unary("exp", np.exp)
+expm1 = _unary("expm1", np.expm1)
+log = _unary("log", np.log)
+log1p = _unary("log1p", np.log1p)
+sin = _unary("sin", np.sin)
+cos = _unary("cos", np.cos)
+tan = _unary("tan", np.tan)
+asin = _unary("asin", np.arcsin)
+acos = _unary("acos", np.arccos)
+atan = _unary("atan", np.arctan)
+sinh = _unary("sinh", np.sinh)
+cosh = _unary("cosh", np.cosh)
+tanh = _unary("tanh", np.tanh)
+sigmoid = _unary("sigmoid", _sigmoid)
+softplus = _unary("softplus", lambda x: np.logaddexp(_same(x, 0), x))
+is_nan = _unary("is_nan", np.isnan, exact=True)
+is_inf = _unary("is_inf", np.isinf, exact=True)
+is_finite = _unary("is_finite", np.isfinite, exact=True)
+logical_not = _unary("logical_not", np.logical_not, exact=True)
+
+add = _binary("add", np.add, exact=True)
+subtract = _binary("subtract", np.subtract, exact=True)
+multiply = _binary("multiply", np.multiply, exact=True)
+floordiv = _binary("floordiv", _floored, exact=True)
+floormod = mod = _binary("floormod", np.remainder, exact=True)
+pow = _binary("pow", np.power)
+maximum = _binary("maximum", np.maximum)
+minimum = _binary("minimum", np.minimum)
+atan2 = _binary("atan2", np.arctan2)
+squared_difference = _binary("squared_difference", lambda x, y: np.square(x - y), exact=True)
+greater = _binary("greater", np.greater, exact=True)
+greater_equal = _binary("greater_equal", np.greater_equal, exact=True)
+less = _binary("less", np.less, exact=True)
+less_equal = _binary("less_equal", np.less_equal, exact=True)
+logical_and = _binary("logical_and", np.logical_and, exact=True)
+logical_or = _binary("logical_or", np.logical_or, exact=True)
+logical_xor = _binary("logical_xor", np.logical_xor, exact=True)
+divide_no_nan = _binary(
+    "divide_no_nan", lambda x, y: np.divide(x, y, out=np.zeros(np.broadcast(x, y).shape, x.dtype), where=y != 0)[()]
+)
+
+
+@op("math.truediv", exact=True)
+def truediv(x: Any, y: Any) -> Any:
+    """`x / y`: integers of up to 16 bits give float32, longer ones float64."""
+    return _divided(*_alike([x, y]))[()]
+
+
+divide = truediv
+
+
+@op("math.equal")
+def equal(x: Any, y: Any) -> Any:
+    """Where two values are equal; text is compared with text and with `str`."""
+    return np.equal(*same_text(array_of(x), array_of(y)))
+
+
+@op("math.not_equal")
+def not_equal(x: Any, y: Any) -> Any:
+    return np.not_equal(*same_text(array_of(x), array_of(y)))
+
+
+@op("math.add_n", exact=False)
+def add_n(inputs: Any) -> Any:
+    return sum(_alike(inputs)[1:], _alike(inputs)[0])
+
+
+@op("clip_by_value")
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
+    """The values, with those outside of the two bounds moved to the nearer one."""
+    array, low, high = _alike([array_of(t), clip_value_min, clip_value_max])
+    return np.minimum(np.maximum(array, low), high)[()]
+
+
+@op("clip_by_norm")
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
+    array = whole(t)
+    norm = np.sqrt(np.sum(np.square(array), axis=_axis(axes), keepdims=True))
+    return array * np.asarray(clip_norm, array.dtype) / np.maximum(norm, np.asarray(clip_norm, array.dtype))
+
+
+def _reduced(name: str, function: Callable[..., Any], block: Any = None) -> Any:
+    @op(f"math.{name}", block=block)
+    def call(
+        input_tensor: Any, axis: Any = None, keepdims: Any = None, reduction_indices: Any = None, keep_dims: Any = None
+    ) -> Any:
+        along = _axis(axis if axis is not None else reduction_indices)
+        return function(whole(input_tensor), axis=along, keepdims=bool(keepdims or keep_dims))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`{name}` over the axes `axis`, by default over all; the dtype stays."
+    return call
+
+
+def _by_block(function: Callable[..., Any]) -> Any:
+    """The form for Blocks of reductions that give the same in any order: of integers and truth values."""
+
+    def block(input_tensor: Any, axis: Any = None, keepdims: Any = None, **old: Any) -> Any:
+        if old or input_tensor.dtype.kind not in "iub":
+            return None
+        along = _axis(axis)
+        rank = input_tensor.ndim
+        if along is None:
+            wanted = tuple(range(1, rank))
+        else:
+            wanted = tuple(inside(a) for a in ((along,) if isinstance(along, int) else along))
+        return function(input_tensor, axis=wanted, keepdims=bool(keepdims))
+
+    return block
+
+
+def _sum(x: Any, **how: Any) -> Any:
+    return np.sum(x, dtype=x.dtype, **how)
+
+
+def _mean(x: Any, **how: Any) -> Any:
+    if x.dtype.kind not in "iu":
+        return np.mean(x, dtype=x.dtype, **how)
+    total = _sum(x, **how)
+    count = x.size // max(np.size(total), 1)
+    return (np.sign(total) * (np.abs(total) // x.dtype.type(count))).astype(x.dtype)
+
+
+def _log_sum_exp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    top = np.max(x, axis=axis, keepdims=True)
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else np.squeeze(total, axis)[()]
+
+
+reduce_sum = _reduced("reduce_sum", _sum, _by_block(_sum))
+reduce_mean = _reduced("reduce_mean", _mean)
+reduce_max = _reduced("reduce_max", np.max, _by_block(np.max))
+reduce_min = _reduced("reduce_min", np.min, _by_block(np.min))
+reduce_prod = _reduced("reduce_prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how))
+reduce_all = _reduced("reduce_all", np.all, _by_block(np.all))
+reduce_any = _reduced("reduce_any", np.any, _by_block(np.any))
+reduce_std = _reduced("reduce_std", np.std)
+reduce_variance = _reduced("reduce_variance", np.var)
+reduce_logsumexp = _reduced("reduce_logsumexp", _log_sum_exp)
+reduce_euclidean_norm = _reduced("reduce_euclidean_norm", lambda x, **how: np.sqrt(_sum(np.square(x), **how)))
+
+
+@op("math.count_nonzero")
+def count_nonzero(input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = "int64") -> Any:
+    found = np.count_nonzero(array_of(input), _axis(axis), keepdims=bool(keepdims))
+    return np.asarray(found, as_dtype(dtype).dtype)[()]
+
+
+def _place(function: Callable[..., Any], input: Any, axis: Any, output_type: Any) -> Any:
+    return np.asarray(function(array_of(input), 0 if axis is None else axis), as_dtype(output_type).dtype)[()]
+
+
+@op("math.argmax")
+def argmax(input: Any, axis: Any = None, output_type: Any = "int64", dimension: Any = None) -> Any:
+    """The place of the greatest value along an axis, by default the first one."""
+    return _place(np.argmax, input, dimension if axis is None else axis, output_type)
+
+
+@op("math.argmin")
+def argmin(input: Any, axis: Any = None, output_type: Any = "int64", dimension: Any = None) -> Any:
+    return _place(np.argmin, input, dimension if axis is None else axis, output_type)
+
+
+@op("math.cumsum")
+def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    """Running sums; `exclusive` ones begin with 0, `reverse` ones at the end."""
+    array = whole(x)
+    turned = np.flip(array, axis) if reverse else array
+    found = np.cumsum(turned, axis, dtype=array.dtype)
+    found = found - turned if exclusive and array.dtype.kind in "iu" else found
+    if exclusive and array.dtype.kind not in "iu":
+        found = np.roll(found, 1, axis)
+        np.moveaxis(found, axis, 0)[:1] = 0
+    return np.flip(found, axis) if reverse else found
+
+
+@op("math.cumprod")
+def cumprod(x: Any, axis: int = 0) -> Any:
+    array = whole(x)
+    return np.cumprod(array, axis, dtype=array.dtype)
+
+
+@op("math.bincount")
+def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = "int32") -> Any:
+    found = np.bincount(whole(arr).reshape(-1), weights, int(minlength or 0))
+    return found[: None if maxlength is None else int(maxlength)].astype(as_dtype(dtype).dtype)
+
+
+@op("math.top_k")
+def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
+    """The greatest values along the last axis, and their places."""
+    array = whole(input)
+    at = np.argsort(-array if array.dtype.kind != "u" else array.max(initial=0) - array, -1, kind="stable")[..., :k]
+    return np.take_along_axis(array, at, -1), at.astype(np.int32)
+
+
+@op("math.in_top_k")
+def in_top_k(targets: Any, predictions: Any, k: int) -> Any:
+    scores, at = whole(predictions), whole(targets)
+    own = np.take_along_axis(scores, at[:, None].astype(np.int64), 1)
+    return (scores > own).sum(1) < k
+
+
+@op("math.l2_normalize")
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12) -> Any:
+    array = whole(x)
+    total = np.sum(np.square(array), axis=_axis(axis), keepdims=True)
+    return array * (1 / np.sqrt(np.maximum(total, np.asarray(epsilon, array.dtype)))).astype(array.dtype)
+
+
+@op("matmul")
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Any:
+    left, right = _alike([a, b])
+    return (left.swapaxes(-1, -2) if transpose_a else left) @ (right.swapaxes(-1, -2) if transpose_b else right)
+
+
+@op("tensordot")
+def tensordot(a: Any, b: Any, axes: Any) -> Any:
+    return np.tensordot(*_alike([a, b]), axes)  # type: ignore[call-overload]
+
+
+@op("norm")
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None) -> Any:
+    array = whole(tensor)
+    if ord in ("euclidean", 2) and axis is None:
+        return np.sqrt(_sum(np.square(array), keepdims=bool(keepdims)))
+    return np.linalg.norm(array, None if ord == "euclidean" else ord, _axis(axis), bool(keepdims)).astype(array.dtype)
+
+
+@op("math.softmax")
+def softmax(logits: Any, axis: int = -1) -> Any:
+    array = whole(logits)
+    powers = np.exp(array - array.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+@op("math.log_softmax")
+def log_softmax(logits: Any, axis: int = -1) -> Any:
+    array = whole(logits)
+    moved = array - array.max(axis, keepdims=True)
+    return moved - np.log(np.exp(moved).sum(axis, keepdims=True))
+
+
+@op("math.moments")
+def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False) -> Any:
+    array = whole(x)
+    return (
+        np.mean(array, _axis(axes), dtype=array.dtype, keepdims=keepdims),
+        np.var(array, _axis(axes), dtype=array.dtype, keepdims=keepdims),
+    )
+
+
+@op("math.confusion_matrix")
+def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = "int32") -> Any:
+    rows, columns = whole(labels), whole(predictions)
+    count = int(max(rows.max(), columns.max()) + 1) if num_classes is None else int(num_classes)
+    found = np.zeros((count, count), as_dtype(dtype).dtype)
+    np.add.at(found, (rows, columns), 1)
+    return found
+
+
+__getattr__ = missing_in("tf.math", globals())

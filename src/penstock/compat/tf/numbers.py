@@ -1,0 +1,35 @@
+"""TensorFlow 1's names for `tf.cast`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.compat.dtypes import as_dtype
+from penstock.compat.op import known, op
+from penstock.compat.tf.arrays import cast
+from penstock.compat.values import whole
+
+
+def _to(dtype: str) -> Any:
+    def convert(x: Any, name: Any = None) -> Any:
+        return cast(x, dtype)
+
+    convert.__doc__ = f"`tf.cast(x, tf.{dtype})`."
+    return known(convert)
+
+
+to_float, to_double, to_int32, to_int64 = _to("float32"), _to("float64"), _to("int32"), _to("int64")
+
+
+@op("saturate_cast")
+def saturate_cast(value: Any, dtype: Any) -> Any:
+    """`tf.cast`, with what does not fit moved to the nearest value that does."""
+    array, wanted = whole(value), as_dtype(dtype).dtype
+    if wanted.kind in "iu":
+        limits = np.iinfo(wanted)
+        if array.dtype.kind == "f":
+            array = np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0)
+        return np.clip(array, max(limits.min, -(2**53)), min(limits.max, 2**53)).astype(wanted)[()]
+    return array.astype(wanted)[()]

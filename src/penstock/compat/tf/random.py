@@ -1,0 +1,133 @@
+"""`tf.random`: numbers drawn for an element follow from the data set's seed and the element.
+
+Outside of a data set each call gives other numbers; after `set_seed` the same ones in every run, in the order of the
+calls. They are other numbers than TensorFlow's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.compat.dtypes import as_dtype
+from penstock.compat.op import op, seeds
+from penstock.compat.teaching import missing_in
+from penstock.compat.tf.arrays import _extents
+from penstock.compat.values import whole
+from penstock.errors import InvalidArgumentError
+from penstock.keys import fold
+
+
+def set_seed(seed: Any) -> None:
+    """Let everything random follow from `seed`: what is drawn from now on, and the data sets made from now on."""
+    seeds.set(None if seed is None else int(seed))
+
+
+set_random_seed = set_seed
+
+
+def _generator(key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key))
+
+
+def _uniform(key: int, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Any:
+    wanted = as_dtype(dtype).dtype
+    extents = _extents(shape)
+    if wanted.kind in "iu":
+        if maxval is None:
+            message = f"Integers need a maxval: tf.random.uniform({list(extents)}, maxval=10, dtype=tf.{wanted.name})."
+            raise InvalidArgumentError(message)
+        return np.asarray(_generator(key).integers(int(minval), int(maxval), extents), wanted)[()]
+    low, high = wanted.type(minval), wanted.type(1 if maxval is None else maxval)
+    unit = _generator(key).random(extents, np.float64 if wanted.itemsize == 8 else np.float32)
+    return np.asarray(np.asarray(unit, wanted) * (high - low) + low, wanted)[()]
+
+
+@op("random.uniform", draws=True)
+def uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", *, key: int = 0) -> Any:
+    """Numbers in [minval, maxval); floats in [0, 1) by default."""
+    return _uniform(key, shape, minval, maxval, dtype)
+
+
+def _normal(key: int, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any:
+    wanted = as_dtype(dtype).dtype
+    drawn = _generator(key).standard_normal(_extents(shape))
+    return np.asarray(drawn * float(stddev) + float(mean), wanted)[()]
+
+
+@op("random.normal", draws=True)
+def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", *, key: int = 0) -> Any:
+    """Numbers of the normal distribution."""
+    return _normal(key, shape, mean, stddev, dtype)
+
+
+@op("random.truncated_normal", draws=True)
+def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", *, key: int = 0) -> Any:
+    """Numbers of the normal distribution that lie within two standard deviations."""
+    generator, extents = _generator(key), _extents(shape)
+    found = generator.standard_normal(extents)
+    while (far := np.abs(found) > 2).any():
+        found = np.where(far, generator.standard_normal(extents), found)
+    return np.asarray(found * float(stddev) + float(mean), as_dtype(dtype).dtype)[()]
+
+
+@op("random.shuffle", draws=True)
+def shuffle(value: Any, *, key: int = 0) -> Any:
+    """The rows in another order."""
+    return _generator(key).permutation(whole(value), axis=0)
+
+
+@op("random.categorical", draws=True)
+def categorical(logits: Any, num_samples: Any, dtype: Any = "int64", *, key: int = 0) -> Any:
+    """Classes drawn by the logits in each row."""
+    scores = whole(logits, np.float64)
+    noise = _generator(key).gumbel(size=(scores.shape[0], int(num_samples), scores.shape[1]))
+    return np.argmax(scores[:, None, :] + noise, -1).astype(as_dtype(dtype or "int64").dtype)
+
+
+def _key(seed: Any) -> int:
+    return fold(0, *(int(part) for part in whole(seed).reshape(-1).tolist()))
+
+
+@op("random.stateless_uniform")
+def stateless_uniform(shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Any:
+    """As `uniform`, from `seed` alone."""
+    return _uniform(_key(seed), shape, minval, maxval, dtype)
+
+
+@op("random.stateless_normal")
+def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
+    """As `normal`, from `seed` alone."""
+    return _normal(_key(seed), shape, mean, stddev, dtype)
+
+
+class Generator:
+    """Numbers of a seed, in the order in which they are drawn. Inside a `map` use `tf.random.uniform`."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._count = seed, 0
+
+    @classmethod
+    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+        return cls(int(seed))
+
+    def _next(self) -> int:
+        self._count += 1
+        return fold(self._seed, self._count)
+
+    def uniform(self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", name: Any = None) -> Any:
+        return stateless_uniform(shape, self._next(), minval, maxval, dtype)
+
+    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", name: Any = None) -> Any:
+        return stateless_normal(shape, self._next(), mean, stddev, dtype)
+
+    def make_seeds(self, count: Any = 1) -> Any:
+        return stateless_uniform([2, int(count)], self._next(), 0, 2**62, "int64")
+
+
+__getattr__ = missing_in(
+    "tf.random",
+    globals(),
+    {"experimental": "tf.random.Generator.from_seed(seed) is there.", "gamma": "np.random has it."},
+)

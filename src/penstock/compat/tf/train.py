@@ -1,0 +1,282 @@
+"""`tf.train`: examples as messages, and checkpoints of iterators and variables."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.compat.teaching import missing_in
+from penstock.compat.values import lowered
+from penstock.errors import NotFoundError
+
+SequenceExample = ps.io.SequenceExample
+
+
+class _List:
+    """The values of a feature of one kind."""
+
+    def __init__(self, value: Any = ()) -> None:
+        self.value: list[Any] = [lowered(item) for item in value]
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(value={self.value!r})"
+
+
+class BytesList(_List):
+    """Byte strings."""
+
+
+class FloatList(_List):
+    """Numbers, as float32."""
+
+
+class Int64List(_List):
+    """Integers."""
+
+
+class Feature:
+    """One feature: a list of one of three kinds."""
+
+    def __init__(self, bytes_list: Any = None, float_list: Any = None, int64_list: Any = None) -> None:
+        self.bytes_list = BytesList() if bytes_list is None else bytes_list
+        self.float_list = FloatList() if float_list is None else float_list
+        self.int64_list = Int64List() if int64_list is None else int64_list
+        given = {"bytes_list": bytes_list, "float_list": float_list, "int64_list": int64_list}
+        self._kind = next((name for name, item in given.items() if item is not None), None)
+
+    def WhichOneof(self, name: str = "kind") -> str | None:
+        """Which list is set."""
+        if self._kind is None:
+            return next(
+                (name for name in ("bytes_list", "float_list", "int64_list") if getattr(self, name).value), None
+            )
+        return self._kind
+
+    def __repr__(self) -> str:
+        kind = self.WhichOneof()
+        return "Feature()" if kind is None else f"Feature({kind}={getattr(self, kind)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Feature) and repr(self) == repr(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _encodable(self) -> Any:
+        kind = self.WhichOneof()
+        if kind == "bytes_list":
+            return self.bytes_list.value
+        if kind == "float_list":
+            return np.asarray(self.float_list.value, np.float32)
+        return np.asarray(self.int64_list.value if kind else [], np.int64)
+
+    @classmethod
+    def _of(cls, values: Any) -> Feature:
+        if isinstance(values, list):
+            return cls(bytes_list=BytesList(values))
+        kind = "float_list" if values.dtype.kind == "f" else "int64_list"
+        return cls(**{kind: (FloatList if kind == "float_list" else Int64List)(values.tolist())})
+
+
+class _FeatureMap(dict[str, Feature]):
+    """Features by name; one that is asked for is made, as in protobuf."""
+
+    def __missing__(self, name: str) -> Feature:
+        self[name] = Feature()
+        return self[name]
+
+
+class Features:
+    """The features of an example."""
+
+    def __init__(self, feature: Mapping[str, Feature] | None = None) -> None:
+        self.feature = _FeatureMap(feature or {})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.feature)
+
+    def __repr__(self) -> str:
+        return f"Features(feature={dict(self.feature)!r})"
+
+
+class Example:
+    """A `tf.train.Example`.
+
+    >>> example = Example(features=Features(feature={"label": Feature(int64_list=Int64List(value=[3]))}))
+    >>> Example.FromString(example.SerializeToString()).features.feature["label"].int64_list.value
+    [3]
+    """
+
+    def __init__(self, features: Features | None = None) -> None:
+        self.features = Features() if features is None else features
+
+    def SerializeToString(self, deterministic: bool = True) -> bytes:
+        """The serialized message."""
+        return ps.io.encode_example({name: item._encodable() for name, item in self.features.feature.items()})
+
+    def ParseFromString(self, serialized: Any) -> int:
+        """Take the content of a serialized message."""
+        decoded = ps.io.decode_example(lowered(serialized))
+        self.features = Features({name: Feature._of(values) for name, values in decoded.items()})
+        return len(serialized)
+
+    @classmethod
+    def FromString(cls, serialized: Any) -> Example:
+        """The message that `serialized` holds."""
+        found = cls()
+        found.ParseFromString(serialized)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Example) and self.features.feature == other.features.feature
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Example({self.features!r})"
+
+
+class _Restored:
+    """What `restore` gives: there is nothing left to wait for."""
+
+    def assert_consumed(self) -> _Restored:
+        return self
+
+    def assert_existing_objects_matched(self) -> _Restored:
+        return self
+
+    def expect_partial(self) -> _Restored:
+        return self
+
+
+class Checkpoint:
+    """Iterators, variables and models whose state is saved together.
+
+    An iterator's state is its place and not its elements. A Keras model is saved by its weights.
+    """
+
+    def __init__(self, **objects: Any) -> None:
+        vars(self).update(objects)
+        self._objects = objects
+        self._count = 0
+
+    def save(self, file_prefix: Any, options: Any = None) -> str:
+        """Write `file_prefix-1`, and with each call the next number."""
+        self._count += 1
+        return self.write(f"{os.fspath(file_prefix)}-{self._count}")
+
+    def write(self, file_prefix: Any, options: Any = None) -> str:
+        """Write the state to this file, whole or not at all."""
+        states, arrays = {}, {}
+        for name, held in self._objects.items():
+            if hasattr(held, "state_dict"):
+                states[name] = held.state_dict()
+            else:
+                for at, array in enumerate(_weights(held)):
+                    arrays[f"{name}/{at}"] = array
+        path = Path(os.fspath(file_prefix))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        with unfinished.open("wb") as file:
+            arrays["states"] = np.frombuffer(json.dumps(states).encode(), np.uint8)
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        unfinished.replace(path)
+        return str(path)
+
+    def restore(self, save_path: Any, options: Any = None) -> _Restored:
+        """Take the state of a file; nothing where it is None, as `latest_checkpoint` is before the first."""
+        if save_path is None:
+            return _Restored()
+        path = Path(os.fspath(save_path))
+        if not path.exists():
+            message = f"There is no checkpoint {path}."
+            raise NotFoundError(message, hint="manager.latest_checkpoint names the newest one.")
+        with np.load(path, allow_pickle=False) as saved:
+            states = json.loads(saved["states"].tobytes())
+            for name, held in self._objects.items():
+                if name in states:
+                    held.load_state_dict(states[name])
+                elif f"{name}/0" in saved.files:
+                    count = sum(known.startswith(f"{name}/") for known in saved.files)
+                    _set_weights(held, [saved[f"{name}/{at}"] for at in range(count)])
+        return _Restored()
+
+    read = restore
+
+
+def _weights(held: Any) -> list[np.ndarray]:
+    if hasattr(held, "get_weights"):
+        return [np.asarray(array) for array in held.get_weights()]
+    if hasattr(held, "variables") and not callable(held.variables):  # an optimizer of Keras
+        return [np.asarray(variable) for variable in held.variables]
+    return [np.asarray(lowered(held.numpy() if hasattr(held, "numpy") else held))]
+
+
+def _set_weights(held: Any, arrays: list[np.ndarray]) -> None:
+    if hasattr(held, "set_weights"):
+        held.set_weights(arrays)
+    elif hasattr(held, "variables") and not callable(held.variables):
+        for variable, array in zip(held.variables, arrays, strict=False):
+            variable.assign(array)
+    else:
+        held.assign(arrays[0])
+
+
+class CheckpointManager:
+    """Checkpoints in a folder, the newest of which are kept."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: Any,
+        max_to_keep: int | None,
+        checkpoint_name: str = "ckpt",
+        **other: Any,
+    ) -> None:
+        self.checkpoint, self.directory = checkpoint, os.fspath(directory)
+        self._kept, self._name = max_to_keep, checkpoint_name
+
+    @property
+    def checkpoints(self) -> list[str]:
+        found = Path(self.directory).glob(f"{self._name}-*")
+        numbered = [(int(path.name.rpartition("-")[2]), str(path)) for path in found if path.name[-1].isdigit()]
+        return [path for _, path in sorted(numbered)]
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        found = self.checkpoints
+        return found[-1] if found else None
+
+    def save(self, checkpoint_number: Any = None, **other: Any) -> str:
+        """Write the next checkpoint, and remove those that are too many."""
+        last = self.latest_checkpoint
+        number = int(last.rpartition("-")[2]) + 1 if last else 1
+        number = number if checkpoint_number is None else int(checkpoint_number)
+        made = self.checkpoint.write(Path(self.directory) / f"{self._name}-{number}")
+        if self._kept is not None:
+            for path in self.checkpoints[: -self._kept]:
+                Path(path).unlink()
+        return made
+
+    def restore_or_initialize(self) -> str | None:
+        """Take the state of the newest checkpoint, if there is one."""
+        self.checkpoint.restore(self.latest_checkpoint)
+        return self.latest_checkpoint
+
+
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
+    """The newest checkpoint that a `CheckpointManager` wrote into a folder."""
+    return CheckpointManager(Checkpoint(), checkpoint_dir, None).latest_checkpoint
+
+
+__getattr__ = missing_in("tf.train", globals(), {"Saver": "Write tf.train.Checkpoint.", "Server": "Not there."})

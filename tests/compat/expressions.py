@@ -1,0 +1,318 @@
+"""Expressions that mean the same with `tf` from penstock.compat and from TensorFlow; `expected.json` has the results.
+
+python -m tests.compat.expressions   # with TensorFlow installed: writes expected.json anew
+"""
+
+import json
+from pathlib import Path
+
+EXPECTED = Path(__file__).with_name("expected.json")
+
+EXACT = r"""
+tf.constant(3)
+tf.constant([1.5, 2])
+tf.constant("text")
+tf.constant(["a", "bc"])
+tf.constant([1, 2, 3], dtype=tf.int64)
+tf.constant(0, shape=[2, 2])
+tf.constant(2**40)
+tf.convert_to_tensor([True, False])
+tf.convert_to_tensor(np.arange(3))
+tf.cast([1.9, -1.9], tf.int32)
+tf.cast([0, 2], tf.bool)
+tf.cast(True, tf.float32)
+tf.cast(np.uint8(200), tf.int8)
+tf.saturate_cast([300.0, -1.0], tf.uint8)
+tf.range(5)
+tf.range(2, 10, 3)
+tf.range(3.0)
+tf.range(tf.constant(4, tf.int64))
+tf.zeros([2, 3])
+tf.ones((2,), tf.int32)
+tf.zeros_like([1, 2])
+tf.ones_like([1.0], dtype=tf.int64)
+tf.fill([2, 2], 7)
+tf.fill([2], "x")
+tf.eye(2)
+tf.linspace(0.0, 1.0, 5)
+tf.shape(tf.zeros([2, 3]))
+tf.shape([[1, 2]], out_type=tf.int64)
+tf.size([[1, 2]])
+tf.rank([[1, 2]])
+tf.reshape(tf.range(6), [2, -1])
+tf.reshape([[1, 2]], [-1])
+tf.expand_dims([1, 2], -1)
+tf.expand_dims([1, 2], axis=0)
+tf.squeeze([[[1], [2]]])
+tf.squeeze([[[1], [2]]], axis=[2])
+tf.transpose([[1, 2, 3], [4, 5, 6]])
+tf.transpose(tf.zeros([2, 3, 4]), perm=[1, 0, 2])
+tf.stack([1, 2])
+tf.stack([[1, 2], [3, 4]], axis=1)
+tf.concat([[1, 2], [3]], 0)
+tf.concat(([["a"]], [["b"]]), axis=1)
+tf.concat([tf.zeros([0, 2]), [[1.0, 2.0]]], axis=0)
+tf.unstack([[1, 2], [3, 4]])
+tf.split([1, 2, 3, 4], 2)
+tf.split([1, 2, 3, 4], [1, -1])
+tf.tile([1, 2], [2])
+tf.repeat([1, 2], 2)
+tf.repeat([1, 2], [1, 3], axis=0)
+tf.reverse([1, 2, 3], axis=[0])
+tf.roll([1, 2, 3], 1, 0)
+tf.broadcast_to([1, 2], [2, 2])
+tf.pad([[1, 2]], [[1, 0], [0, 1]])
+tf.pad([1, 2, 3], [[2, 2]], mode="REFLECT")
+tf.pad([1, 2, 3], [[1, 1]], "SYMMETRIC")
+tf.pad([1.0], [[0, 2]], constant_values=-1)
+tf.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2])
+tf.gather([10, 20, 30], [2, 0])
+tf.gather([[1, 2], [3, 4]], [1], axis=1)
+tf.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]])
+tf.boolean_mask([1, 2, 3], [True, False, True])
+tf.where([True, False], [1, 2], [3, 4])
+tf.where([True, False], 1.0, 0.0)
+tf.where([0, 1, 1])
+tf.one_hot([0, 2, -1], 3)
+tf.one_hot(1, 3, on_value=5, off_value=0)
+tf.one_hot([0, 1], depth=2, dtype=tf.int32)
+tf.one_hot([0, 1], 2, axis=0)
+tf.sequence_mask([1, 3], 4)
+tf.unique([2, 1, 2]).y
+tf.unique([2, 1, 2]).idx
+tf.unique_with_counts(["b", "a", "b"]).count
+tf.tensor_scatter_nd_update([1, 2, 3], [[0], [2]], [9, 8])
+tf.tensor_scatter_nd_add([1, 2, 3], [[0], [0]], [1, 1])
+tf.scatter_nd([[1]], [5], [3])
+tf.sort([3, 1, 2])
+tf.sort([3, 1, 2], direction="DESCENDING")
+tf.argsort([3, 1, 2])
+tf.meshgrid([1, 2], [3, 4])
+tf.clip_by_value([-1.0, 0.5, 2.0], 0, 1)
+tf.clip_by_value([1, 5], 2, 4)
+tf.identity([1])
+tf.add(1, 2)
+tf.add([1.0], 2)
+tf.add(tf.constant(1, tf.int64), 1)
+tf.subtract([3], [1])
+tf.multiply([2.0], [3.0])
+tf.divide(3, 2)
+tf.math.divide([1.0], 2.0)
+tf.truediv(tf.constant(7, tf.uint8), tf.constant(2, tf.uint8))
+tf.constant(7, tf.uint8) / 2
+tf.constant(7) / 2
+tf.constant(7) // 2
+tf.constant(-7) % 3
+tf.constant([1, 2]) == 2
+tf.constant([1.0, 2.0]) * 2
+1 - tf.constant([1.0])
+-tf.constant([1, 2])
+tf.constant([[1, 2], [3, 4]])[:, 0]
+tf.constant([1, 2, 3])[::-1]
+tf.constant([1, 2])[tf.newaxis, ...]
+tf.math.floordiv(-7, 2)
+tf.math.floormod(-7, 3)
+tf.math.maximum([1, 5], 3)
+tf.minimum(1.0, 2.0)
+tf.abs([-1, 2])
+tf.sign([-2.0, 0.0])
+tf.square([2, 3])
+tf.sqrt([4.0])
+tf.math.rsqrt([4.0])
+tf.round([0.5, 1.5, 2.4])
+tf.floor([1.5])
+tf.math.ceil([1.5])
+tf.pow(2, 3)
+tf.equal([1, 2], [1, 3])
+tf.not_equal("a", "b")
+tf.not_equal(["a", "b"], "b")
+tf.greater([1, 2], 1)
+tf.less_equal([1, 2], 1)
+tf.logical_and([True, False], True)
+tf.logical_not([True])
+tf.math.squared_difference([3.0], 1.0)
+tf.math.divide_no_nan([1.0, 2.0], [0.0, 2.0])
+tf.math.is_nan([float("nan"), 1.0])
+tf.add_n([[1, 2], [3, 4]])
+tf.reduce_sum([[1, 2], [3, 4]])
+tf.reduce_sum([[1, 2], [3, 4]], axis=0)
+tf.reduce_sum([[1.0, 2.0]], axis=1, keepdims=True)
+tf.reduce_sum([[1, 2], [3, 4]], [0, 1])
+tf.reduce_mean([1, 2])
+tf.reduce_mean([-1, -2])
+tf.reduce_mean([1.0, 2.0])
+tf.reduce_max([[1, 5], [7, 2]], axis=-1)
+tf.reduce_min([3, 1])
+tf.reduce_prod([2, 3])
+tf.reduce_all([True, False])
+tf.reduce_any([[True], [False]], axis=1)
+tf.math.reduce_std([1.0, 3.0])
+tf.math.reduce_variance([1.0, 3.0])
+tf.argmax([1, 3, 2])
+tf.argmax([[1, 3], [5, 2]], axis=1)
+tf.argmin([1.0, 0.5], output_type=tf.int32)
+tf.math.count_nonzero([0, 1, 2])
+tf.cumsum([1, 2, 3])
+tf.cumsum([1.0, 2.0, 3.0], exclusive=True)
+tf.cumsum([1, 2, 3], reverse=True)
+tf.math.bincount([1, 1, 2])
+tf.math.top_k([1, 3, 2], 2)[0]
+tf.math.top_k([1, 3, 2], 2)[1]
+tf.math.in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1)
+tf.math.confusion_matrix([0, 1], [1, 1])
+tf.matmul([[1.0, 2.0]], [[3.0], [4.0]])
+tf.norm([3.0, 4.0])
+tf.nn.relu([-1.0, 2.0])
+tf.strings.length(["a", "bcd"])
+tf.strings.length("é", unit="UTF8_CHAR")
+tf.strings.substr("penstock", 3, 2)
+tf.strings.substr(["abc", "def"], -2, 1)
+tf.strings.split("a/b/c", "/")
+tf.strings.split("a b  c")
+tf.strings.split("a/b/c", os.sep)[-2]
+tf.strings.join(["a", "b"], separator="-")
+tf.strings.join([["a", "b"], "x"])
+tf.strings.reduce_join(["a", "b"], separator=",")
+tf.strings.lower("ABC")
+tf.strings.upper(["a"])
+tf.strings.strip("  x ")
+tf.strings.regex_replace("a1b22", "[0-9]+", "#")
+tf.strings.regex_replace("ab", "(a)(b)", r"\2\1")
+tf.strings.regex_full_match(["cat.1", "dog"], r"cat\..*")
+tf.strings.to_number("3.5")
+tf.strings.to_number(["1", "2"], tf.int32)
+tf.strings.as_string([1, 2])
+tf.strings.as_string(0.5)
+tf.strings.as_string(True)
+tf.strings.as_string(3, width=5, fill="0")
+tf.strings.bytes_split("abc")
+tf.strings.unicode_decode("hé", "UTF-8")
+tf.strings.unicode_encode([104, 233], "UTF-8")
+tf.constant("a") + "b"
+tf.constant(["a", "b"]) == "a"
+tf.io.decode_raw(b"\1\0\2\0", tf.uint16)
+tf.io.decode_raw(b"\1\2", tf.uint8)
+tf.io.decode_csv("1,x,2.5", [0, "", 0.0])
+tf.io.decode_csv(["1,2", "3,"], [[0], [9]])
+tf.io.decode_base64("aGk")
+tf.io.encode_base64("hi")
+tf.io.serialize_tensor([[1, 2], [3, 4]])
+tf.io.serialize_tensor(["a", "bc"])
+tf.io.serialize_tensor(np.float64(2.5))
+tf.io.parse_tensor(tf.io.serialize_tensor([1.5, 2.5]), tf.float32)
+tf.io.parse_tensor(tf.io.serialize_tensor(["a"]), tf.string)
+tf.io.parse_single_example(EXAMPLE, {"x": tf.io.FixedLenFeature([], tf.int64)})["x"]
+tf.io.parse_single_example(EXAMPLE, {"f": tf.io.FixedLenFeature([2], tf.float32)})["f"]
+tf.io.parse_example([EXAMPLE, EXAMPLE], {"x": tf.io.FixedLenFeature([], tf.int64)})["x"]
+tf.sparse.to_dense(tf.io.parse_single_example(EXAMPLE, {"x": tf.io.VarLenFeature(tf.int64)})["x"])
+tf.sparse.to_dense(tf.SparseTensor(indices=[[0, 0], [1, 2]], values=[1, 2], dense_shape=[3, 4]))
+tf.image.convert_image_dtype(tf.constant([0, 255], tf.uint8), tf.float32)
+tf.image.resize(np.arange(12, dtype=np.float32).reshape(2, 2, 3), [4, 4])
+tf.image.resize(np.arange(12, dtype=np.uint8).reshape(2, 2, 3), (1, 1), method="nearest")
+tf.image.flip_left_right(np.arange(12).reshape(2, 2, 3))
+tf.image.central_crop(np.arange(48).reshape(4, 4, 3), 0.5)
+tf.image.resize_with_crop_or_pad(np.arange(12).reshape(2, 2, 3), 4, 4)
+tf.image.rgb_to_grayscale(np.arange(12, dtype=np.uint8).reshape(2, 2, 3))
+tf.image.per_image_standardization(np.arange(12, dtype=np.float32).reshape(2, 2, 3))
+tf.image.adjust_brightness(np.zeros((1, 1, 3), np.float32), 0.25)
+tf.image.total_variation(tf.constant(np.arange(12, dtype=np.float32).reshape(2, 2, 3)))
+tf.image.non_max_suppression([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9], [2.0, 2.0, 3.0, 3.0]], [0.9, 0.8, 0.7], 3)
+tf.map_fn(lambda x: x * 2, tf.range(3))
+tf.map_fn(lambda x: tf.cast(x, tf.float32), tf.range(3), fn_output_signature=tf.float32)
+tf.cond(tf.constant(True), lambda: tf.constant(1), lambda: tf.constant(2))
+tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + i), [tf.constant(0), tf.constant(0)])
+tf.py_function(lambda a: a.numpy() + 1, [tf.constant(1)], tf.int32)
+tf.numpy_function(lambda a: a * 2, [np.float32(1.5)], tf.float32)
+tf.py_function(lambda a, b: (a, b), [1, 2.0], [tf.int32, tf.float32])
+tf.math.argmax([1, 2])
+tf.Variable(3) + 1
+tf.data.Dataset.range(5).reduce(0, lambda state, value: state + tf.cast(value, tf.int32))
+next(iter(tf.data.Dataset.from_tensor_slices([1, 2, 3])))
+next(iter(tf.data.Dataset.from_tensor_slices([1.5, 2.0]).batch(2)))
+next(iter(tf.data.Dataset.from_tensors("text")))
+next(iter(tf.data.Dataset.range(3).map(lambda x: 1)))
+next(iter(tf.data.Dataset.range(3).map(lambda x: 0.5)))
+next(iter(tf.data.Dataset.range(3).map(lambda x: [1, 2])))
+next(iter(tf.data.Dataset.range(6).batch(3).map(lambda x: tf.cast(x, tf.uint8) / 2)))
+next(iter(tf.data.Dataset.from_tensor_slices(["a/b", "c/d"]).map(lambda t: tf.strings.split(t, "/")[-1] == "b")))
+next(iter(tf.data.Dataset.range(4).enumerate()))
+next(iter(tf.data.Dataset.range(1, 3).map(lambda x: tf.fill([x], x)).padded_batch(2)))
+tf.data.Dataset.range(5).cardinality()
+""".strip().splitlines()
+
+CLOSE = r"""
+tf.exp([0.5, 1.0])
+tf.math.log([2.0])
+tf.math.log1p([0.5])
+tf.sin([0.5])
+tf.tanh([0.5])
+tf.sigmoid([0.5, -2.0])
+tf.math.softplus([0.5])
+tf.nn.softmax([1.0, 2.0, 3.0])
+tf.nn.log_softmax([1.0, 2.0, 3.0])
+tf.nn.l2_normalize([3.0, 4.0])
+tf.pow([2.0], 0.5)
+tf.math.reduce_logsumexp([1.0, 2.0])
+tf.math.reduce_euclidean_norm([3.0, 4.0])
+tf.clip_by_norm([3.0, 4.0], 1.0)
+tf.atan2([1.0], [2.0])
+tf.nn.moments(tf.constant([1.0, 2.0, 4.0]), axes=[0])
+""".strip().splitlines()
+
+DRAWN = r"""
+tf.random.uniform([2, 3])
+tf.random.uniform([], maxval=10, dtype=tf.int32)
+tf.random.uniform((2,), -1.0, 1.0)
+tf.random.normal([4])
+tf.random.normal([2], dtype=tf.float64)
+tf.random.truncated_normal([3])
+tf.random.shuffle([1, 2, 3])
+tf.random.stateless_uniform([2], seed=[1, 2])
+tf.image.random_flip_left_right(np.zeros((2, 2, 3), np.uint8))
+tf.image.random_crop(np.zeros((4, 4, 3), np.uint8), [2, 2, 3])
+tf.image.random_brightness(np.zeros((2, 2, 3), np.float32), 0.2)
+tf.image.stateless_random_flip_left_right(np.zeros((2, 2, 3), np.uint8), seed=(1, 2))
+""".strip().splitlines()
+
+
+def example(tf):
+    feature = {
+        "x": tf.train.Feature(int64_list=tf.train.Int64List(value=[3])),
+        "f": tf.train.Feature(float_list=tf.train.FloatList(value=[1.5, 2.5])),
+    }
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+def described(value, tf):
+    """A nest of results as JSON: dtype, shape, values."""
+    import numpy as np
+
+    if isinstance(value, (list, tuple)):
+        return [described(item, tf) for item in value]
+    array = value.numpy() if hasattr(value, "numpy") else value
+    dtype = tf.as_dtype(value.dtype if hasattr(value, "dtype") else np.asarray(array).dtype).name
+    flat = [array] if isinstance(array, bytes) else np.asarray(array).reshape(-1).tolist()
+    items = [item.decode("latin-1") if isinstance(item, bytes) else item for item in flat]
+    shape = [] if isinstance(array, bytes) else list(np.shape(array))
+    return {"dtype": dtype, "shape": shape, "values": items}
+
+
+def evaluated(expression, tf):
+    import os
+
+    import numpy as np
+
+    names = {"tf": tf, "np": np, "os": os, "EXAMPLE": example(tf)}
+    return described(eval(expression, names), tf)
+
+
+if __name__ == "__main__":
+    import tensorflow as tf
+
+    found = {}
+    for expression in [*EXACT, *CLOSE, *DRAWN]:
+        try:
+            found[expression] = evaluated(expression, tf)
+        except Exception as error:
+            raise SystemExit(f"{expression}: {error}") from None
+    EXPECTED.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items()) + "\n}\n")

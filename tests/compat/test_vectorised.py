@@ -1,0 +1,108 @@
+"""Functions of `tf` run a Block at a time, with the bits that they give one by one; what cannot says why."""
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.compat import tf
+
+IMAGES = np.random.default_rng(3).integers(0, 256, (6, 8, 10, 3), np.uint8)
+VECTORS = np.random.default_rng(4).normal(size=(9, 4)).astype(np.float32)
+WORDS = [b"cats/1.jpg", b"dogs/22.jpg", b"birds/3.png", b"cats/4.jpg"]
+
+BY_BLOCK = {
+    "image": (IMAGES, lambda x: tf.image.resize(tf.cast(x, tf.float32) / 255.0, [4, 5])),
+    "transfer learning": (IMAGES, lambda x: tf.image.resize((tf.cast(x, tf.float32) / 127.5) - 1, (6, 6))),
+    "augmented": (
+        IMAGES,
+        lambda x: tf.image.random_flip_left_right(
+            tf.image.random_crop(tf.pad(x, [[2, 2], [2, 2], [0, 0]]), [8, 10, 3])
+        ),
+    ),
+    "rotated": (IMAGES, lambda x: tf.contrib.image.rotate(x, 0.5, interpolation="BILINEAR")),
+    "dtype of a division": (IMAGES, lambda x: x / tf.constant(2, tf.uint8)),
+    "one_hot": (np.arange(5), lambda x: tf.one_hot(x % 3, 3)),
+    "shapes": (IMAGES, lambda x: tf.transpose(tf.reshape(x, [-1, 3]))[tf.newaxis, 1:, ::2]),
+    "shape": (IMAGES, lambda x: tf.reshape(x, [tf.shape(x)[0] * tf.shape(x)[1], 3])),
+    "joined": (VECTORS, lambda x: tf.concat([x, tf.stack([x[0], x[1]]), tf.zeros([2])], 0)),
+    "expand and squeeze": (VECTORS, lambda x: tf.squeeze(tf.expand_dims(x, -1), axis=-1)),
+    "reductions": (VECTORS, lambda x: (tf.reduce_sum(x), tf.reduce_max(x, axis=0), tf.reduce_mean(x, keepdims=True))),
+    "whole numbers": (IMAGES, lambda x: (tf.reduce_max(x, axis=[0, 1]), tf.reduce_sum(tf.cast(x, tf.int32), -1))),
+    "functions": (VECTORS, lambda x: tf.exp(tf.sigmoid(x)) + tf.math.log(tf.square(x) + 1.0)),
+    "clipped": (VECTORS, lambda x: tf.clip_by_value(x, -0.5, 0.5)),
+    "numpy's own": (VECTORS, lambda x: (x**2, abs(x))),
+    "where": (VECTORS, lambda x: tf.where(x > 0, x, 0.0)),
+    "argmax": (VECTORS, lambda x: tf.argmax(x)),
+    "windows": (VECTORS, lambda x: (x[:-1], x[1:])),
+    "drawn": (np.arange(7), lambda x: tf.cast(x, tf.float32) + tf.random.uniform([3], -1.0, 1.0)),
+    "drawn twice": (np.arange(7), lambda x: (tf.random.normal([]), tf.random.uniform([], maxval=9, dtype=tf.int32), x)),
+    "drawn with a seed": (np.arange(7), lambda x: (tf.random.uniform([2], seed=3), tf.random.shuffle([1, 2, 3]), x)),
+    "filled": (np.arange(5), lambda x: tf.fill([tf.cast(x, tf.int32)], x)),
+    "text": (WORDS, lambda t: tf.strings.split(t, "/")[-2] == "cats"),
+    "text and numbers": (WORDS, lambda t: tf.strings.to_number(tf.strings.regex_replace(t, "[^0-9]", ""), tf.int32)),
+    "substr": (WORDS, lambda t: tf.not_equal(tf.strings.substr(t, 0, 1), "c")),
+    "length": (WORDS, lambda t: tf.strings.length(tf.strings.join([t, "!"]))),
+    "raw": (WORDS, lambda t: tf.io.decode_raw(t, tf.uint8)),
+    "map_fn": (VECTORS, lambda x: tf.map_fn(lambda row: row * 2.0, x)),
+}
+
+
+def verdict(ds):
+    return str(ds.explain())
+
+
+def alike(one, other):
+    leaves, others = (part if isinstance(part, tuple) else (part,) for part in (one, other))
+    for a, b in zip(leaves, others, strict=True):
+        x, y = np.asarray(a), np.asarray(b)
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        assert x.tolist() == y.tolist() if x.dtype.hasobject else x.tobytes() == y.tobytes()
+
+
+@pytest.mark.parametrize("name", BY_BLOCK)
+def test_runs_by_block_with_equal_bits(name):
+    values, function = BY_BLOCK[name]
+    plain = tf.data.Dataset.from_tensor_slices(values)
+    ds = plain.map(function)
+    found = list(ds.iterator(epoch=0))
+    assert "runs by Block" in verdict(ds)
+    assert "per element" not in verdict(ds)
+    # The same function where something that cannot be read stands in it.
+    once = plain.map(lambda x: (np.random.get_state() and None) or function(x))
+    one_by_one = list(once.iterator(epoch=0))
+    assert "runs per element" in verdict(once)
+    assert len(found) == len(values) == len(one_by_one)
+    if "drawn" not in name and name != "augmented":  # another plan draws other numbers
+        for left, right in zip(found, one_by_one, strict=True):
+            alike(left, right)
+
+
+def test_random_functions_draw_the_same_by_block_and_one_by_one():
+    def by_block(x):
+        return tf.random.uniform([2]) + tf.cast(x, tf.float32)
+
+    ds = tf.data.Dataset.range(50).map(by_block)
+    assert [x.numpy().tolist() for x in ds] == [x.tolist() for x in ds.iterator(epoch=0, executor="inline")]
+    assert len({tuple(x) for x in np.stack(list(ds.iterator(epoch=0))).tolist()}) == 50
+    assert "runs by Block" in verdict(ds)
+
+
+def test_what_python_does_beside_runs_per_element_and_says_why():
+    ds = tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda v: v.numpy() + 1, [x], tf.int64))
+    assert [x.numpy() for x in ds] == [1, 2, 3]
+    assert "runs per element: it calls" in verdict(ds)
+
+
+def test_a_random_map_is_not_moved_behind_a_shuffle():
+    ds = tf.data.Dataset.range(20).map(lambda x: x + tf.random.uniform([], maxval=100, dtype=tf.int64)).shuffle(20)
+    plain = ps.Options(experimental_optimization={"shuffle_before_map": False})
+    assert list(ds.iterator(epoch=0)) == list(ds.with_options(plain).iterator(epoch=0))
+
+
+def test_errors_are_those_of_the_users_line():
+    def fails(x):
+        return tf.gather([1, 2], x)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="gather takes numbers below 2") as caught:
+        list(tf.data.Dataset.range(5).map(fails))
+    assert "map(fails)" in str(caught.value)
