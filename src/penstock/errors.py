@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from penstock.frames import kept
 from penstock.hints import NO_ELEMENT, hint_for
+from penstock.redacted import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Context:
         if self.element is not None:
             found.append(f"element {self.element}")
         if self.file is not None:
-            found.append(f"in file {self.file}" + ("" if self.offset is None else f" at byte {self.offset}"))
+            found.append(f"in file {redacted(self.file)}" + ("" if self.offset is None else f" at byte {self.offset}"))
         return found
 
 
@@ -126,6 +127,14 @@ class UnimplementedError(PenstockError, NotImplementedError):
 
 class DeadlineExceededError(PenstockError, TimeoutError):
     """A function took longer with one element than `Options.element_timeout` allows."""
+
+
+class UnavailableError(PenstockError, ConnectionError):
+    """A server did not answer, or said that it cannot now, each time it was asked."""
+
+
+class PermissionDeniedError(PenstockError, PermissionError):
+    """A server, or the system, does not let you: there are no credentials, or others are needed."""
 
 
 class MissingDependencyError(PenstockError, ImportError):

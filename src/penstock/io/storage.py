@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob as local_glob
 import os
 import re
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -16,21 +16,24 @@ from penstock.block.file_mapping import REFUSED, mapped
 from penstock.errors import (
     InvalidArgumentError,
     InvalidTypeError,
-    MissingDependencyError,
     NotFoundError,
     PenstockError,
     ResourceExhaustedError,
 )
+from penstock.redacted import redacted
+
+if TYPE_CHECKING:
+    from penstock.io.remote.transport import Stat
 
 Path = str | os.PathLike[str]
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
-_VERSIONS = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "updated", "created")  # of fsspec
+_MAGIC = re.compile(r"[*?\[]")
+_LITERAL = re.compile(r"[^*?\[]+")
 _TOO_LARGE = (
     "Its elements are asked for by number. Raise the limit of the address space (`ulimit -v`), write the data to "
     "several files, or read them in order: TFRecordDataset, ParquetDataset and ArrowDataset read such a file in pieces."
 )
-_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 
 
 def as_path(path: Any) -> str:
@@ -68,16 +71,14 @@ def glob(pattern: Path) -> list[str]:
     """
     name = as_path(pattern)
     if is_url(name):
-        system, inner = _file_system(name)
-        found = [inner] if system.isfile(inner) else [path for path in system.glob(inner) if not system.isdir(path)]
-        matches = [_full_name(system, path) for path in found]
+        matches = _remote_glob(name)
     elif os.path.isfile(name):
         return [name]
     else:
         found = local_glob.glob(name, recursive=True)
         matches = [path for path in found if not os.path.isdir(path)]
     if not matches:
-        message = f"No files matched pattern {name!r}."
+        message = f"No files matched pattern {redacted(name)!r}."
         raise NotFoundError(message, hint=_where_relative(name, "The pattern"))
     return sorted(matches)
 
@@ -86,8 +87,7 @@ def exists(path: Path) -> bool:
     """Whether there is a file or directory at `path`."""
     name = as_path(path)
     if is_url(name):
-        system, inner = _file_system(name)
-        return bool(system.exists(inner))
+        return _remote_exists(name)
     return os.path.exists(name)
 
 
@@ -96,8 +96,11 @@ def size(path: Path) -> int:
     name = as_path(path)
     try:
         if is_url(name):
-            system, inner = _file_system(name)
-            return int(system.size(inner))
+            found = _stat(name)
+            if found.size is not None:
+                return found.size
+            with open_read(name) as file:
+                return file.seek(0, 2)
         return os.stat(name).st_size
     except FileNotFoundError as error:
         raise _missing(name) from error
@@ -111,10 +114,8 @@ def version(path: Path) -> tuple[int, int | str]:
     name = as_path(path)
     try:
         if is_url(name):
-            system, inner = _file_system(name)
-            found = system.info(inner)
-            told = next((found[key] for key in _VERSIONS if found.get(key) is not None), "")
-            return int(found.get("size") or 0), str(told)
+            found = _stat(name, fresh=True)
+            return found.size or 0, found.version
         state = os.stat(name)
         return state.st_size, state.st_mtime_ns
     except FileNotFoundError as error:
@@ -122,12 +123,13 @@ def version(path: Path) -> tuple[int, int | str]:
 
 
 def open_read(path: Path) -> BinaryIO:
-    """A binary file to read from its start. Raises NotFoundError."""
+    """A binary file to read from its start. Raises NotFoundError; what that of a URL raises is in `remote.retry`."""
     name = as_path(path)
     try:
         if is_url(name):
-            system, inner = _file_system(name)
-            return cast(BinaryIO, system.open(inner, "rb"))
+            from penstock.io.remote.ahead import open_remote
+
+            return cast(BinaryIO, open_remote(name))
         return open(name, "rb")
     except FileNotFoundError as error:
         raise _missing(name) from error
@@ -135,13 +137,28 @@ def open_read(path: Path) -> BinaryIO:
         raise _directory(name) from error
 
 
+def read_remote(url: str) -> bytes:
+    """All bytes of a URL, asked for in parallel, for a caller that holds them against a checksum of its own."""
+    from penstock.io.remote.object import RemoteObject
+
+    found = RemoteObject(url)
+    try:
+        return found.read_many([(0, found.size)])[0]
+    finally:
+        found.close()
+
+
 def open_write(path: Path) -> BinaryIO:
-    """A new binary file, replacing one of that name. Raises NotFoundError where its directory is missing."""
+    """A new binary file, replacing one of that name. Raises NotFoundError where its directory is missing.
+
+    That of a URL is there as a whole once it is closed, and never if its `with` block ends by an error.
+    """
     name = as_path(path)
     try:
         if is_url(name):
-            system, inner = _file_system(name)
-            return cast(BinaryIO, system.open(inner, "wb"))
+            from penstock.io.remote.upload import RemoteWriter
+
+            return cast(BinaryIO, RemoteWriter(name))
         return open(name, "wb")
     except FileNotFoundError as error:
         message = f"The directory of {name!r} does not exist."
@@ -196,29 +213,57 @@ def bytes_of(path: Path) -> np.ndarray:
             raise ResourceExhaustedError(message, hint=_TOO_LARGE, file=name) from error
 
 
-def _file_system(url: str) -> tuple[Any, str]:
-    import fsspec
+def _stat(name: str, *, fresh: bool = False) -> Stat:
+    from penstock.io.remote.retry import retrying
+    from penstock.io.remote.transport import head
+
+    return retrying(lambda: head(name, fresh=fresh), name, "Looking at")
+
+
+def _remote_exists(name: str) -> bool:
+    from penstock.io.remote.retry import retrying
+    from penstock.io.remote.system import file_system
+
+    def ask() -> bool:
+        system, inner = file_system(name)
+        system.invalidate_cache(inner)
+        try:
+            system.info(inner)  # `exists` says no, too, when the server could not be asked
+        except FileNotFoundError:
+            return False
+        return True
 
     try:
-        system, inner = fsspec.core.url_to_fs(url)
-    except ImportError as error:
-        scheme = url.split("://", 1)[0].split("::")[-1]
-        extra = _EXTRAS.get(scheme)
-        hint = f"Install penstock[{extra}]." if extra else str(error)
-        message = f"Reading {scheme}:// needs a package that is not installed."
-        raise MissingDependencyError(message, hint=hint) from error
-    except ValueError as error:
-        message = f"{url!r} names a protocol that fsspec does not know: {error}"
-        raise InvalidArgumentError(message) from error
-    return system, inner
+        return retrying(ask, name, "Looking for")
+    except NotFoundError:
+        return False
 
 
-def _full_name(system: Any, path: str) -> str:
-    return str(system.unstrip_protocol(path))
+def _remote_glob(pattern: str) -> list[str]:
+    """The names that match, from one listing, which is remembered for those who open them."""
+    from penstock.io.remote.retry import retrying
+    from penstock.io.remote.system import file_system, full_name
+    from penstock.io.remote.transport import remember
+
+    def ask() -> list[str]:
+        system, inner = file_system(pattern)
+        literal = _LITERAL.match(inner)
+        system.invalidate_cache(literal.group().rpartition("/")[0] if literal else inner)
+        if not _MAGIC.search(inner):
+            return [full_name(system, inner)] if system.isfile(inner) else []
+        found = system.glob(inner, detail=True)
+        if not found and system.isfile(inner):
+            return [full_name(system, inner)]
+        names = {full_name(system, path): info for path, info in found.items() if info.get("type") != "directory"}
+        for name, info in names.items():
+            remember(name, info)
+        return list(names)
+
+    return retrying(ask, pattern, "Listing")
 
 
 def _missing(name: str) -> NotFoundError:
-    message = f"There is no file {name!r}."
+    message = f"There is no file {redacted(name)!r}."
     hint = _where_relative(name, "The path")
     if any(mark in name for mark in "*?["):
         hint = "Readers take names; Dataset.list_files(pattern) gives the names that match a pattern."

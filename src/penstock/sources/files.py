@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.block.block import Block
+from penstock.io.storage import is_url
 from penstock.sources.source import Position, Reader, Source
+
+if TYPE_CHECKING:
+    from penstock.io.remote.ahead import FilesAhead
 
 Place = Any  # where in a file: a byte offset, or a list that begins with one
 
@@ -76,11 +80,18 @@ class FilesReader(Reader):
         self._file = file
         self._place = place
         self._open: FileReader | None = None
+        self._ahead: FilesAhead | None = None
+        if len(source.files) > file + 1 and is_url(source.files[file]):
+            from penstock.io.remote.ahead import FilesAhead
+
+            self._ahead = FilesAhead(source.files)
 
     def read(self, max_elements: int) -> Block | None:
         while self._file < len(self._source.files):
             try:
                 if self._open is None:
+                    if self._ahead is not None:
+                        self._ahead.reading(self._file)
                     self._open = self._source.open_file(self._source.files[self._file], self._place)
                 block = self._open.read(max_elements)
             except Exception:
@@ -107,6 +118,8 @@ class FilesReader(Reader):
         return [self._file, self._place if self._open is None else self._open.place()]
 
     def close(self) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
         if self._open is not None:
             self._place = self._open.place()
             self._open.close()

@@ -83,8 +83,7 @@ def _whole(name: str) -> np.ndarray:
     import pyarrow as pa
 
     if storage.is_url(name):
-        with storage.open_read(name) as file:
-            return np.frombuffer(file.read(), np.uint8)
+        return np.frombuffer(storage.read_remote(name), np.uint8)
     if not storage.size(name):  # no operating system maps an empty file
         return np.empty(0, np.uint8)
     try:

@@ -1,0 +1,213 @@
+"""RemoteFile: an object as a file to read, which asks for what comes next before it is wanted."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from penstock.forked import new_lock
+from penstock.io.remote.in_flight import ROOM, in_flight_for
+from penstock.io.remote.object import LARGEST, RemoteObject, coalesced
+from penstock.io.remote.pool import POOL
+
+_LEAST = 1 << 16  # bytes of a request out of order
+_FIRST = 1 << 18  # bytes of the first request of a file that is read in order
+
+
+@dataclass(slots=True)
+class _Piece:
+    start: int
+    stop: int
+    future: Future[bytes]
+    taken: bool = False  # of the room for what is read ahead
+
+    def drop(self) -> None:
+        self.future.cancel()
+        self.give()
+
+    def give(self) -> None:
+        if self.taken:
+            self.taken = False
+            ROOM.give(self.stop - self.start)
+
+
+class RemoteFile(io.RawIOBase):
+    """Read, sought and told like any file, by one thread at a time.
+
+    What is read in order is asked for ahead, in as many requests as the way to its server rewards. What is read out of
+    order is asked for as it is, and `want` tells before what will be. A forked child that inherits it reads on.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.name = url
+        self._object = RemoteObject(url)
+        self._rate = in_flight_for(url)
+        self._at = 0
+        self._held: tuple[int, bytes] = (0, b"")
+        self._ahead: deque[_Piece] = deque()
+        self._wanted: list[_Piece] = []
+        self._followed = 0  # where a read begins that follows the one before
+        self._behind = 0  # end of what was asked for in order
+        self._pid = os.getpid()
+        self._lock = new_lock()  # pyarrow's threads come one behind the other, but not from one
+        self._rate.readers += 1
+
+    def begin(self) -> RemoteFile:
+        """Ask for the first bytes already."""
+        self._fill(0, first=True)
+        return self
+
+    @property
+    def size(self) -> int:
+        return self._object.size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = max((0, self._at, self._object.size)[whence] + offset, 0)
+        return self._at
+
+    def readall(self) -> bytes:
+        return self.read(-1)
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        content = self.read(len(view))
+        view[: len(content)] = content
+        return len(content)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to `size` bytes, fewer only at the end. Raises as `RemoteObject.read`."""
+        if self.closed:
+            message = f"The file {self.name!r} is closed."
+            raise ValueError(message)
+        with self._lock:
+            return self._read(self._object.size if size is None or size < 0 else size)
+
+    def want(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Ask for ranges that will be read soon, in any order; what was wanted before and not read is forgotten."""
+        with self._lock:
+            self._check_process()
+            for piece in self._wanted:
+                piece.drop()
+            self._wanted = []
+            for start, stop in coalesced(ranges):
+                for at in range(start, min(stop, self._object.size), LARGEST):
+                    end = min(at + LARGEST, stop, self._object.size)
+                    if not ROOM.take(end - at):
+                        return
+                    self._wanted.append(self._asked(at, end, taken=True))
+
+    def _read(self, size: int) -> bytes:
+        self._check_process()
+        stop = min(self._at + size, self._object.size)
+        parts = []
+        while self._at < stop:
+            begin, content = self._held
+            if not begin <= self._at < begin + len(content):
+                begin, content = self._held = self._found(stop - self._at)
+            if begin == self._at and len(content) <= stop - begin:
+                part = content
+            else:
+                part = content[self._at - begin : stop - begin]
+            parts.append(part)
+            self._at += len(part)
+        self._followed = self._at
+        if self._at >= self._object.size > 0:
+            self._object.finish()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _found(self, size: int) -> tuple[int, bytes]:
+        """Bytes that begin at or before the place, and their place; they hold at least the next one."""
+        at = self._at
+        while self._ahead and self._ahead[0].stop <= at:
+            self._ahead.popleft().drop()
+        if self._ahead and self._ahead[0].start <= at:
+            return self._next_ahead()
+        for piece in self._wanted:
+            if piece.start <= at < piece.stop:
+                self._wanted.remove(piece)
+                return self._taken(piece)
+        if at == self._followed:
+            for piece in self._ahead:
+                piece.drop()
+            self._ahead.clear()
+            self._fill(at, first=True)
+            return self._next_ahead()
+        stop = min(at + max(size, _LEAST), self._object.size)
+        if stop - at <= LARGEST:
+            return at, self._object.read(at, stop)
+        cuts = [*range(at, stop, LARGEST), stop]
+        pieces = [self._asked(a, b) for a, b in pairwise(cuts)]
+        return at, b"".join(piece.future.result() for piece in pieces)
+
+    def _next_ahead(self) -> tuple[int, bytes]:
+        piece = self._ahead.popleft()
+        self._fill(self._behind)
+        return self._taken(piece)
+
+    def _taken(self, piece: _Piece) -> tuple[int, bytes]:
+        try:
+            began = time.monotonic()
+            content = piece.future.result()
+            self._rate.saw(len(content), time.monotonic() - began)
+            return piece.start, content
+        finally:
+            piece.give()
+
+    def _fill(self, at: int, *, first: bool = False) -> None:
+        """Ask for what follows, from `at` on, up to what may be in flight."""
+        room, piece = self._rate.share, _FIRST if first else self._rate.piece
+        have = sum(each.stop - each.start for each in self._ahead)
+        while at < self._object.size and (have < room or not self._ahead):
+            stop = min(at + piece, self._object.size)
+            taken = ROOM.take(stop - at)
+            if not taken and self._ahead:
+                break
+            self._ahead.append(self._asked(at, stop, taken=taken))
+            have += stop - at
+            at = stop
+            piece = self._rate.piece
+        self._behind = at
+
+    def _asked(self, start: int, stop: int, *, taken: bool = False) -> _Piece:
+        whole = self._object
+        return _Piece(start, stop, POOL.submit(lambda: whole.read(start, stop)), taken)
+
+    def _check_process(self) -> None:
+        """In a forked child nobody works for what its parent had asked for."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._ahead.clear()
+            self._wanted.clear()
+            self._rate = in_flight_for(self.name)
+            self._rate.readers += 1
+            self._followed = self._at
+
+    def close(self) -> None:
+        """Idempotent."""
+        if not self.closed:
+            if self._pid == os.getpid():
+                for piece in (*self._ahead, *self._wanted):
+                    piece.drop()
+                self._rate.readers -= 1
+            self._ahead.clear()
+            self._wanted.clear()
+            self._held = (0, b"")
+            self._object.close()
+        super().close()

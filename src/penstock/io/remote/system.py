@@ -1,0 +1,78 @@
+"""The fsspec file system behind a URL. It is asked for anew each time: it knows what a forked child may not use."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from penstock.errors import InvalidArgumentError, MissingDependencyError, PenstockError
+from penstock.redacted import redacted
+
+_EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "hdfs": "hdfs",
+    "viewfs": "hdfs",
+    "http": "http",
+    "https": "http",
+}
+_JAVA = ("ARROW_LIBHDFS_DIR", "HADOOP_HOME")  # who sets one of them has the library that fsspec's own needs
+_NATIVE = ("hdfs", "viewfs")  # read through hdfs-native: fsspec's own needs a Java installation
+
+
+def scheme_of(url: str) -> str:
+    """What stands in front of the `://` of a URL, without what fsspec wraps around it.
+
+    >>> scheme_of("gs://bucket/key"), scheme_of("simplecache::s3://bucket/key")
+    ('gs', 's3')
+    """
+    return url.split("://", 1)[0].split("::")[-1].lower()
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the URL's path in it.
+
+    Credentials are found by the library of each service, in the places where it always looks; none pass through here.
+    """
+    import fsspec
+
+    scheme = scheme_of(url)
+    try:
+        if scheme in _NATIVE:
+            _use_native(scheme)
+        system, inner = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        extra = _EXTRAS.get(scheme)
+        hint = f"Install penstock[{extra}]: pip install 'penstock[{extra}]'" if extra else str(error)
+        message = f"Reading {scheme}:// needs a package that is not installed."
+        raise MissingDependencyError(message, hint=hint) from error
+    except PenstockError:
+        raise
+    except ValueError as error:
+        if scheme in fsspec.available_protocols():  # what is wrong is another part of it
+            message = f"{redacted(url)!r} cannot be opened: {redacted(str(error))}"
+        else:
+            message = f"{redacted(url)!r} names a protocol that fsspec does not know: {redacted(str(error))}"
+        raise InvalidArgumentError(message) from None
+    return system, inner
+
+
+def _use_native(scheme: str) -> None:
+    import fsspec
+
+    if fsspec.registry.get(scheme) is not None:  # the user's choice, or ours of before
+        return
+    try:
+        from hdfs_native.fsspec import HdfsFileSystem, ViewfsFileSystem
+    except ImportError:
+        if any(os.environ.get(name) for name in _JAVA):
+            return
+        raise
+    fsspec.register_implementation(scheme, HdfsFileSystem if scheme == "hdfs" else ViewfsFileSystem, clobber=True)
+
+
+def full_name(system: Any, path: str) -> str:
+    """The URL of a path in a file system."""
+    return str(system.unstrip_protocol(path))

@@ -1,0 +1,242 @@
+"""Transports: one request to a server for what an object is, or for some of its bytes, by the way each service has.
+
+`fsspec` knows all services; three of them are asked here through its sessions, so that every reply is held against the
+version that was opened. The others are asked once more for their version when the last bytes have come.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.forked import new_lock
+from penstock.io.remote.retry import ShortReplyError, Verdict
+from penstock.io.remote.settings import settings
+from penstock.io.remote.system import file_system
+
+VERSIONS = (  # of fsspec's descriptions of a file: what changes with its content
+    "generation",  # of Google's storage
+    "ETag",
+    "etag",
+    "e_tag",
+    "LastModified",
+    "Last-Modified",
+    "last_modified",
+    "mtime",
+    "modification_time",
+    "modificationTime",
+    "updated",
+    "created",
+)
+_MOST_LISTED = 1 << 16
+
+
+class OtherVersionError(Verdict):
+    """The object is not the one that was opened."""
+
+
+class NoRangesError(Verdict):
+    """The server gives the whole object or nothing."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What a server says of an object: its size, None where it does not tell, and what tells versions apart, or ""."""
+
+    size: int | None
+    version: str
+    ranges: bool = True
+    listed: bool = False  # by a listing, which may be older than the object
+
+
+def stat_of(info: Mapping[str, Any]) -> Stat:
+    """The Stat that stands in fsspec's description of a file."""
+    told = next((info[key] for key in VERSIONS if info.get(key) is not None), "")
+    size = info.get("size")
+    return Stat(None if size is None else int(size), str(told), info.get("partial") is not False)
+
+
+_LISTED: OrderedDict[str, Stat] = OrderedDict()
+_LISTED_LOCK = new_lock()
+
+
+def remember(url: str, info: Mapping[str, Any]) -> None:
+    """Keep what a listing says of an object, so that opening it needs no request of its own."""
+    found = stat_of(info)
+    if found.size is None or not found.version:
+        return
+    with _LISTED_LOCK:
+        _LISTED[url] = Stat(found.size, found.version, listed=True)
+        while len(_LISTED) > _MOST_LISTED:
+            _LISTED.popitem(last=False)
+
+
+def head(url: str, *, fresh: bool = False) -> Stat:
+    """What the server says of an object; without `fresh`, or what a listing has said.
+
+    Raises FileNotFoundError, IsADirectoryError.
+    """
+    system, inner = file_system(url)
+    if fresh:
+        with _LISTED_LOCK:
+            _LISTED.pop(url, None)
+        system.invalidate_cache(inner)
+    elif _checks_replies(system):  # else an old description would not be noticed
+        with _LISTED_LOCK:
+            found = _LISTED.get(url)
+        if found is not None:
+            return found
+    info = _described(system, inner)
+    if info.get("type") == "directory":
+        raise IsADirectoryError(url)
+    return stat_of(info)
+
+
+def fetch(url: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
+    """The bytes from `start` up to `stop` of the object that was opened, and whether the reply said that they are.
+
+    Raises OtherVersionError, NoRangesError, ShortReplyError, and whatever the library behind it raises.
+    """
+    system, inner = file_system(url)
+    kind = _kind(system)
+    if kind == "s3":
+        content, checked = _sync(system, _s3_range, system, inner, stat, start, stop)
+    elif kind == "http":
+        content, checked = _sync(system, _http_range, system, inner, stat, start, stop)
+    elif kind == "gcs":
+        content, checked = _sync(system, _gcs_range, system, inner, stat, start, stop)
+    else:
+        content, checked = _any(system, inner, start, stop), False
+    if len(content) > stop - start:
+        raise NoRangesError
+    if len(content) < stop - start:
+        message = f"{len(content)} of {stop - start} bytes came"
+        raise ShortReplyError(message)
+    return content, checked
+
+
+def verify(url: str, stat: Stat) -> None:
+    """Raise OtherVersionError where the object has been replaced since it was opened."""
+    now = head(url, fresh=True)
+    if (now.size, now.version) != (stat.size, stat.version):
+        raise OtherVersionError
+
+
+def _kind(system: Any) -> str:
+    protocol = system.protocol if isinstance(system.protocol, str) else system.protocol[0]
+    if protocol in ("s3", "s3a") and hasattr(system, "_call_s3"):
+        return "s3"
+    if protocol in ("http", "https") and hasattr(system, "set_session"):
+        return "http"
+    if protocol in ("gs", "gcs") and hasattr(system, "_call"):
+        return "gcs"
+    return protocol
+
+
+def _checks_replies(system: Any) -> bool:
+    return _kind(system) in ("s3", "http")
+
+
+def _sync(system: Any, coroutine: Any, *args: Any) -> Any:
+    from fsspec.asyn import sync
+
+    return sync(system.loop, coroutine, *args, timeout=settings().timeout)
+
+
+def _described(system: Any, inner: str) -> Mapping[str, Any]:
+    if getattr(system, "async_impl", False) and hasattr(system, "_info"):
+        found: Mapping[str, Any] = _sync(system, system._info, inner)
+    else:
+        found = system.info(inner)
+    return found
+
+
+def _any(system: Any, inner: str, start: int, stop: int) -> bytes:
+    from fsspec.spec import AbstractFileSystem
+
+    if getattr(system, "async_impl", False):
+        return bytes(_sync(system, _cat, system, inner, start, stop))
+    if type(system).cat_file is not AbstractFileSystem.cat_file:
+        return bytes(system.cat_file(inner, start=start, end=stop))
+    with system.open(inner, "rb", cache_type="none") as file:  # by itself it would read megabytes ahead
+        file.seek(start)
+        parts = [file.read(stop - start)]
+        have = len(parts[0])
+        while have < stop - start and parts[-1]:
+            parts.append(file.read(stop - start - have))
+            have += len(parts[-1])
+    return b"".join(parts)
+
+
+async def _cat(system: Any, inner: str, start: int, stop: int) -> Any:
+    return await system._cat_file(inner, start=start, end=stop)
+
+
+async def _s3_range(system: Any, inner: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
+    bucket, key, version = system.split_path(inner)
+    more = {"VersionId": version} if version else {}
+    if stat.version.startswith('"'):
+        more["IfMatch"] = stat.version
+    try:
+        reply = await system._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes={start}-{stop - 1}", **more)
+    except Exception as error:
+        if _says(error, ("412", "PreconditionFailed", "416", "InvalidRange", "requested range", "pre-conditions")):
+            raise OtherVersionError from None
+        raise
+    body = reply["Body"]
+    try:
+        if stat.version.startswith('"') and reply.get("ETag", stat.version) != stat.version:
+            raise OtherVersionError
+        content: bytes = await body.read()
+    finally:
+        body.close()
+    return content, bool(stat.version)
+
+
+def _says(error: BaseException, words: tuple[str, ...]) -> bool:
+    found: BaseException | None = error
+    while found is not None:
+        response = getattr(found, "response", None)
+        told = str(response.get("Error", {})) if isinstance(response, dict) else ""
+        if any(word in told or word in str(found) for word in words):
+            return True
+        found = found.__cause__
+    return False
+
+
+async def _http_range(system: Any, url: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
+    options = dict(system.kwargs)
+    headers = dict(options.pop("headers", {}))
+    headers |= {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+    session = await system.set_session()
+    async with session.get(system.encode_url(url), headers=headers, **options) as reply:
+        system._raise_not_found_for_status(reply, url)
+        if reply.status == 416:
+            raise OtherVersionError
+        reply.raise_for_status()
+        checked = _checked(stat, reply.headers, whole=reply.status == 200)
+        if reply.status != 206 and (start, stop) != (0, stat.size):
+            raise NoRangesError
+        content: bytes = await reply.read()
+    return content, checked
+
+
+def _checked(stat: Stat, headers: Mapping[str, str], *, whole: bool) -> bool:
+    """Whether a reply says its version; raises OtherVersionError for one out of another than was opened."""
+    told = next((headers[key] for key in ("ETag", "Last-Modified") if headers.get(key)), "")
+    if stat.version and told and told != stat.version:
+        raise OtherVersionError
+    size = headers.get("Content-Length") if whole else headers.get("Content-Range", "/*").rpartition("/")[2]
+    if stat.size is not None and size and size.isdigit() and int(size) != stat.size:
+        raise OtherVersionError
+    return bool(told)
+
+
+async def _gcs_range(system: Any, inner: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
+    headers, content = await system._call("GET", system.url(inner), headers={"Range": f"bytes={start}-{stop - 1}"})
+    told = headers.get("x-goog-generation")
+    if told and stat.version and str(told) != stat.version:
+        raise OtherVersionError
+    return bytes(content), bool(told)
