@@ -177,6 +177,12 @@ class Config:
 CONFIG, MODEL, SHAPED, OPERATING = Config(), Model(), Shaped(), Operating()
 
 
+def writes_through_a_view(x):
+    view = TABLE.reshape(-1).T
+    view[0] = 3
+    return x
+
+
 PURE = {
     "arithmetic": lambda x: (x * 2 + 1) / 3 - x % 5,
     "comparison": lambda x: (x > 3) & (x != 5) | ~(x < 1),
@@ -214,8 +220,11 @@ IMPURE = {
     "np.random": (lambda x: x + np.random.rand(), "np.random"),
     "random": (lambda x: x + random.random(), "random"),
     "unknown numpy": (lambda x: np.sort(x), "np.sort"),
-    "exp": (lambda x: np.exp(x), "np.exp"),
-    "method of the element": (lambda x: x.sum(), "sum"),
+    "nextafter": (lambda x: np.nextafter(x, 0.0), "np.nextafter"),
+    "method of the element": (lambda x: x.tolist(), "tolist"),
+    "written to by a method": (lambda x: (x, TABLE.clip(0, 1, out=TABLE)), "TABLE"),
+    "written to by its place": (lambda x: (x, TABLE.sum(0, None, TABLE)), "TABLE"),
+    "written to through a view": (writes_through_a_view, "TABLE"),
     "generator": (generates, "generator"),
     "coroutine": (waits, "coroutine"),
     "import": (imports, "imports"),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.apart import apart
+from penstock.block.arena import ARENA
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.structure import components
@@ -36,7 +37,10 @@ class Ready:
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
         columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
-        made = [column_of_output(column, block.size) for column in columns]
+        made = [
+            in_one_piece(column_of_output(column, block.size), None if allocate is None else allocate(k))
+            for k, column in enumerate(columns)
+        ]
         return block.with_columns(self.graph.structure, apart(made, self.sharing))
 
 
@@ -101,6 +105,18 @@ def trial_of(found: Traced, ready: Ready) -> Trial:
         return _TRIALS.setdefault(found, Trial(ready))
 
 
+def in_one_piece(column: Column, allocate: Allocate | None) -> Column:
+    """A column whose rows lie as those of a copy of each do: a view is copied, into the memory offered."""
+    if not isinstance(column, DenseColumn) or column.array.flags.c_contiguous:
+        return column
+    array = column.array
+    place = None if allocate is None else allocate(array.shape[1:], array.dtype)
+    if place is None:
+        place = ARENA.empty(array.shape, array.dtype)
+    np.copyto(place, array)
+    return DenseColumn(place)
+
+
 def column_of_output(value: Column | Const, rows: int) -> Column:
     """An output of a graph for all rows, where it may be the same for each."""
     if not isinstance(value, Const):
@@ -112,7 +128,7 @@ def column_of_output(value: Column | Const, rows: int) -> Column:
 
 
 def _equal(fast: Block, plain: Block) -> bool:
-    """Same structure, dtypes, shapes and bits (NaN equals NaN)."""
+    """Same structure, dtypes, shapes, layout and bits (NaN equals NaN)."""
     if not fast.structure.same_as(plain.structure):
         return False
     columns = zip(fast.columns, plain.columns, strict=True)
@@ -121,7 +137,7 @@ def _equal(fast: Block, plain: Block) -> bool:
         if type(left) is not type(right) and not (isinstance(left, np.generic) and isinstance(right, np.generic)):
             return False
         if isinstance(left, (np.ndarray, np.generic)):
-            if left.dtype != right.dtype or left.shape != right.shape:
+            if left.dtype != right.dtype or left.shape != right.shape or steps(left) != steps(right):
                 return False
             if left.dtype == object:
                 if left.tolist() != right.tolist():
@@ -133,6 +149,11 @@ def _equal(fast: Block, plain: Block) -> bool:
         elif not _same_value(left, right):
             return False
     return True
+
+
+def steps(array: Any) -> list[int]:
+    """How far apart neighbours are, where there are some: sums are added in an order that follows from it."""
+    return [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]
 
 
 def _same_value(left: Any, right: Any) -> bool:

@@ -22,7 +22,7 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.fixed import fixed_column, fixed_values
 from penstock.block.given import Given
 from penstock.forked import new_lock
-from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output
+from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output, steps
 from penstock.physical.vectorise import any_extent, kind_of, optimised
 from penstock.trace.drawing import Draws, Element, drawing
 from penstock.trace.graph import Graph, Ref
@@ -190,14 +190,9 @@ def _same(fast: Any, plain: Any) -> bool:
             fast.dtype == plain.dtype
             and fast.shape == plain.shape
             and fast.flags.writeable == plain.flags.writeable
-            and _steps(fast) == _steps(plain)
+            and steps(fast) == steps(plain)
             and (fast.tolist() == plain.tolist() if plain.dtype == object else fast.tobytes() == plain.tobytes())
         )
     if isinstance(plain, np.generic):
         return bool(fast.dtype == plain.dtype and fast.tobytes() == plain.tobytes())
     return bool(fast == plain)
-
-
-def _steps(array: np.ndarray) -> list[int]:
-    """How far apart neighbours are, where there are some: sums are added in an order that follows from it."""
-    return [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]

@@ -1,7 +1,7 @@
 """numpy arithmetic as primitives: the universal functions whose result for an array equals that for each element.
 
-Only operations with one exactly defined result are here: they give the same bits for a scalar and inside a long array.
-numpy's exp, log, power and trigonometry do not promise that, and its reductions add in an order that depends on length.
+Most have one exactly defined result: the same bits for a scalar and inside a long array. numpy's exp, log, power and
+trigonometry do not promise that; they are tried first (`rowwise`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
+from penstock.trace.rowwise import rowwise
 
 _EXACT = [
     "add",
@@ -56,6 +57,11 @@ _EXACT = [
     "isfinite",
     "isinf",
 ]
+
+_TRIED = [  # numpy does not promise these to be equal, but on most machines they are
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sinh", "cosh", "sin", "cos", "tan", "arcsin",
+    "arccos", "arctan", "arctan2", "hypot", "power", "float_power", "cbrt", "reciprocal", "logaddexp",
+]  # fmt: skip
 
 _EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # for floats, vector instructions choose between equals
 
@@ -155,9 +161,28 @@ def _make(ufunc: np.ufunc) -> Primitive:
     return Primitive(ufunc.__name__, rule, run, fresh=True)
 
 
+def _make_tried(ufunc: np.ufunc) -> Primitive:
+    """One that may give other bits in the midst of an array: by Block where that is tried to be equal."""
+
+    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+        return _rule(ufunc, specs)
+
+    def of_rows(*operands: Any) -> Any:
+        return ufunc(*_aligned([_operand(operand) for operand in operands]) or operands)
+
+    return rowwise(ufunc.__name__, ufunc, of_rows, rule)
+
+
+def _operand(value: Any) -> Any:
+    return DenseColumn(value) if isinstance(value, np.ndarray) and value.ndim else Const(value)
+
+
 for _name in _EXACT:
     _ufunc = getattr(np, _name)
     UFUNCS[_ufunc] = _make(_ufunc)
+for _name in _TRIED:
+    _ufunc = getattr(np, _name)
+    UFUNCS[_ufunc] = _make_tried(_ufunc)
 
 
 def _astype_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
@@ -196,3 +221,23 @@ def _where_run(
 
 
 WHERE = Primitive("where", _where_rule, _where_run, fresh=True)
+
+
+def _clip_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+    probes = [_probe(spec) for spec in specs]
+    try:
+        dtype = np.asarray(np.clip(*probes)).dtype
+    except Exception as error:
+        msg = f"np.clip of these dtypes: {error}"
+        raise NotTraceable(msg) from None
+    if dtype.kind == "c":
+        msg = "np.clip of complex numbers"
+        raise NotTraceable(msg)
+    return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
+
+
+def _clipped(*operands: Any) -> Any:
+    return np.clip(*_aligned([_operand(operand) for operand in operands]) or operands)
+
+
+CLIP = rowwise("clip", np.clip, _clipped, _clip_rule)

@@ -21,6 +21,8 @@ import numpy as np
 from penstock.ownership import is_penstocks, is_users
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.captured import CONTENT, MISSING, OWN, SIZE, Captured, content
+from penstock.trace.rowwise import REDUCTIONS
+from penstock.trace.tracer import FUNCTIONS
 
 _BUILTINS = {
     getattr(builtins, name)
@@ -43,8 +45,11 @@ _BUILTINS = {
         "max",
     ]
 }
-_NUMPY_FUNCTIONS = {np.where, np.clip}
-_METHODS = {"astype", "shape", "dtype", "ndim", "get", "items", "keys", "values"}
+METHODS = {
+    "astype", "shape", "dtype", "ndim", "get", "items", "keys", "values", "T", "size", "transpose", "swapaxes",
+    "reshape", "ravel", "flatten", "squeeze", "copy", "clip", *REDUCTIONS,
+}  # fmt: skip
+_WRITING = {"clip", *REDUCTIONS}  # these may be told where to write
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
@@ -152,7 +157,7 @@ class _Inspection:
 
     def _callable(self, called: Any) -> str | None:
         """An object with a `__call__`, all of whose class and attributes are plain."""
-        known = is_plain_object(called) and _METHODS.isdisjoint(dir(called))  # which are asked for without a look
+        known = is_plain_object(called) and METHODS.isdisjoint(dir(called))  # which are asked for without a look
         method = self._attribute(called, "__call__") if known else MISSING
         if not isinstance(method, FunctionType):
             return f"{type(called).__name__} is no plain function"
@@ -220,7 +225,8 @@ class _Inspection:
                 self.reads.append((place, step.argval, place.get(step.argval, MISSING)))
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
-                why = None if step.argval in _METHODS else f"it uses .{step.argval}"
+                why = None if step.argval in METHODS else f"it uses .{step.argval}"
+                self._writes = self._writes or step.argval in _WRITING
             elif isinstance(chain, ModuleType):
                 return f"it passes the module {spelled} on"
             elif name.startswith("LOAD_FAST") and objects and _last(step.argval) in objects:
@@ -298,7 +304,7 @@ class _Inspection:
             return None
         if _is_frozen(type(value)):
             return None
-        if isinstance(value, np.ufunc) or any(value is known for known in _NUMPY_FUNCTIONS):
+        if isinstance(value, np.ufunc) or any(value is known for known in FUNCTIONS):
             self._writes = True  # where it is told to write its result
             exact = not isinstance(value, np.ufunc) or value in UFUNCS
             return None if exact else f"{spelled} may differ in the last bit between an array and its elements"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import weakref
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,8 +20,10 @@ from penstock.forked import new_lock
 from penstock.trace.captured import Captured
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import inspected
+from penstock.trace.purity import METHODS, inspected
 from penstock.trace.tracer import Tracer
+
+_CODE = FunctionType, classmethod, staticmethod, functools.cached_property
 
 R = TypeVar("R")
 
@@ -65,6 +69,10 @@ def why_not_made(structure: Structure) -> str | None:
         if hasattr(structure.kind, name):
             assert structure.kind is not None
             return f"the elements' class {structure.kind.__name__} has a {name}"
+    if structure.kind is not None:
+        for name in METHODS:  # whatever has these is taken for an array, or for one of Python's own nests
+            if isinstance(inspect.getattr_static(structure.kind, name, None), (*_CODE, property)):
+                return f"the elements' class {structure.kind.__name__} has a {name} of its own"
     for attribute in getattr(structure.kind, "__attrs_attrs__", ()):
         if attribute.converter is not None or attribute.validator is not None:
             assert structure.kind is not None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
+from penstock.trace.arithmetic import ASTYPE, CLIP, UFUNCS, WHERE
 from penstock.trace.graph import Const, GraphBuilder, Keys, NotTraceable, Operand, Primitive, Ref
+from penstock.trace.rowwise import CONCATENATE, COPY, PAD, PADS, REDUCTIONS, STACK
+from penstock.trace.views import ITEM, RESHAPE, TRANSPOSE, is_basic, permuted
 
 
 class Tracer(NDArrayOperatorsMixin):
@@ -63,22 +66,193 @@ class Tracer(NDArrayOperatorsMixin):
             raise NotTraceable(msg)
         return bind(primitive, inputs, {})[0]
 
-    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Tracer:
-        if func is np.where and len(args) == 3 and not kwargs:
-            return bind(WHERE, args, {})[0]
-        if func is np.clip and len(args) == 3 and not kwargs and None not in args[1:]:
-            clipped: Tracer = np.minimum(np.maximum(args[0], args[1]), args[2])
-            return clipped
-        msg = f"np.{func.__name__} has no form for whole Blocks"
-        raise NotTraceable(msg)
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        known = FUNCTIONS.get(func)
+        if known is None:
+            msg = f"np.{func.__name__} has no form for whole Blocks"
+            raise NotTraceable(msg)
+        try:
+            return known(*args, **kwargs)
+        except TypeError:
+            msg = f"np.{func.__name__} is called in a way that has no form for whole Blocks"
+            raise NotTraceable(msg) from None
+
+    @property
+    def T(self) -> Tracer:
+        return self.transpose()
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def transpose(self, *axes: Any) -> Tracer:
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+            axes = tuple(axes[0] or ())
+        return self._moved(lambda array: array.transpose(*axes))
+
+    def swapaxes(self, axis1: Any, axis2: Any, /) -> Tracer:
+        return self._moved(lambda array: array.swapaxes(axis1, axis2))
+
+    def _moved(self, function: Callable[[np.ndarray], np.ndarray]) -> Tracer:
+        try:
+            axes = permuted(self._tensor().shape, function)
+        except (ValueError, TypeError) as error:
+            msg = f"on a stand-in it raised {type(error).__name__}: {error}"
+            raise NotTraceable(msg) from None
+        return bind(TRANSPOSE, [self], {"axes": axes})[0]
+
+    def reshape(self, *shape: Any) -> Tracer:
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        if not all(type(extent) is int or isinstance(extent, np.integer) for extent in shape):
+            msg = "a reshape by what is no number"
+            raise NotTraceable(msg)
+        return bind(RESHAPE, [self], {"shape": tuple(map(int, shape))})[0]
+
+    def ravel(self) -> Tracer:
+        return self.reshape(-1)
+
+    def flatten(self) -> Tracer:
+        return self.reshape(-1).copy()
+
+    def squeeze(self, axis: Any = None) -> Tracer:
+        axes = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        if not all(type(one) is int and -self.ndim <= one < self.ndim for one in axes):
+            self._no()
+        gone = {one % self.ndim for one in axes if axis is not None or self.shape[one] == 1}
+        if any(self.shape[one] != 1 for one in gone):
+            self._no()
+        return self.reshape(*(extent for i, extent in enumerate(self.shape) if i not in gone))
+
+    def copy(self) -> Tracer:
+        return bind(COPY, [self], {})[0]
+
+    def clip(self, min: Any, max: Any, /) -> Tracer:  # noqa: A002
+        return clipped(self, min, max)
+
+    def __getitem__(self, index: Any) -> Tracer:
+        if not is_basic(index):
+            self._no()
+        return bind(ITEM, [self], {"index": index})[0]
+
+    def __len__(self) -> int:
+        first = self._tensor().shape[0] if self._tensor().shape else None
+        return self._no() if first is None else first
+
+    def __iter__(self) -> Iterator[Tracer]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __pow__(self, by: Any) -> Any:
+        if not self.ndim or self.dtype.kind != "f" or type(by) not in (int, float) or by in (-1, 0, 0.5, 1):
+            msg = "numpy's operator ** of these is another function than np.power"
+            raise NotTraceable(msg)
+        return np.square(self) if by == 2 else np.power(self, by)
+
+    def __rpow__(self, base: Any) -> Any:
+        return np.power(base, self) if self.ndim else self._no()
 
     def _no(self, *args: Any, **kwargs: Any) -> NoReturn:
         msg = "it looks at a value: a branch, a loop, a conversion or an index"
         raise NotTraceable(msg)
 
-    __bool__ = __int__ = __float__ = __index__ = __complex__ = __len__ = _no
-    __iter__ = __getitem__ = __setitem__ = __contains__ = __array__ = __hash__ = __round__ = _no
+    __bool__ = __int__ = __float__ = __index__ = __complex__ = _no
+    __setitem__ = __contains__ = __array__ = __hash__ = __round__ = _no
     __str__ = __repr__ = __format__ = __bytes__ = _no  # the text of a stand-in must not become data
+
+
+def _reduction(primitive: Primitive) -> Callable[..., Tracer]:
+    def reduce(self: Tracer, axis: Any = None, **params: Any) -> Tracer:
+        plain = {"keepdims": bool, "ddof": int}
+        if any(type(value) is not plain.get(name) for name, value in params.items()):
+            msg = f"{primitive.name} is called in a way that has no form for whole Blocks"
+            raise NotTraceable(msg)
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        if axis is not None and not all(type(one) is int for one in axes):
+            msg = f"{primitive.name} along what is no number"
+            raise NotTraceable(msg)
+        return bind(primitive, [self], {"axis": axis, **params})[0]
+
+    return reduce
+
+
+for _name, _primitive in REDUCTIONS.items():
+    setattr(Tracer, _name, _reduction(_primitive))
+
+
+def clipped(value: Any, low: Any, high: Any) -> Tracer:
+    if low is None or high is None:
+        msg = "np.clip with one bound only"
+        raise NotTraceable(msg)
+    return bind(CLIP, [value, low, high], {})[0]
+
+
+def _of(name: str) -> Callable[..., Any]:
+    """A function whose first argument is a stand-in, and that is a method of arrays too."""
+
+    def call(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(value) is not Tracer:
+            raise TypeError
+        return getattr(value, name)(*args, **kwargs)
+
+    return call
+
+
+def _moving(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(value: Tracer, *args: Any) -> Tracer:
+        return value._moved(lambda array: function(array, *args))
+
+    return call
+
+
+def _turned(value: Tracer, axis: Any = None) -> Tracer:
+    axes = range(value.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    places = {one if one >= 0 else one + value.ndim for one in axes}
+    if not all(0 <= one < value.ndim for one in places):
+        raise TypeError
+    return value[tuple(slice(None, None, -1) if i in places else slice(None) for i in range(value.ndim))]
+
+
+def _expanded(value: Tracer, axis: Any) -> Tracer:
+    rank = value.ndim + 1
+    if type(axis) is not int or not -rank <= axis < rank:
+        raise TypeError
+    return value[(*(slice(None),) * (axis % rank), None)]
+
+
+def _joined(primitive: Primitive) -> Callable[..., Tracer]:
+    def join(values: Any, axis: Any = 0) -> Tracer:
+        if type(values) not in (tuple, list) or type(axis) is not int:
+            raise TypeError
+        return bind(primitive, values, {"axis": axis})[0]
+
+    return join
+
+
+def _pad(value: Any, pad_width: Any, mode: Any = "constant") -> Tracer:
+    if type(value) is not Tracer or mode not in PADS:
+        raise TypeError
+    widths = np.broadcast_to(np.asarray(pad_width), (value.ndim, 2))
+    if widths.dtype.kind not in "iu":
+        raise TypeError
+    return bind(PAD, [value], {"widths": tuple(map(tuple, widths.tolist())), "mode": mode})[0]
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.where: lambda condition, x, y: bind(WHERE, [condition, x, y], {})[0],
+    np.clip: clipped,
+    **{getattr(np, name): _of(name) for name in (*REDUCTIONS, "ravel", "squeeze", "swapaxes", "copy")},
+    np.transpose: lambda value, axes=None: value.transpose(axes),
+    np.reshape: lambda value, shape: value.reshape(shape),
+    np.moveaxis: _moving(np.moveaxis),
+    np.rollaxis: _moving(np.rollaxis),
+    np.flip: _turned,
+    np.fliplr: lambda value: _turned(value, 1),
+    np.flipud: lambda value: _turned(value, 0),
+    np.expand_dims: _expanded,
+    np.concatenate: _joined(CONCATENATE),
+    np.stack: _joined(STACK),
+    np.pad: _pad,
+}
 
 
 def operand(value: Any) -> Operand:
@@ -89,7 +263,7 @@ def operand(value: Any) -> Operand:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return Const(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return Const(value)
+        return Const(value.copy(order="K"))  # the function may go on to write into it
     msg = f"arithmetic with a {type(value).__name__}"
     raise NotTraceable(msg)
 

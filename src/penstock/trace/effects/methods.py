@@ -61,6 +61,11 @@ _OPERATORS = words(  # methods behind operators that change their object
 )
 _TEXTS = {name for kind in (str, bytes, int, float, complex) for name in dir(kind)}
 _ARRAY_WRITERS = words("fill sort partition put itemset resize setflags setfield byteswap __setitem__")
+_OUTPUTS = {  # of methods of arrays: which argument they write their result into
+    **dict.fromkeys(("max", "min", "any", "all", "argmax", "argmin", "round", "dot", "ptp", "choose"), 1),
+    **dict.fromkeys(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "clip", "take", "compress"), 2),
+    "trace": 4,
+}
 _ARRAY_VIEWS = words("reshape ravel view squeeze transpose swapaxes diagonal T flat real imag")
 _OF_LISTS = words("index count copy __getitem__ __contains__ __len__ __iter__")
 _OF_MAPPINGS = words("get keys values items copy most_common elements total __contains__ __len__ __iter__")
@@ -98,6 +103,9 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
     if name in _OPERATORS:
         change((owner,), lambda spelled: f"changes {spelled} (.{name})")
     change(arguments.named.get("out", ()), lambda spelled: f"writes into {spelled}")
+    if name in _OUTPUTS:
+        written = arguments.positional[_OUTPUTS[name] :][:1]
+        change(union((), *written), lambda spelled: f"writes into {spelled}")
     if name in _FILLS:
         change(union((), *arguments.positional[:1]), lambda spelled: f"writes into {spelled}")
     given = union((), *(world.each(frame, one) for one in arguments.positional))

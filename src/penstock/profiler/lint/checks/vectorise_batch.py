@@ -61,7 +61,10 @@ def _change(why: str) -> str | None:
             "x.astype(...) for int(x) or float(x)."
         )
     if "last bit" in why:
-        return "Elementwise functions can stay as they are; results may differ in the last bit."
+        return (
+            "Elementwise functions can stay as they are, but for axis=-1 where it sums or averages elements; "
+            "results may differ in the last bit."
+        )
     if why.startswith("it uses "):
         return "The function gets arrays with an axis more: write axis=-1 where it sums or averages elements."
     return None

@@ -1,0 +1,221 @@
+"""Functions of numpy whose result may differ in the last bit between an element and a Block of them.
+
+Sums add in an order that depends on the length, and exp or tanh are other instructions at the end of an array than in
+its midst, on some machines. Whether a form for a whole Block gives the very bits is therefore tried, once for each
+function and shape, on random values, special ones among them. Where it does not, each row is calculated by itself, and
+the operations around it still run by Block.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock.block.column import Column, DenseColumn, column_of
+from penstock.block.leaf import as_leaf
+from penstock.block.spec import TensorSpec
+from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
+
+_ROWS = (1, 2, 3, 7, 16)
+_VALUES = 1 << 18  # that a trial calculates with, beyond what two rows hold
+_SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40)
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """A function of one or more values, and what gives all its results at once; None where nothing does."""
+
+    of_row: Function
+    of_rows: Function | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scalar:
+    """A constant, told from those that equal it: 0.0 from -0.0, 1 from 1.0."""
+
+    kind: type
+    text: str
+    value: Any = field(compare=False)
+
+
+def rowwise(name: str, of_row: Function, of_rows: Function | None, rule: Any = None) -> Primitive:
+    """A primitive of `of_row(*values, **params)`; `of_rows` gets all rows, and constants as they are."""
+    form = Form(of_row, of_rows)
+
+    def by_probe(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+        return [_spec_by_probe(form, specs, params)]
+
+    def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
+        return [_run(form, operands, params, rows)]
+
+    return Primitive(name, by_probe if rule is None else rule, run, fresh=True)
+
+
+def _spec_by_probe(form: Form, specs: Sequence[Any], params: Mapping[str, Any]) -> TensorSpec:
+    """What the function gives for ones: its result has the same shape and dtype whatever the values are."""
+    probes = []
+    for spec in specs:
+        if isinstance(spec, Const):
+            probes.append(spec.value)
+            continue
+        if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
+            message = "arithmetic on a value that is no numeric array"
+            raise NotTraceable(message)
+        if None in spec.shape:
+            message = "its shape differs between elements"
+            raise NotTraceable(message)
+        shape = tuple(extent for extent in spec.shape if extent is not None)
+        probes.append(np.ones(shape, spec.dtype)[()])
+    try:
+        with np.errstate(all="ignore"):
+            made = form.of_row(*probes, **params)
+    except Exception as error:  # the real elements decide whether this is an error, on the user's own line
+        message = f"on a stand-in it raised {type(error).__name__}: {error}"
+        raise NotTraceable(message) from None
+    if not isinstance(made, (np.ndarray, np.generic)) or made.dtype.hasobject:
+        message = f"it gives a {type(made).__name__}"
+        raise NotTraceable(message)
+    return TensorSpec(np.shape(made), made.dtype)
+
+
+def _run(form: Form, operands: Sequence[Any], params: Mapping[str, Any], rows: int) -> Column:
+    if form.of_rows is not None and all(map(_in_one_piece, operands)):
+        key = tuple(map(_kind, operands))
+        if _equal(form, key, tuple(sorted(params.items()))):
+            return DenseColumn(form.of_rows(*[_array(operand) for operand in operands], **params))
+    values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
+    return column_of([as_leaf(form.of_row(*row, **params)) for row in zip(*values, strict=True)])
+
+
+def _in_one_piece(operand: Any) -> bool:
+    if isinstance(operand, Const):
+        return np.ndim(operand.value) == 0
+    return isinstance(operand, DenseColumn) and operand.array.flags.c_contiguous
+
+
+def _array(operand: Any) -> Any:
+    return operand.value if isinstance(operand, Const) else operand.array
+
+
+def _kind(operand: Any) -> Any:
+    if isinstance(operand, Const):
+        return _Scalar(type(operand.value), repr(operand.value), operand.value)
+    return operand.array.shape[1:], operand.array.dtype
+
+
+@functools.lru_cache(1000)
+def _equal(form: Form, operands: tuple[Any, ...], params: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether a function gives equal bits for rows by themselves and all at once, found by trying it."""
+    given = dict(params)
+    assert form.of_rows is not None
+    with np.errstate(all="ignore"):
+        for arrays in _trials(operands):
+            try:
+                whole = form.of_rows(*arrays, **given)
+            except Exception:
+                return False
+            columns = [list(array) if isinstance(array, np.ndarray) else None for array in arrays]
+            for row in range(len(whole)):
+                own = [value if rows is None else rows[row] for rows, value in zip(columns, arrays, strict=True)]
+                for each in (own, [np.array(value) if isinstance(value, np.ndarray) else value for value in own]):
+                    made = np.asarray(form.of_row(*each, **given))
+                    if not _same(made, np.asarray(whole[row])):
+                        return False
+    return True
+
+
+def _same(first: np.ndarray, second: np.ndarray) -> bool:
+    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def _trials(operands: tuple[Any, ...]) -> Iterator[list[Any]]:
+    """Operands for some numbers of rows: smooth values and special ones, at places that are aligned or not."""
+    random = np.random.default_rng(7)
+    size = max(int(np.prod(kind[0])) for kind in operands if not isinstance(kind, _Scalar))
+    left = max(_VALUES, 2 * size)
+    for special in (False, True):
+        for rows in _ROWS:
+            if rows > 2 and rows * size > left:
+                break
+            left -= rows * size
+            yield [_values(random, rows, kind, special=special) for kind in operands]
+
+
+def _values(random: np.random.Generator, rows: int, kind: Any, *, special: bool) -> Any:
+    if isinstance(kind, _Scalar):
+        return kind.value
+    shape, dtype = kind
+    count = rows * int(np.prod(shape))
+    made = np.empty(count + 1, dtype)[1:] if special else np.empty(count, dtype)  # special: off a vector's boundary
+    if dtype.kind == "f":
+        made[:] = np.clip(random.standard_normal(count) * 10 ** random.uniform(-3, 2, count), -6e4, 6e4)
+        if special and count:
+            made[:] = np.where(random.random(count) < 0.4, random.choice([0.0, -0.0], count), made)
+            places = random.integers(0, count, max(1, count // 9))
+            made[places] = random.choice(np.array(_SPECIAL), len(places))
+    elif dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        made[:] = random.integers(info.min, info.max, count, dtype, endpoint=True)
+    elif dtype.kind == "b":
+        made[:] = random.random(count) < 0.5
+    else:
+        made[:] = random.standard_normal(count) + 1j * random.standard_normal(count)
+    return made.reshape(rows, *shape)
+
+
+def _shifted(axis: Any, rank: int) -> Any:
+    """Axes of an element as axes of all."""
+    if isinstance(axis, tuple):
+        return tuple(_shifted(one, rank) for one in axis)
+    if not -rank <= axis < rank:
+        raise np.exceptions.AxisError(axis, rank)
+    return axis % rank + 1
+
+
+def _reduced(name: str) -> Primitive:
+    """A method of arrays that makes one value of those along axes, all of them by default."""
+
+    def of_row(array: Any, axis: Any = None, **params: Any) -> Any:
+        return getattr(array, name)(axis=axis, **params)
+
+    def of_rows(array: np.ndarray, axis: Any = None, **params: Any) -> Any:
+        if axis is not None:
+            return getattr(array, name)(axis=_shifted(axis, array.ndim - 1), **params)
+        if params.get("keepdims"):
+            return getattr(array, name)(axis=tuple(range(1, array.ndim)), **params)
+        return getattr(array.reshape(len(array), -1), name)(axis=1, **params)
+
+    return rowwise(name, of_row, of_rows)
+
+
+REDUCTIONS = {
+    name: _reduced(name)
+    for name in ("sum", "prod", "mean", "std", "var", "max", "min", "any", "all", "argmax", "argmin")
+}
+COPY = rowwise("copy", lambda array: array.copy(), lambda array: array.copy())
+PADS = ("constant", "edge", "reflect", "symmetric", "wrap")  # ways of np.pad that only copy
+PAD = rowwise(
+    "pad",
+    lambda array, widths, mode: np.pad(array, widths, mode),
+    lambda array, widths, mode: np.pad(array, ((0, 0), *widths), mode),
+)
+
+
+def _rows_joined(function: Function) -> Function:
+    def join(*arrays: Any, axis: int) -> Any:
+        rank = arrays[0].ndim - 1 + (function is np.stack)
+        return function(arrays, axis=_shifted(axis, rank))
+
+    return join
+
+
+CONCATENATE = rowwise(
+    "concatenate", lambda *arrays, axis: np.concatenate(arrays, axis=axis), _rows_joined(np.concatenate)
+)
+STACK = rowwise("stack", lambda *arrays, axis: np.stack(arrays, axis=axis), _rows_joined(np.stack))

@@ -1,0 +1,213 @@
+"""Views, reductions and what numpy does not promise to be exact: by Block they are as by element, bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from tests.trace.test_purity import TABLE
+
+import penstock as ps
+from penstock.block.column import DenseColumn
+from penstock.block.structure import flatten
+from penstock.trace import rowwise as module
+from penstock.trace.graph import Const
+from penstock.trace.rowwise import rowwise
+from penstock.trace.traced import traced, why_not_made
+
+ONE = {
+    "transpose": lambda x: np.transpose(x, (2, 0, 1)),
+    "transpose method": lambda x: x.transpose(1, 0, 2),
+    "transpose of a tuple": lambda x: x.transpose((1, 2, 0)),
+    "T": lambda x: x.T,
+    "moveaxis": lambda x: np.moveaxis(x, -1, 0),
+    "swapaxes": lambda x: x.swapaxes(0, -1),
+    "rollaxis": lambda x: np.rollaxis(x, 2),
+    "turned": lambda x: x[..., ::-1],
+    "flips": lambda x: (np.flip(x), np.fliplr(x), np.flipud(x), np.flip(x, -1), np.flip(x, (0, 2))),
+    "some": lambda x: x[:2],
+    "some of it": lambda x: x[1:, ::2, -1:],
+    "one": lambda x: x[0],
+    "one of one": lambda x: (x[0, -1, 1], x[0][1][-1]),
+    "more axes": lambda x: (x[None], x[..., None], np.expand_dims(x, 1), np.expand_dims(x, -1)),
+    "reshape": lambda x: (x.reshape(-1), x.reshape(-1, 2), np.reshape(x, (3, -1)), x.ravel(), x.flatten()),
+    "reshape of a view": lambda x: x.T.reshape(-1),
+    "squeeze": lambda x: (x[:1].squeeze(0), x[:1].squeeze(), np.squeeze(x[:, :1], axis=1)),
+    "its channels": lambda x: [channel + 1 for channel in x],
+    "unpacked": lambda x: (lambda a, *b: a)(*x),
+    "length": lambda x: x + len(x) + x.size,
+    "concatenate": lambda x: (np.concatenate([x, x + x]), np.concatenate((x, x), axis=-1)),
+    "stack": lambda x: (np.stack([x, x]), np.stack([x, x], -1), np.stack([x, x * 2])),
+    "pad": lambda x: (np.pad(x, ((1, 2), (0, 1), (0, 0))), np.pad(x, 1, "edge"), np.pad(x, ((1, 1),), mode="reflect")),
+    "copy": lambda x: (x.copy(), np.copy(x.T)),
+    "clip": lambda x: (np.clip(x, 0, 1), x.clip(1, 3), np.clip(x, x - x, x)),
+    "sum": lambda x: (x.sum(), np.sum(x, axis=1), x.sum(axis=(0, 1)), x.sum(-1, keepdims=True), x.T.sum(0)),
+    "mean": lambda x: (x - x.mean(), np.mean(x, (0, 1)), x.mean(keepdims=True), x.T.mean(1), x.mean().sum()),
+    "std": lambda x: (x.std(), np.std(x, axis=0), x.var(axis=-1, ddof=1)),
+    "max": lambda x: (x.max(), x.min(axis=(0, 1)), np.max(x, 0), np.min(x)),
+    "argmax": lambda x: (x.argmax(), np.argmin(x, axis=1), x[0].argmax(-1)),
+    "any": lambda x: ((x > 1).any(), np.all(x > 1, axis=0), x.prod(axis=2)),
+    "in between": lambda x: ps.image.flip_left_right(x.mean(axis=0, keepdims=True) + x.T[0, 0, 0]),
+}
+FLOAT = {
+    "exp": lambda x: (np.exp(x), np.exp(x) / np.exp(x).sum()),
+    "log": lambda x: (np.log(x), np.log1p(x), np.log2(x)),
+    "tanh": lambda x: np.tanh(x.T),
+    "angles": lambda x: (np.sin(x), np.cos(x), np.arctan2(x, x + 1)),
+    "power": lambda x: (x**2, x**2.0, x**3, np.power(x, 2), 2.0**x),
+    "scalars": lambda x: (np.exp(x[0, 0, 0]), np.power(x[0, 0, 1], 3), np.tanh(x.sum())),
+}
+PER_ELEMENT = {
+    "wanted elsewhere": lambda x: (x, TABLE.sum()),
+    "two kinds of index": lambda x: x[0, [0, 1]],
+    "sorted": lambda x: np.sort(x),
+    "in a sum": lambda x: x.sum(where=x > 1),
+    "of another dtype": lambda x: x.sum(dtype=np.float64),
+    "unknown way to pad": lambda x: np.pad(x, 1, "mean"),
+    "bounds": lambda x: (np.maximum(x, 0), np.minimum(x, -0.0), np.fmax(x, -x)),
+    "powers that are no powers": lambda x: x**0.5,
+    "powers of one number": lambda x: x[0, 0, 0] ** 2,
+    "by a name": lambda x: np.moveaxis(a=x, source=0, destination=1),
+}
+
+
+def both_ways(function, rows):
+    found = []
+    for by_block in (True, False):
+        options = ps.Options()
+        options.experimental_optimization.map_vectorization = by_block
+        ds = ps.Dataset.from_tensor_slices(rows).map(function).with_options(options)
+        with np.errstate(all="ignore"):
+            found.append([[bits(leaf) for leaf in flatten(element)[0]] for element in ds])
+    return found
+
+
+def bits(leaf):
+    array = np.asarray(leaf)
+    return type(leaf), array.dtype, array.shape, array.strides, array.tobytes()
+
+
+def rows_of(dtype, shape=(5, 4, 3, 2), seed=0):
+    random = np.random.default_rng(seed)
+    if dtype == np.bool_:
+        return random.random(shape) < 0.5
+    if np.dtype(dtype).kind in "iu":
+        return random.integers(0, 100, shape, dtype)
+    rows = random.standard_normal(shape).astype(dtype)
+    return np.where(random.random(shape) < 0.1, random.choice([0.0, -0.0, np.inf, 1.0], shape), rows).astype(dtype)
+
+
+def runs_by_block(function, rows):
+    leaves, structure = flatten(ps.Dataset.from_tensor_slices(rows).element_spec)
+    return traced(function, structure, leaves).graph is not None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_views_and_reductions(name, dtype):
+    rows = rows_of(dtype)
+    assert runs_by_block(ONE[name], rows)
+    fast, plain = both_ways(ONE[name], rows)
+    assert fast == plain
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FLOAT)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_what_is_not_promised_to_be_exact(name, dtype):
+    rows = rows_of(dtype, (9, 7, 5, 3))
+    assert runs_by_block(FLOAT[name], rows)
+    fast, plain = both_ways(FLOAT[name], rows)
+    assert fast == plain
+
+
+@pytest.mark.parametrize("name", PER_ELEMENT)
+def test_what_has_no_form_runs_as_written(name):
+    rows = rows_of(np.float32)
+    assert name == "wanted elsewhere" or not runs_by_block(PER_ELEMENT[name], rows)
+    fast, plain = both_ways(PER_ELEMENT[name], rows)
+    assert fast == plain
+
+
+STEPS = [*ONE.values(), *FLOAT.values()]
+
+
+def last(result):
+    return result[-1] if isinstance(result, (tuple, list)) else result
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(30))
+def test_one_behind_the_other(seed):
+    random = np.random.default_rng(seed)
+    first, second = (STEPS[i] for i in random.integers(0, len(STEPS), 2))
+    rows = rows_of([np.int32, np.float32, np.float64][seed % 3], (6, *random.integers(3, 7, 3)), seed)
+    try:
+        last(second(last(first(rows[0]))))
+    except (ValueError, IndexError, TypeError):
+        return  # of another rank
+    fast, plain = both_ways(lambda x: last(second(last(first(x)))), rows)
+    assert fast == plain
+
+
+def test_elements_of_differing_shape():
+    def generated():
+        for i in range(12):
+            yield rows_of(np.float32, (3 + i % 4, 4, 3), i)
+
+    spec = ps.TensorSpec((None, 4, 3), np.float32)
+
+    def function(x):
+        turned, some = (np.transpose(x, (2, 0, 1)), x.T, x[..., ::-1]), (x[:2], x[0])
+        return *turned, *some, x[None], x[..., None], np.moveaxis(x, -1, 0)
+
+    found = []
+    for by_block in (True, False):
+        options = ps.Options()
+        options.experimental_optimization.map_vectorization = by_block
+        ds = ps.Dataset.from_generator(generated, output_signature=spec).map(function).with_options(options)
+        found.append([[bits(leaf) for leaf in flatten(element)[0]] for element in ds])
+    assert found[0] == found[1]
+    leaves, structure = flatten(spec)
+    graph = traced(function, structure, leaves).graph
+    assert graph is not None
+    specs = [graph.spec_of(output).shape for output in graph.outputs]
+    assert specs[:4] == [(3, None, 4), (3, 4, None), (None, 4, 3), (None, 4, 3)]
+    assert [len(shape) for shape in specs[4:]] == [2, 4, 4, 3]
+
+
+def test_a_form_that_gives_other_bits_is_not_used(monkeypatch):
+    def of_rows(rows):
+        assert trying or not rows.size, "it was found to differ"
+        return rows.reshape(len(rows), -1).sum(axis=1) + np.float32(1e-6)
+
+    trying = True
+    wrong = rowwise("wrong", lambda row: row.sum(), of_rows)
+    rows = rows_of(np.float32)
+    assert not module._equal(*_key(wrong, rows))
+    trying = False
+    (made,) = wrong.run([DenseColumn(rows)], {}, len(rows), None)
+    assert made.array.tobytes() == np.array([row.sum() for row in rows]).tobytes()
+
+
+def _key(primitive, rows):
+    form = primitive.run.__closure__[0].cell_contents
+    return form, (module._kind(DenseColumn(rows)),), ()
+
+
+def test_constants_are_told_apart():
+    kinds = {module._kind(Const(value)) for value in (0.0, -0.0, 0, False, np.float32(0), np.float64(0))}
+    assert len(kinds) == 6
+
+
+def test_a_class_with_methods_of_its_own_is_not_taken_for_an_array():
+    class Row(dict):
+        def sum(self):
+            return self["x"]
+
+    structure = flatten({"x": 1})[1]
+    assert why_not_made(structure) is None
+    own = dataclasses.replace(structure, kind=Row)
+    assert why_not_made(own) == "the elements' class Row has a sum of its own"
