@@ -11,6 +11,7 @@ from tests.trace.test_purity import TABLE
 import penstock as ps
 from penstock.block.column import DenseColumn
 from penstock.block.structure import flatten
+from penstock.physical.both_ways import steps
 from penstock.trace import rowwise as module
 from penstock.trace.graph import Const
 from penstock.trace.rowwise import rowwise
@@ -85,7 +86,7 @@ def both_ways(function, rows):
 
 def bits(leaf):
     array = np.asarray(leaf)
-    return type(leaf), array.dtype, array.shape, array.strides, array.tobytes()
+    return type(leaf), array.dtype, array.shape, steps(array), array.tobytes()
 
 
 def rows_of(dtype, shape=(5, 4, 3, 2), seed=0):
@@ -211,3 +212,26 @@ def test_a_class_with_methods_of_its_own_is_not_taken_for_an_array():
     assert why_not_made(structure) is None
     own = dataclasses.replace(structure, kind=Row)
     assert why_not_made(own) == "the elements' class Row has a sum of its own"
+
+
+def test_a_part_does_not_keep_the_whole():
+    def generated():
+        for i in range(3):
+            yield np.full((1000, 100), i, np.float32)
+
+    ds = ps.Dataset.from_generator(generated, output_signature=ps.TensorSpec((1000, 100), np.float32))
+    for i, part in enumerate(ds.map(lambda x: x[:1])):
+        assert part.tolist() == [[i] * 100]
+        owner = part if part.base is None else part.base
+        assert getattr(owner, "nbytes", 0) <= 2 * part.nbytes
+
+
+def test_a_loop_over_many_rows_is_not_drawn_out():
+    def summed(x):
+        total = x[0]
+        for row in x:
+            total = total + row
+        return total
+
+    assert runs_by_block(summed, np.ones((2, 10, 3)))
+    assert not runs_by_block(summed, np.ones((2, 2000, 3)))

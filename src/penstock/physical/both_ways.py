@@ -13,12 +13,13 @@ import numpy as np
 from penstock.block.apart import apart
 from penstock.block.arena import ARENA
 from penstock.block.block import Block, Builder
-from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.structure import components
 from penstock.forked import new_lock
 from penstock.trace.drawing import Draws, drawing
-from penstock.trace.graph import Allocate, Const, Graph
+from penstock.trace.graph import Allocate, Const, Graph, Ref
 from penstock.trace.traced import Traced
+from penstock.trace.views import VIEWS
 
 ELEMENTS = 8  # that are compared: all over one Block, or of several small ones
 SECONDS = 0.02  # that running them as written may take; two are run however long they take
@@ -39,9 +40,19 @@ class Ready:
         columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
         made = [
             in_one_piece(column_of_output(column, block.size), None if allocate is None else allocate(k))
-            for k, column in enumerate(columns)
+            if view
+            else column_of_output(column, block.size)
+            for k, (column, view) in enumerate(zip(columns, self._views(), strict=True))
         ]
         return block.with_columns(self.graph.structure, apart(made, self.sharing))
+
+    def _views(self) -> list[bool]:
+        """Which outputs are views, which take no memory that is offered."""
+        made = self.graph.equations
+        return [
+            isinstance(output, Ref) and output.equation >= 0 and made[output.equation].primitive in VIEWS
+            for output in self.graph.outputs
+        ]
 
 
 @dataclass(slots=True)
@@ -107,7 +118,12 @@ def trial_of(found: Traced, ready: Ready) -> Trial:
 
 def in_one_piece(column: Column, allocate: Allocate | None) -> Column:
     """A column whose rows lie as those of a copy of each do: a view is copied, into the memory offered."""
-    if not isinstance(column, DenseColumn) or column.array.flags.c_contiguous:
+    if isinstance(column, ListColumn):
+        return ListColumn([item.copy() if isinstance(item, np.ndarray) else item for item in column.items])
+    if not isinstance(column, DenseColumn):
+        return column
+    keeps = 0 if column.array.base is None else getattr(column.array.base, "nbytes", 0)
+    if column.array.flags.c_contiguous and keeps <= 2 * column.array.nbytes:  # else a part would keep all in memory
         return column
     array = column.array
     place = None if allocate is None else allocate(array.shape[1:], array.dtype)

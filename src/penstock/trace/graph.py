@@ -16,6 +16,8 @@ from penstock.block.column import Column
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure
 
+_MOST = 1000  # operations of a function: a loop over the rows of an array is no gain as a graph
+
 
 class NotTraceable(BaseException):
     """The function did something a stand-in value cannot follow; the text says what."""
@@ -186,6 +188,9 @@ class GraphBuilder:
         return self.draws - 1
 
     def bind(self, primitive: Primitive, operands: Sequence[Operand], params: Mapping[str, Any]) -> list[Ref]:
+        if len(self.equations) >= _MOST:
+            message = f"it does more than {_MOST} operations"
+            raise NotTraceable(message)
         specs = [self._spec(operand) for operand in operands]
         found = tuple(primitive.rule(specs, params))
         self.equations.append(Equation(primitive, tuple(operands), params, found))

@@ -21,7 +21,8 @@ from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
 
 _ROWS = (1, 2, 3, 7, 16)
-_VALUES = 1 << 18  # that a trial calculates with, beyond what two rows hold
+_VALUES = 1 << 16  # that a trial calculates with, beyond what two rows hold
+_LARGEST = 1 << 15  # values of a row: a call for each costs little beside them, and a trial would cost much
 _SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40)
 
 Function = Callable[..., Any]
@@ -96,7 +97,9 @@ def _run(form: Form, operands: Sequence[Any], params: Mapping[str, Any], rows: i
 def _in_one_piece(operand: Any) -> bool:
     if isinstance(operand, Const):
         return np.ndim(operand.value) == 0
-    return isinstance(operand, DenseColumn) and operand.array.flags.c_contiguous
+    if not isinstance(operand, DenseColumn) or not operand.array.flags.c_contiguous:
+        return False
+    return bool(operand.array.size <= _LARGEST * len(operand.array))
 
 
 def _array(operand: Any) -> Any:
@@ -174,7 +177,8 @@ def _shifted(axis: Any, rank: int) -> Any:
     if isinstance(axis, tuple):
         return tuple(_shifted(one, rank) for one in axis)
     if not -rank <= axis < rank:
-        raise np.exceptions.AxisError(axis, rank)
+        message = f"there is no axis {axis} in {rank}"
+        raise ValueError(message)
     return axis % rank + 1
 
 

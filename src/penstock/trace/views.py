@@ -94,3 +94,4 @@ TRANSPOSE = _view(
 )
 ITEM = _view("[]", lambda array, index: array[index], lambda array, index: array[_of_all(index)])
 RESHAPE = _view("reshape", lambda array, shape: array.reshape(shape), _reshaped)
+VIEWS = frozenset((TRANSPOSE, ITEM, RESHAPE))
