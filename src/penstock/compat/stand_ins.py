@@ -85,7 +85,7 @@ class SymbolicTensor(Tracer):
             return applied(f"strings.{how}", compare, (self, other), {})
         return getattr(np, how)(self, lowered(other))
 
-    def __getitem__(self, key: Any) -> SymbolicTensor:  # type: ignore[override]
+    def __getitem__(self, key: Any) -> SymbolicTensor:
         index = key if isinstance(key, tuple) else (key,)
         parts = tuple(map(_static, index))
         return SymbolicTensor.of(bind(_GETITEM, [self], {"index": parts})[0])
