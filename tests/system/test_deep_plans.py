@@ -1,9 +1,12 @@
 """Plans of thousands of steps in a row: built, looked at, run, saved, continued and closed."""
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import penstock as ps
 
@@ -109,3 +112,26 @@ def test_no_stage_asks_again_for_what_the_one_above_was_told():
 
 def test_thousands_of_steps_that_become_one():
     assert run(ONE_STAGE) == ["[2500, 2501, 2502, 2503]"]
+
+
+ENTRIES = {
+    "lint behind a cache": lambda ds, folder: ds.cache(folder).map(lambda x: x).lint(),
+    "repr": lambda ds, folder: (repr(ds), ds._repr_html_()),
+    "spec": lambda ds, folder: (ds.element_spec, ds.cardinality(), ds.fingerprint()),
+    "pickle": lambda ds, folder: pickle.loads(pickle.dumps(ds)).fingerprint(),
+    "save": lambda ds, folder: ds.save(folder),
+}
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """More steps than Python's limit lets calls be nested."""
+    ds = ps.Dataset.range(5)
+    for _ in range(sys.getrecursionlimit() + 100):
+        ds = ds.map(lambda x: x + 1)
+    return ds
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_no_entry_recurses_over_the_depth(entry, deep, tmp_path):
+    ENTRIES[entry](deep, tmp_path / "kept")

@@ -197,12 +197,24 @@ class Dataset(
 
     def _seen_spec(self, plan: Node) -> Any:
         """The spec of a plan that does not tell it: inferred from its inputs' where these are seen, else seen."""
-        if all(below.spec is not None for below in plan.inputs):
+        found: dict[int, Any] = {}
+        waiting = [plan]
+        while waiting:  # no recursion over the depth
+            node = waiting[-1]
+            unknown = [below for below in node.inputs if id(below) not in found and below.spec is None]
+            if unknown:
+                waiting += unknown
+                continue
+            waiting.pop()
+            seen = {id(below): found[id(below)] for below in node.inputs if id(below) in found}
+            found[id(node)] = self._seen_above(node, seen)
+        return found[id(plan)]
+
+    def _seen_above(self, plan: Node, seen: dict[int, Any]) -> Any:
+        """The spec of a plan, where those of its inputs that do not tell theirs are known by now."""
+        if not seen:
             return self._seen_here(plan)
-        inputs = tuple(
-            Seen(element=self._seen_spec(below) if below.spec is None else below.spec, count=below.cardinality)
-            for below in plan.inputs
-        )
+        inputs = tuple(Seen(element=seen.get(id(below), below.spec), count=below.cardinality) for below in plan.inputs)
         inferred = plan.with_inputs(inputs).spec
         return self._seen_here(plan) if inferred is None else inferred
 

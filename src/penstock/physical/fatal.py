@@ -10,8 +10,13 @@ the elements behind it. Stepped over like a failure it could look like the end o
 
 from __future__ import annotations
 
-from penstock.errors import Context, InternalError, PenstockError, annotate, is_failure
+from penstock.errors import Context, InternalError, PenstockError, ResourceExhaustedError, annotate, is_failure
 from penstock.frames import kept
+
+_NO_THREADS = (
+    "Raise the limit (ulimit -u, pids.max of the container), run fewer passes at once, give the steps fewer parallel "
+    'calls, or use executor="inline", which starts none.'
+)
 
 
 class Fatal(BaseException):
@@ -36,6 +41,11 @@ def fatal(error: Exception, label: str | None = None, where: str | None = None) 
     if isinstance(error, (PenstockError, MemoryError, OSError, Warning)):  # these say what is wrong
         annotate(error, context)
         return Fatal(error)
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        message = "The system starts no further thread: this process, or its user, has as many as it may have."
+        found = ResourceExhaustedError(message, hint=_NO_THREADS, context=context)
+        found.__cause__ = error
+        return Fatal(found)
     message = f"An error inside penstock, and not of an element: {type(error).__name__}: {error}".rstrip(": ")
     hint = "The pass ends here. This is a mistake of ours: please report it, with the traceback above."
     made = InternalError(message, hint=hint, context=context)

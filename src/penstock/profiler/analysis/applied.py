@@ -19,11 +19,12 @@ _SHIPPED_CALL = 150e-6  # seconds for a Block, there and back
 
 def applied(analysis: Analysis, change: Changes) -> Analysis:
     """The figures after a change that `check` has found possible."""
-    free = list(change.left_out)
+    free = set(change.left_out)
     if change.cached_after is not None:
-        free += upstream(analysis, change.cached_after)
-    for name in free:
-        analysis = _with_step(analysis, name, _times(0.0))
+        free.update(upstream(analysis, change.cached_after))
+    if free:
+        steps = tuple(_times(0.0)(step) if step.name in free else step for step in analysis.steps)
+        analysis = replace(analysis, steps=steps)
     if change.cached_after is not None:
         analysis = _with_step(analysis, change.cached_after, lambda step: replace(step, cpu=step.nbytes * _COPIED))
     for name, factor in change.faster.items():

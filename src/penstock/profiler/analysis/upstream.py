@@ -7,10 +7,18 @@ from penstock.profiler.analysis.figures import Analysis
 
 def upstream(analysis: Analysis, name: str) -> list[str]:
     """A step, and all that elements pass through in front of it."""
+    below: dict[str, list[str]] = {step.name: [*step.inputs] for step in analysis.steps}
+    for step in analysis.steps:
+        outer, slash, _ = step.name.rpartition("/")
+        while slash:
+            below.setdefault(outer, []).append(step.name)
+            outer, slash, _ = outer.rpartition("/")
     found = [name]
+    known = {name}
     for reached in found:
-        found += [below for below in analysis.step(reached).inputs if below not in found]
-        found += [below for below in inner(analysis, reached) if below not in found]
+        new = [each for each in dict.fromkeys(below[reached]) if each not in known]
+        known.update(new)
+        found += new
     return found
 
 
