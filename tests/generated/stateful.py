@@ -83,7 +83,8 @@ def _(node: stateful.Random, context: Any) -> Iterator[Any]:
 def _sum_of(element: Any) -> np.int64:
     """A number that follows from every leaf, whatever the element is."""
     leaves = leaves_of(element, element)
-    return np.int64(sum(len(leaf) if isinstance(leaf, bytes) else np.size(leaf) for leaf in leaves))
+    parts = [leaf.flat_values if isinstance(leaf, ps.RaggedTensor) else leaf for leaf in leaves]
+    return np.int64(sum(len(part) if isinstance(part, bytes) else np.size(part) for part in parts))
 
 
 def _numbered(c: int) -> Any:
