@@ -318,6 +318,10 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
 @op("slice")
 def slice(input_: Any, begin: Any, size: Any) -> Any:
     array, starts, sizes = array_of(input_), _extents(begin), _extents(size)
+    for start, extent, held in zip(starts, sizes, array.shape, strict=True):
+        if start < 0 or extent < -1 or start + builtins.max(extent, 0) > held:
+            message = f"slice from {list(starts)} of size {list(sizes)} reaches out of a value of {list(array.shape)}."
+            raise InvalidArgumentError(message)
     return array[
         tuple(
             builtins.slice(start, None if extent == -1 else start + extent)
@@ -387,6 +391,9 @@ def one_hot(
 ) -> Any:
     """A row of zeros with a one in the place of each index; numbers out of range have none."""
     at = whole(indices)
+    if at.dtype.kind not in "iu":
+        message = f"one_hot takes whole numbers as indices; these are {at.dtype}."
+        raise InvalidArgumentError(message, hint="Write tf.cast(indices, tf.int32).")
     given = next((np.asarray(value).dtype for value in (on_value, off_value) if hasattr(value, "dtype")), None)
     wanted = as_dtype(dtype).dtype if dtype is not None else given or np.dtype(np.float32)
     if dtype is None and given is None and (on_value is not None or off_value is not None):

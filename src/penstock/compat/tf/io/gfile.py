@@ -8,6 +8,7 @@ from typing import Any
 
 import fsspec
 
+from penstock.compat.teaching import missing_in
 from penstock.compat.values import lowered
 from penstock.io.storage import as_path
 
@@ -106,3 +107,10 @@ def glob(pattern: Any) -> list[str]:
 def walk(top: Any) -> Iterator[tuple[str, list[str], list[str]]]:
     system, place = _at(top)
     yield from system.walk(place)
+
+
+# TensorFlow 1's spellings, as in `tf.gfile.Glob`.
+Exists, IsDirectory, ListDirectory, MakeDirs, MkDir = exists, isdir, listdir, makedirs, mkdir
+Remove, DeleteRecursively, Rename, Copy, Glob, Walk, FastGFile = remove, rmtree, rename, copy, glob, walk, GFile
+
+__getattr__ = missing_in("tf.io.gfile", globals())

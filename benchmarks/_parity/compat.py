@@ -1,0 +1,64 @@
+"""penstock.compat.tf: the expressions of tests/compat, evaluated with both; values, dtypes and shapes, and refusals."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from _parity.check import Check, Comparer
+from penstock.compat import tf as ours
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.compat.expressions import EXACT, evaluated
+
+# Wrong calls: both must refuse them. Numbers of two dtypes are left out: numpy adds them, TensorFlow does not.
+REFUSED = r"""
+tf.reshape([1, 2, 3], [2, 2])
+tf.concat([[1, 2], [[3]]], 0)
+tf.stack([[1, 2], [3]])
+tf.gather([1, 2], 5)
+tf.pad([1, 2], [[1, 1], [1, 1]])
+tf.squeeze([[1, 2]], axis=[1])
+tf.expand_dims([1], 5)
+tf.transpose([[1, 2]], perm=[0, 0])
+tf.cast("a", tf.int32)
+tf.strings.to_number("a")
+tf.constant([1, 2]) + tf.constant([1, 2, 3])
+tf.io.parse_tensor(b"no proto", tf.int32)
+tf.io.decode_raw(b"abc", tf.int32)
+tf.io.decode_csv("1,2", [[0]])
+tf.io.decode_jpeg(b"no picture")
+tf.image.random_crop(np.zeros((2, 2, 3), np.uint8), [4, 4, 3])
+tf.slice([1, 2, 3], [2], [5])
+tf.split([1, 2, 3], 2)
+tf.one_hot([0.5], 2)
+tf.debugging.assert_equal(1, 2)
+""".strip().splitlines()
+
+
+def _values(compare: Comparer) -> None:
+    for expression in EXACT:
+        compare.same(expression, json.dumps(evaluated(expression, ours)), json.dumps(evaluated(expression, tf)))
+
+
+def _refusals(compare: Comparer) -> None:
+    for expression in REFUSED:
+        compare.count += 1
+        taken = [name for name, module in (("penstock", ours), ("tensorflow", tf)) if not _refuses(expression, module)]
+        if taken:
+            compare.differs(f"{expression}: taken by {' and '.join(taken)}")
+
+
+def _refuses(expression: str, module: Any) -> bool:
+    try:
+        evaluated(expression, module)
+    except Exception:  # of whatever kind: that it is refused is what is compared
+        return True
+    return False
+
+
+CHECKS = [Check("compat: values", _values), Check("compat: refusals", _refusals)]

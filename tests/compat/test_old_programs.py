@@ -1,0 +1,128 @@
+"""Input pipelines of older programs, in the words of their time; only the import lines are those of penstock."""
+
+import numpy as np
+import pytest
+
+from penstock.compat import tf
+
+
+def jpeg(i):
+    return tf.io.encode_jpeg(np.full((20, 24, 3), 20 * i, np.uint8)).numpy()
+
+
+def int_feature(values):
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+def test_pictures_for_a_residual_network(tmp_path):
+    for part in range(2):
+        with tf.python_io.TFRecordWriter(str(tmp_path / f"train-{part:05d}-of-00002")) as writer:
+            for i in range(4):
+                image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[jpeg(i)]))
+                features = tf.train.Features(
+                    feature={"image/encoded": image, "image/class/label": int_feature([i + 1])}
+                )
+                writer.write(tf.train.Example(features=features).SerializeToString())
+
+    def parse_record(raw_record):
+        feature_map = {
+            "image/encoded": tf.FixedLenFeature([], dtype=tf.string, default_value=""),
+            "image/class/label": tf.FixedLenFeature([], dtype=tf.int64, default_value=-1),
+        }
+        features = tf.parse_single_example(raw_record, feature_map)
+        image = tf.image.decode_jpeg(features["image/encoded"], channels=3)
+        image = tf.image.resize_images(image, [16, 16])
+        image = tf.random_crop(image, [8, 8, 3])
+        image = tf.image.random_flip_left_right(image)
+        return (tf.cast(image, tf.float32) - 127.0) / 128.0, tf.cast(features["image/class/label"], tf.int32) - 1
+
+    def input_fn():
+        with tf.device("/cpu:0"), tf.name_scope("input"):
+            dataset = tf.data.Dataset.from_tensor_slices(tf.gfile.Glob(str(tmp_path / "train-*")))
+            dataset = dataset.shuffle(buffer_size=2)
+            dataset = dataset.apply(tf.contrib.data.parallel_interleave(tf.data.TFRecordDataset, cycle_length=2))
+            dataset = dataset.shuffle(8).repeat(2)
+            dataset = dataset.apply(tf.contrib.data.map_and_batch(parse_record, batch_size=4, drop_remainder=True))
+            return dataset.prefetch(buffer_size=tf.data.experimental.AUTOTUNE)
+
+    batches = list(input_fn())
+    assert [(x.shape, x.dtype, y.shape, y.dtype) for x, y in batches] == [
+        ((4, 8, 8, 3), tf.float32, (4,), tf.int32)
+    ] * 4
+    assert sorted(np.concatenate([y for _, y in batches]).tolist()) == sorted([0, 1, 2, 3] * 4)
+
+
+def test_masked_sentences(tmp_path):
+    path = str(tmp_path / "pretraining.tfrecord")
+    with tf.python_io.TFRecordWriter(path) as writer:
+        for i in range(5):
+            features = {"input_ids": int_feature([i] * 6), "masked_lm_positions": int_feature([1, 2])}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    assert len(list(tf.python_io.tf_record_iterator(path))) == 5
+
+    name_to_features = {
+        "input_ids": tf.FixedLenFeature([6], tf.int64),
+        "masked_lm_positions": tf.FixedLenFeature([2], tf.int64),
+    }
+
+    def decode_record(record, name_to_features):
+        example = tf.parse_single_example(record, name_to_features)
+        for name in list(example.keys()):
+            t = example[name]
+            if t.dtype == tf.int64:
+                t = tf.to_int32(t)
+            example[name] = t
+        return example
+
+    d = tf.data.TFRecordDataset(path).apply(
+        tf.contrib.data.map_and_batch(lambda record: decode_record(record, name_to_features), batch_size=2)
+    )
+    batches = list(d)
+    assert [batch["input_ids"].shape for batch in batches] == [(2, 6), (2, 6), (1, 6)]
+    assert batches[0]["input_ids"].dtype == tf.int32
+    assert batches[2]["input_ids"].numpy().tolist() == [[4] * 6]
+
+
+def test_words_to_numbers():
+    vocabulary = tf.constant(["a", "cat", "sat"])
+
+    def numbers(line):
+        words = tf.strings.split(tf.strings.lower(tf.strings.regex_replace(line, "[^A-Za-z ]", "")))
+        return tf.argmax(tf.cast(words[:, None] == vocabulary[None, :], tf.int32), axis=1)
+
+    ds = tf.data.Dataset.from_tensor_slices(["A cat!", "a cat sat, sat"]).map(numbers).padded_batch(2)
+    assert next(iter(ds)).numpy().tolist() == [[0, 1, 0, 0], [0, 1, 2, 2]]
+
+
+def test_windows_of_a_series():
+    ds = tf.data.Dataset.range(10).window(5, shift=1, drop_remainder=True)
+    ds = ds.flat_map(lambda window: window.batch(5)).map(lambda w: (w[:-1], w[-1:])).batch(2).prefetch(1)
+    x, y = next(iter(ds))
+    assert (x.numpy().tolist(), y.numpy().tolist()) == ([[0, 1, 2, 3], [1, 2, 3, 4]], [[4], [5]])
+
+
+def test_native_and_borrowed_words_give_one_plan_of_operations():
+    import penstock as ps
+
+    images = np.zeros((6, 8, 10, 3), np.uint8)
+    native = ps.Dataset.from_tensor_slices(images).map(lambda x: ps.image.resize(x, (4, 5)) / 255.0).batch(3)
+    borrowed = tf.data.Dataset.from_tensor_slices(images).map(lambda x: tf.image.resize(x, (4, 5)) / 255.0).batch(3)
+    for ds in (native, borrowed):
+        assert "runs by Block" in str(ds.explain())
+        assert "per element" not in str(ds.explain())
+    assert [x.tobytes() for x in native] == [x.tobytes() for x in borrowed]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda: tf.slice([1, 2, 3], [2], [5]), lambda: tf.slice([1, 2, 3], [-1], [1]), lambda: tf.one_hot([0.5], 2)],
+)
+def test_refuses_what_tensorflow_refuses(call):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        call()
+
+
+@pytest.mark.parametrize("name", ["nest", "test", "Assert", "ensure_shape", "logging", "lookup"])
+def test_a_name_that_is_not_there_says_what_to_use(name):
+    with pytest.raises(AttributeError, match="Write"):
+        getattr(tf, name)
