@@ -9,15 +9,22 @@ from typing import Any
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
     text = (
-        "Write files of one format as files of another: from CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, a "
-        "folder of images, one of Hugging Face's save_to_disk, or lines of text, to TFRecord, Arrow, Parquet or "
-        "WebDataset. Names and values stay as they are; what is at TARGET is replaced when all is written."
+        "Write files of one format as files of another: from CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, "
+        "ArrayRecord, a folder of images, one of Hugging Face's save_to_disk, or lines of text, to TFRecord, Arrow, "
+        "Parquet, WebDataset, CSV, JSON Lines, a folder of images by class, or one that Hugging Face's load_from_disk "
+        "reads. Names and values stay as they are; what is at TARGET is replaced when all is written."
     )
     parser = commands.add_parser("convert", help="turn files of one format into another", description=text)
     parser.add_argument("source", metavar="SOURCE", help="a file or folder")
-    parser.add_argument("target", metavar="TARGET", help="a file, named after its format; with --shards a folder")
+    parser.add_argument("target", metavar="TARGET", help="a file named after its format, or a folder")
     parser.add_argument("--from", dest="source_format", metavar="FORMAT", help="the format of SOURCE")
-    parser.add_argument("--to", dest="target_format", metavar="FORMAT", help="tfrecord, arrow, parquet or webdataset")
+    parser.add_argument(
+        "--to",
+        dest="target_format",
+        metavar="FORMAT",
+        help="needed for folders: tfrecord, arrow, parquet, webdataset, csv, jsonl, image_folder, huggingface",
+    )
+    parser.add_argument("--columns", metavar="NAMES", help="only these, with commas between them")
     parser.add_argument("--shards", type=int, metavar="N", help="write a folder of so many files")
     parser.add_argument("--compression", metavar="NAME", help="of the files, none included; parquet: snappy by default")
     parser.add_argument("--overwrite", action="store_true", help="replace what is at TARGET")
@@ -34,6 +41,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.target,
         source_format=chosen.source_format,
         target_format=chosen.target_format,
+        columns=chosen.columns.split(",") if chosen.columns else None,
         shards=chosen.shards,
         compression=chosen.compression,
         overwrite=chosen.overwrite,

@@ -22,6 +22,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser("inspect", help="say what files hold, of any format", description=text)
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a file or folder of any format that penstock reads")
     parser.add_argument("--format", metavar="NAME", help="the format, where it cannot be told from the content")
+    parser.add_argument("--record-bytes", type=int, metavar="N", help="for records of one length: how long one is")
     parser.add_argument("--part", metavar="NAME", help="a split of a tfds folder, a table of a database, a snapshot")
     parser.add_argument("-n", type=int, default=3, metavar="N", help="how many elements to show (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="read every element, also where the number is known")
@@ -52,7 +53,7 @@ def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
     from penstock.formats import FORMATS, open_dataset
     from penstock.viz import table
 
-    opened = open_dataset(path, chosen.format, part=chosen.part)
+    opened = open_dataset(path, chosen.format, part=chosen.part, record_bytes=chosen.record_bytes)
     found = opened.found
     first, damages = _first(opened.dataset, chosen.n)
     count = opened.dataset.cardinality()

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +15,33 @@ from typing import Any
 
 from penstock.catalog.progress import Progress
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
+from penstock.formats.folders import ImageFolder, as_huggingface, describe
 from penstock.formats.recognise import recognise
 from penstock.formats.tables import Table, read_table
-from penstock.formats.writers import COMPRESSIONS, writer_of
+from penstock.formats.texts import CsvFile, JsonLinesFile
+from penstock.formats.writers import ArrowFile, ParquetFile, TableWriter, TFRecordFile, WebDatasetFile
 
-_ENDINGS = {
+_ENDINGS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
     "arrow": (".arrow", ".feather"),
     "tfrecord": (".tfrecord", ".tfrecords", ".tfrecord.gz"),
     "webdataset": (".tar", ".tar.gz", ".tgz"),
+    "csv": (".csv", ".csv.gz"),
+    "jsonl": (".jsonl", ".ndjson", ".jsonl.gz"),
+    "image_folder": (),
+    "huggingface": (),
 }
-_SHARD = re.compile(r"data-\d+-of-\d+\..+")
+_COMPRESSIONS: dict[str, tuple[str | None, ...]] = {
+    "parquet": ("snappy", "zstd", "gzip", "lz4", "brotli", None),
+    "arrow": (None, "lz4", "zstd"),
+    "tfrecord": (None, "gzip", "zlib"),
+    "webdataset": (None, "gzip"),
+    "csv": (None, "gzip"),
+    "jsonl": (None, "gzip"),
+    "image_folder": (None,),
+    "huggingface": (None,),
+}
+_SHARD = re.compile(r"data-\d+-of-\d+\..+|dataset_info\.json|state\.json")
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,7 @@ def convert(
     *,
     source_format: str | None = None,
     target_format: str | None = None,
+    columns: Sequence[str] | None = None,
     shards: int | None = None,
     compression: str | None = None,
     overwrite: bool = False,
@@ -50,12 +67,17 @@ def convert(
     r"""Write what lies at `source` to `target` in another format, row by row in the same order.
 
     Sources are CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, a folder of images, one of Hugging Face's
-    `save_to_disk`, and lines of text; targets are "tfrecord", "arrow", "parquet" and "webdataset". Contents and names
-    tell the formats, or the arguments. With `shards` the target is a folder with `data-00000-of-00008.parquet` and so
-    on, neighbouring rows beside each other; without it, one file.
+    `save_to_disk`, ArrayRecord, and lines of text; targets are "tfrecord", "arrow", "parquet", "webdataset", "csv",
+    "jsonl", and the folders "image_folder" and "huggingface". Contents and names tell the formats, or the arguments.
+    `columns` are those that are written, in that order; all by default. With `shards` the target is a folder with
+    `data-00000-of-00008.parquet` and so on, neighbouring rows beside each other; without it, one file.
 
     Names and values stay as they are: what a format cannot hold is an error, and nothing is rounded. What lies at
     `target` is there until all is written, and then replaced at once; an error or an interrupt leaves nothing.
+
+    A folder of images takes one picture for each row, its class (`class_name`, or `label` with the names that the
+    source notes, else the number in five digits) and its name (`path`, `__key__`, `file_name`; else the number of the
+    row). `datasets.load_from_disk` reads a folder of "huggingface", in which bytes that are pictures are an `Image`.
 
     >>> import pathlib, tempfile, penstock as ps
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -67,24 +89,30 @@ def convert(
 
     Raises:
         NotFoundError: there is no source. AlreadyExistsError: there is a target, and `overwrite` is False.
-        InvalidArgumentError, InvalidTypeError: a format or compression that is none, a column that the target cannot
-            hold, a value that it would round.
+        InvalidArgumentError, InvalidTypeError: a format, compression or column that there is not, a column that the
+            target cannot hold, a value that it would round.
         DataLossError: a file of the source is damaged. FailedPreconditionError: the disk is full.
     """
     where = Path(target).expanduser()
     kind = _target_format(where, target_format, shards)
     packed = _compression(kind, compression, where)
     found = recognise(source, source_format)
-    _check_target(where, Path(found.path), overwrite=overwrite, folder=shards is not None)
+    _check_target(where, Path(found.path), overwrite=overwrite, folder=shards is not None or not _ENDINGS[kind])
     table = read_table(found)
+    if columns is not None:
+        table = table.of(columns)
+    if kind == "huggingface":
+        table = as_huggingface(table)
     part = where.with_name(f".{where.name}.incomplete-{uuid.uuid4().hex[:8]}")
     where.parent.mkdir(parents=True, exist_ok=True)
     try:
         with Progress().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
-            if shards is None:
-                rows = _written(table.batches(), part, kind, table.schema, packed, 0, step)
+            if shards is not None or kind == "huggingface":
+                rows = _in_shards(table, part, kind, packed, shards or 1, step)
             else:
-                rows = _in_shards(table, part, kind, packed, shards, step)
+                rows = _written(table.batches(), part, kind, table.schema, packed, 0, step)
+            if kind == "huggingface":
+                describe(part, table.schema)
         _publish(part, where)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -97,7 +125,7 @@ def convert(
         else:
             with suppress(FileNotFoundError):
                 part.unlink()
-    files = tuple(map(str, sorted(where.iterdir()))) if where.is_dir() else (str(where),)
+    files = tuple(str(file) for file in sorted(where.rglob("*")) if file.is_file()) if where.is_dir() else (str(where),)
     return Converted(rows, files, sum(Path(file).stat().st_size for file in files))
 
 
@@ -110,6 +138,9 @@ def _target_format(where: Path, wanted: str | None, shards: int | None) -> str:
         if shards < 1:
             message = f"shards must be at least 1, got {shards}."
             raise InvalidArgumentError(message)
+        if wanted == "image_folder":
+            message = "A folder of images has a file for each row, and no shards."
+            raise InvalidArgumentError(message, hint="Leave out shards.")
         if told is not None:
             message = f"With shards the target is a folder, and {where.name!r} is called as a file."
             raise InvalidArgumentError(
@@ -118,7 +149,8 @@ def _target_format(where: Path, wanted: str | None, shards: int | None) -> str:
     kind = wanted or told
     if kind is None:
         message = f"The format of the target {str(where)!r} is not known."
-        hint = f"Let its name end in {', '.join(ends[0] for ends in _ENDINGS.values())}, or name the format."
+        named = ", ".join(ends[0] for ends in _ENDINGS.values() if ends)
+        hint = f"Let its name end in {named}, or name the format: {', '.join(_ENDINGS)}."
         raise InvalidArgumentError(message, hint=hint)
     return kind
 
@@ -126,12 +158,12 @@ def _target_format(where: Path, wanted: str | None, shards: int | None) -> str:
 def _compression(kind: str, wanted: str | None, where: Path) -> str | None:
     if wanted is None:
         packed = where.name.lower().endswith((".gz", ".tgz"))
-        return "gzip" if packed and kind in ("tfrecord", "webdataset") else COMPRESSIONS[kind][0]
+        return "gzip" if packed and "gzip" in _COMPRESSIONS[kind] else _COMPRESSIONS[kind][0]
     chosen = None if wanted.lower() == "none" else wanted.lower()
-    if chosen not in COMPRESSIONS[kind]:
+    if chosen not in _COMPRESSIONS[kind]:
         message = f"{kind} is not compressed with {wanted!r}."
         raise InvalidArgumentError(
-            message, hint=f"There is {', '.join(str(one).lower() for one in COMPRESSIONS[kind])}."
+            message, hint=f"There is {', '.join(str(one).lower() for one in _COMPRESSIONS[kind])}."
         )
     return chosen
 
@@ -153,7 +185,7 @@ def _check_target(where: Path, source: Path, *, overwrite: bool, folder: bool) -
 
 
 def _written(batches: Any, path: Path, kind: str, schema: Any, compression: str | None, number: int, step: Any) -> int:
-    writer = writer_of(kind, path, schema, compression, number)
+    writer = _writer(kind, path, schema, compression, number)
     rows = 0
     try:
         for batch in batches:
@@ -165,12 +197,32 @@ def _written(batches: Any, path: Path, kind: str, schema: Any, compression: str 
     return rows
 
 
+def _writer(kind: str, path: Path, schema: Any, compression: str | None, number: int) -> TableWriter:
+    """The writer of one file, or of a folder of pictures, whose first row is row `number` of all."""
+    if kind == "webdataset":
+        return WebDatasetFile(path, schema, compression, number)
+    if kind == "image_folder":
+        return ImageFolder(path, schema)
+    if kind == "huggingface":
+        return ArrowFile(path, schema, compression, stream=True)
+    files: dict[str, Callable[[Path, Any, str | None], TableWriter]] = {
+        "parquet": ParquetFile,
+        "arrow": ArrowFile,
+        "tfrecord": TFRecordFile,
+        "csv": CsvFile,
+        "jsonl": JsonLinesFile,
+    }
+    return files[kind](path, schema, compression)
+
+
 def _in_shards(table: Table, folder: Path, kind: str, compression: str | None, shards: int, step: Any) -> int:
     total = table.counted()
     step.expect(total)
     folder.mkdir()
     rows = _Rows(table.batches())
-    ending = _ENDINGS[kind][0] + (".gz" if compression == "gzip" and kind != "parquet" else "")
+    ending = (".arrow" if kind == "huggingface" else _ENDINGS[kind][0]) + (
+        ".gz" if compression == "gzip" and kind != "parquet" else ""
+    )
     for shard in range(shards):
         start, stop = total * shard // shards, total * (shard + 1) // shards
         name = f"data-{shard:05d}-of-{shards:05d}{ending}"

@@ -17,6 +17,12 @@ def features_of(schema: Any) -> Mapping[str, Any]:
     return features if isinstance(features, Mapping) else {}
 
 
+def noted(schema: Any, features: Mapping[str, Any]) -> Any:
+    """The schema with the features in its metadata, as `datasets` writes them."""
+    text = json.dumps({"info": {"features": features}})
+    return schema.with_metadata({**(schema.metadata or {}), b"huggingface": text.encode()})
+
+
 def image_columns(features: Mapping[str, Any]) -> list[str]:
     """The columns of images: struct<bytes, path> in the file."""
     return [name for name, feature in features.items() if _type(feature) == "Image"]

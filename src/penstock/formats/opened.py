@@ -16,6 +16,7 @@ import numpy as np
 from penstock.dataset.array_record import ArrayRecordDataset
 from penstock.dataset.arrow import ArrowDataset
 from penstock.dataset.dataset import Dataset
+from penstock.dataset.fixed_length import FixedLengthRecordDataset
 from penstock.dataset.image_folder import ImageFolderDataset
 from penstock.dataset.json_lines import JsonLinesDataset
 from penstock.dataset.numpy_files import NumpyDataset
@@ -54,11 +55,12 @@ def open_dataset(
     format: str | None = None,  # noqa: A002 - as argparse calls it
     *,
     part: str | None = None,
+    record_bytes: int | None = None,
 ) -> Opened:
     """What lies at `path` as a Dataset, of whatever format it is.
 
     `part` names the split of a folder of tfds, the table of a database, or the key of a snapshot; without it the first
-    is opened.
+    is opened. `record_bytes` is the length of a record in a file of records of one length.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
@@ -69,7 +71,16 @@ def open_dataset(
     Raises NotFoundError where nothing lies, InvalidArgumentError where the format cannot be told or there is no such
     part; what is wrong with a file comes with the pass.
     """
-    found = recognise(path, format)
+    if record_bytes is not None and format not in (None, "fixed_length"):
+        message = f"record_bytes is for records of one length, and the format is {format!r}."
+        raise InvalidArgumentError(message, hint="Leave out one of the two.")
+    found = recognise(path, format if record_bytes is None else "fixed_length")
+    if found.format == "fixed_length":
+        if record_bytes is None:
+            message = "Records of one length have no mark between them, and record_bytes is not given."
+            raise InvalidArgumentError(message, hint="Say how many bytes a record has: record_bytes, --record-bytes.")
+        records = FixedLengthRecordDataset(list(found.files), record_bytes, compression_type=found.compression)
+        return Opened(found, records)
     if part is not None and found.format not in _PARTED:
         message = f"{found.format} has no parts, and {part!r} was asked for."
         raise InvalidArgumentError(message, hint="Splits of tfds, tables of SQLite and snapshots have names.")
@@ -125,10 +136,11 @@ def _parquet(found: Found) -> Opened:
     try:
         import pyarrow.parquet
 
-        features = features_of(pyarrow.parquet.read_schema(found.files[0]))
+        schema = pyarrow.parquet.read_schema(found.files[0])
+        features = features_of(schema)
+        images = [name for name in image_columns(features) if pyarrow.types.is_struct(schema.field(name).type)]
     except Exception:
         return Opened(found, ParquetDataset(list(found.files)))  # what is wrong with it, a pass says
-    images = image_columns(features)
     fill = {f"{name}.{part}": "" for name in images for part in ("bytes", "path")}
     rows = ParquetDataset(list(found.files), fill_null=fill or None)
     if images:

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.cache.entry.removal import KEY
 from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.io import storage
 
 FORMATS = {
     "tfrecord": "TFRecord files",
@@ -27,6 +28,7 @@ FORMATS = {
     "tfds": "the folder of a version of a prepared data set",
     "huggingface": "a folder that save_to_disk of Hugging Face's datasets wrote",
     "sqlite": "SQLite databases",
+    "fixed_length": "records of one length, which record_bytes says",
     "text": "lines of text",
     "image": "a picture",
 }
@@ -86,6 +88,10 @@ def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:
     if format is not None and format not in FORMATS:
         message = f"There is no format {format!r}."
         raise InvalidArgumentError(message, hint=f"There are {', '.join(FORMATS)}.")
+    if storage.is_url(os.fspath(path)):
+        message = f"Only what lies on this machine is looked at, got {os.fspath(path)!r}."
+        hint = "Copy it here first, or read it by the class of its format: ps.TFRecordDataset(url), say."
+        raise InvalidArgumentError(message, hint=hint)
     where = Path(path).expanduser()
     if not where.exists():
         message = f"There is nothing at {str(path)!r}."
@@ -97,7 +103,8 @@ def _file(path: Path, wanted: str | None) -> Found:
     kind, compression = (wanted, _packed(path)[1]) if wanted else _kind(path)
     if kind is None:
         message = f"The format of {str(path)!r} cannot be told from its name or its first bytes."
-        raise InvalidArgumentError(message, hint=f"Say it: one of {', '.join(FORMATS)}.")
+        hint = f"Say it: one of {', '.join(FORMATS)}. For records of one length, say how many bytes one has."
+        raise InvalidArgumentError(message, hint=hint)
     return Found(str(path), kind, (str(path),), compression)
 
 
@@ -106,11 +113,22 @@ def _kind(path: Path) -> tuple[str | None, str | None]:
     with path.open("rb") as file:
         head = file.read(512)
     name, compression = _packed(path, head)
+    if head[16:20] == b"\xde\xc0\xef\xbe":
+        raise _lmdb(path)
     if compression is not None:
         if path.suffix == ".tgz":
             return "webdataset", compression
         return _SUFFIXES.get(Path(name).suffix.lower()) or _by_tfrecord_name(name), compression
     return _by_content(head, path) or _SUFFIXES.get(path.suffix.lower()) or _by_tfrecord_name(path.name), None
+
+
+def _lmdb(path: Path) -> InvalidArgumentError:
+    message = f"{str(path)!r} is a database of LMDB, which penstock does not read itself."
+    hint = (
+        "Read it with the package lmdb, in a generator: ps.Dataset.from_generator(values); write that to TFRecord "
+        "files once, which have checksums and can be read by number."
+    )
+    return InvalidArgumentError(message, hint=hint)
 
 
 def _packed(path: Path, head: bytes = b"") -> tuple[str, str | None]:
@@ -176,6 +194,8 @@ def _is_record(head: bytes) -> bool:
 
 def _folder(path: Path, wanted: str | None) -> Found:
     known = wanted or _known_folder(path)
+    if not known and (path / "data.mdb").is_file():
+        raise _lmdb(path)
     if known == "image_folder":
         files = sorted(str(file) for file in path.rglob("*") if file.suffix.lower() in _IMAGES and file.is_file())
         return Found(str(path), known, tuple(files))

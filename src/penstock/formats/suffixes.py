@@ -27,9 +27,7 @@ def suffix_of(column: str, kind: Any, first: Any) -> str:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         if column.rpartition(".")[2] in _KNOWN and column.rpartition(".")[2] not in ("cls", "npy", "txt"):
             return column
-        content = first or b""
-        ending = next((name for start, name in _PICTURES.items() if content.startswith(start)), "bin")
-        ending = ending if is_picture(content) else "bin"
+        ending = picture_ending(first) if first and is_picture(first) else "bin"
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         ending = "txt"
     elif pa.types.is_int64(kind):
@@ -40,6 +38,15 @@ def suffix_of(column: str, kind: Any, first: Any) -> str:
         message = f"Column {column!r} is {kind}, which has no file of its own in WebDataset's layout."
         raise InvalidTypeError(message, hint="Leave it out, or turn it into numbers, text or bytes before.")
     return column if column == ending or column.endswith(f".{ending}") else f"{column}.{ending}"
+
+
+def picture_ending(content: bytes) -> str:
+    """What the file of a picture ends in.
+
+    >>> picture_ending(b"GIF89a")
+    'gif'
+    """
+    return next(name for start, name in _PICTURES.items() if content.startswith(start))
 
 
 def _is_numbers(kind: Any) -> bool:

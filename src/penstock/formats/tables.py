@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock.dataset.array_record import ArrayRecordDataset
+from penstock.dataset.dataset import Dataset
 from penstock.dataset.image_folder import ImageFolderDataset
 from penstock.dataset.text_line import TextLineDataset
 from penstock.dataset.tfrecord import TFRecordDataset
@@ -23,12 +25,20 @@ from penstock.errors import (
     PenstockError,
 )
 from penstock.formats.examples import seen_in
+from penstock.formats.huggingface import features_of, noted
 from penstock.formats.recognise import Found
 from penstock.formats.suffixes import columns_of, value_of
 
 _BYTES = 1 << 23  # of a batch
 _ROWS = 1 << 14
 _AGAIN = "Write or copy the file again."
+_TEXT_BYTES = 1 << 24  # of CSV and JSON Lines read at a time; the first of them tell the types
+_BY_THE_FIRST = (
+    "The first 16 MiB tell the columns and their types; a line is no longer than that. Where later lines hold another "
+    "kind, put one of them first, or repair the line."
+)
+# What stands for a missing number in CSV, as pandas and Arrow have it; nan is a number.
+_MISSING = ["", "#N/A", "#N/A N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,26 @@ class Table:
     def counted(self) -> int:
         """The number of rows; reads all where nothing else tells."""
         return sum(batch.num_rows for batch in self.batches()) if self.count is None else self.count
+
+    def of(self, columns: Sequence[str]) -> Table:
+        """These columns alone, in this order. Raises InvalidArgumentError for one that there is not."""
+        import pyarrow as pa
+
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        names = self.schema.names
+        if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(names):
+            message = f"columns are names of columns, each once; got {', '.join(map(str, wanted)) or 'none'}."
+            raise InvalidArgumentError(message, hint=f"There are {', '.join(names)}.")
+        schema = pa.schema([self.schema.field(name) for name in wanted], self.schema.metadata)
+        features = features_of(schema)
+        if features:
+            schema = noted(schema, {name: features[name] for name in wanted if name in features})
+
+        def batches() -> Iterator[Any]:
+            for batch in self.batches():
+                yield pa.record_batch([batch.column(name) for name in wanted], schema=schema)
+
+        return Table(schema, batches, self.count)
 
 
 def read_table(found: Found) -> Table:
@@ -58,7 +88,7 @@ def read_table(found: Found) -> Table:
 
 
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
+def _reading(name: str, hint: str = _AGAIN) -> Iterator[None]:
     """What pyarrow raises over a file says which one it is."""
     import pyarrow as pa
 
@@ -71,17 +101,17 @@ def _reading(name: str) -> Iterator[None]:
         raise NotFoundError(message, file=name) from error
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"The file cannot be read: {error}"
-        raise DataLossError(message, hint=_AGAIN, file=name) from error
+        raise DataLossError(message, hint=hint, file=name) from error
 
 
-def _in_files(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]]) -> Table:
+def _in_files(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]], hint: str = _AGAIN) -> Table:
     """The batches of files that have one schema, each opened when the pass comes to it."""
-    with _reading(files[0]):
+    with _reading(files[0], hint):
         schema = open_file(files[0])[0]
 
     def batches() -> Iterator[Any]:
         for name in files:
-            with _reading(name):
+            with _reading(name, hint):
                 found, parts = open_file(name)
                 if not found.equals(schema):
                     message = f"The columns of this file differ from those of the first: {_columns(found)} here."
@@ -137,34 +167,75 @@ def _arrow(found: Found) -> Table:
 
 
 def _csv(found: Found) -> Table:
-    import pyarrow as pa
     import pyarrow.csv
 
     types: dict[str, Any] = {}
 
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
-        options = pyarrow.csv.ConvertOptions(column_types=types or None)
-        reader = pyarrow.csv.open_csv(_unpacked(name, found), convert_options=options)
+        reader = pyarrow.csv.open_csv(
+            _unpacked(name, found),
+            read_options=pyarrow.csv.ReadOptions(block_size=_TEXT_BYTES),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=types or None, null_values=_MISSING),
+        )
         return reader.schema, iter(reader)
 
-    with _reading(found.files[0]):
-        for field in open_file(found.files[0])[0]:  # of the first megabyte; an empty column is text
-            types[field.name] = pa.string() if pa.types.is_null(field.type) else field.type
-    return _in_files(found.files, open_file)
+    for field in _told(found.files, open_file):
+        types[field.name] = field.type
+    return _in_files(found.files, open_file, _BY_THE_FIRST)
+
+
+def _told(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]]) -> Any:
+    """The columns that the beginnings of text files have: int64 in one and double in another is double."""
+    import pyarrow as pa
+
+    schema = pa.schema([])
+    for name in files:
+        with _reading(name, _BY_THE_FIRST):
+            found = pa.schema(
+                [(field.name, _as_text(field.type, pa.types.is_temporal)) for field in open_file(name)[0]]
+            )
+            schema = pa.unify_schemas([schema, found], promote_options="permissive")
+    return pa.schema([(field.name, _as_text(field.type, pa.types.is_null)) for field in schema])
+
+
+def _as_text(kind: Any, which: Callable[[Any], bool]) -> Any:
+    """A type of a column of text files: what looks like a time stays text, as does a column that is empty."""
+    import pyarrow as pa
+
+    if which(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_as_text(kind.value_type, which))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _as_text(field.type, which)) for field in kind])
+    return kind
 
 
 def _jsonl(found: Found) -> Table:
+    import pyarrow as pa
     import pyarrow.json
 
     if not hasattr(pyarrow.json, "open_json"):
         message = "Reading JSON Lines in parts needs a newer pyarrow."
         raise MissingDependencyError(message, hint="pip install -U pyarrow")
 
+    schema: Any = None
+
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
-        reader = pyarrow.json.open_json(_unpacked(name, found))
+        if not _unpacked(name, found).read(1):
+            return schema or pa.schema([]), iter(())
+        reader = pyarrow.json.open_json(
+            _unpacked(name, found),
+            read_options=pyarrow.json.ReadOptions(block_size=_TEXT_BYTES),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "error"
+            ),
+        )
         return reader.schema, iter(reader)
 
-    return _in_files(found.files, open_file)
+    schema = _told(found.files, open_file)
+    return _in_files(found.files, open_file, _BY_THE_FIRST)
 
 
 def _unpacked(name: str, found: Found) -> Any:
@@ -193,12 +264,19 @@ def _of_rows(schema: Any, rows: Callable[[], Iterable[Mapping[str, Any]]], count
 
 
 def _tfrecord(found: Found) -> Table:
+    return _records(TFRecordDataset(list(found.files), compression_type=found.compression))
+
+
+def _array_record(found: Found) -> Table:
+    return _records(ArrayRecordDataset(list(found.files)))
+
+
+def _records(records: Dataset) -> Table:
     """Two passes: the first sees which features there are, and how many values they have."""
     import pyarrow as pa
 
     from penstock.io import decode_example
 
-    records = TFRecordDataset(list(found.files), compression_type=found.compression)
     seen = seen_in(records)
     if seen is None:
         schema = pa.schema([("record", pa.binary())])
@@ -266,12 +344,15 @@ def _image_folder(found: Found) -> Table:
     source: Any = folder._plan.source  # type: ignore[attr-defined]
     classes = folder.class_names or []
     fields += [pa.field("label", pa.int64()), pa.field("class_name", pa.string())]
+    text = {"dtype": "string", "_type": "Value"}
+    features = {"image": {"_type": "Image"}, "path": text, "label": {"names": classes, "_type": "ClassLabel"}}
+    schema = noted(pa.schema(fields), {**features, "class_name": text})
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for (image, label), name in zip(folder, source.files, strict=True):
             yield {"image": image, "path": _below(found, name), "label": int(label), "class_name": classes[int(label)]}
 
-    return _of_rows(pa.schema(fields), rows, len(folder))
+    return _of_rows(schema, rows, len(folder))
 
 
 def _below(found: Found, name: str) -> str:
@@ -286,6 +367,7 @@ def _text(found: Found) -> Table:
 
 
 _TABLES: dict[str, Callable[[Found], Table]] = {
+    "array_record": _array_record,
     "arrow": _arrow,
     "csv": _csv,
     "huggingface": _arrow,

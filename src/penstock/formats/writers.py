@@ -1,4 +1,4 @@
-"""Writers of one file each: TFRecord, Arrow, Parquet, WebDataset."""
+"""Writers of one file each: TFRecord, Arrow, Parquet, WebDataset; those of text stand in `texts`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Gathering(TableWriter):
         self._end()
 
 
-class _ParquetFile(_Gathering):
+class ParquetFile(_Gathering):
     def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
         import pyarrow.parquet as pq
 
@@ -75,12 +75,13 @@ class _ParquetFile(_Gathering):
         self._file.close()
 
 
-class _ArrowFile(_Gathering):
-    def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
+class ArrowFile(_Gathering):
+    def __init__(self, path: Path, schema: Any, compression: str | None, *, stream: bool = False) -> None:
         import pyarrow as pa
 
         super().__init__(schema)
-        self._file = pa.ipc.new_file(str(path), schema, options=pa.ipc.IpcWriteOptions(compression=compression))
+        new = pa.ipc.new_stream if stream else pa.ipc.new_file
+        self._file = new(str(path), schema, options=pa.ipc.IpcWriteOptions(compression=compression))
 
     def _put(self, table: Any) -> None:
         self._file.write_table(table.combine_chunks())
@@ -89,12 +90,12 @@ class _ArrowFile(_Gathering):
         self._file.close()
 
 
-class _TFRecordFile(TableWriter):
+class TFRecordFile(TableWriter):
     def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
         from penstock.io.tfrecord import TFRecordWriter
 
         self._plain = schema.names == ["record"] and schema.field(0).type == "binary"
-        for field in _flat(schema.empty_table()).schema:
+        for field in flattened(schema.empty_table()).schema:
             _check_feature(field)
         self._file = TFRecordWriter(str(path), compression.upper() if compression else None)
 
@@ -105,7 +106,7 @@ class _TFRecordFile(TableWriter):
             for record in batch.column(0).to_pylist():
                 self._file.write(record)
             return
-        flat = _flat(batch)
+        flat = flattened(batch)
         for column in flat.schema:
             _check_rounding(column.name, flat.column(column.name))
         for row in flat.to_pylist():
@@ -125,18 +126,42 @@ def _typed(value: Any, kind: Any) -> Any:
     return value
 
 
-def _flat(batch: Any) -> Any:
-    """A table without structs: their fields are columns, an image of Hugging Face's its content."""
+def flattened(batch: Any) -> Any:
+    """A table without structs: their fields are columns, an image of Hugging Face's its content.
+
+    Raises InvalidArgumentError for an image that is the path of a file and not its content.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     while any(pa.types.is_struct(field.type) for field in table.schema):
         for place, field in enumerate(table.schema):
             if pa.types.is_struct(field.type) and {part.name for part in field.type} == {"bytes", "path"}:
-                parts = [chunk.field("bytes") for chunk in table.column(place).chunks]
-                table = table.set_column(place, field.name, pa.chunked_array(parts, field.type.field("bytes").type))
+                column = table.column(place)
+                content, path = pc.struct_field(column, "bytes"), pc.struct_field(column, "path")
+                if pc.any(pc.and_(content.is_null(), path.is_valid())).as_py():
+                    message = f"Column {field.name!r} has the paths of images in place of their contents."
+                    raise InvalidArgumentError(
+                        message, hint="save_to_disk and to_parquet of Hugging Face's datasets write the contents too."
+                    )
+                table = table.set_column(place, field.name, content)
         table = table.flatten()
     return table
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type holds text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether a column of this type holds bytes."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _check_feature(field: Any) -> None:
@@ -175,7 +200,7 @@ def _check_rounding(name: str, column: Any) -> None:
         raise InvalidArgumentError(message, hint="Round it first, or write parquet or arrow, which keep float64.")
 
 
-class _WebDatasetFile(TableWriter):
+class WebDatasetFile(TableWriter):
     """A sample for each row; without a column `__key__`, its path or its number is the key."""
 
     def __init__(self, path: Path, schema: Any, compression: str | None, first_number: int = 0) -> None:
@@ -185,7 +210,7 @@ class _WebDatasetFile(TableWriter):
         self._keyed = "__key__" in schema.names
 
     def write(self, batch: Any) -> None:
-        flat = _flat(batch)
+        flat = flattened(batch)
         kinds = {field.name: field.type for field in flat.schema}
         for row in flat.to_pylist():
             key = self._key(row.pop("__key__", None), row)
@@ -213,25 +238,3 @@ class _WebDatasetFile(TableWriter):
 
     def close(self) -> None:
         self._file.close()
-
-
-_WRITERS: dict[str, Any] = {
-    "parquet": _ParquetFile,
-    "arrow": _ArrowFile,
-    "tfrecord": _TFRecordFile,
-    "webdataset": _WebDatasetFile,
-}
-COMPRESSIONS: dict[str, tuple[str | None, ...]] = {
-    "parquet": ("snappy", "zstd", "gzip", "lz4", "brotli", None),
-    "arrow": (None, "lz4", "zstd"),
-    "tfrecord": (None, "gzip", "zlib"),
-    "webdataset": (None, "gzip"),
-}
-
-
-def writer_of(kind: str, path: Path, schema: Any, compression: str | None, number: int) -> TableWriter:
-    """The writer of one file, whose first row is row `number` of all."""
-    if kind == "webdataset":
-        return _WebDatasetFile(path, schema, compression, number)
-    made: TableWriter = _WRITERS[kind](path, schema, compression)
-    return made
