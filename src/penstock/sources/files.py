@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.block.block import Block
 from penstock.io.storage import is_url
+from penstock.redacted import redacted
 from penstock.sources.source import Position, Reader, Source
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class FilesSource(Source):
 
     @property
     def label(self) -> str:
-        named = self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"
+        named = redacted(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files"
         return f"{self.kind}({named})"
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.errors import FailedPreconditionError, InvalidTypeError, writing_to
 from penstock.io import storage
+from penstock.io.remote.upload import RemoteWriter
 from penstock.io.tfrecord.framing import frame
 from penstock.io.tfrecord.options import WINDOW_BITS, TFRecordOptions, as_compression
 
@@ -18,7 +19,8 @@ class TFRecordWriter:
     """Writes byte strings as the records of a new TFRecord file, local or at a URL.
 
     `options` is a `TFRecordOptions` or the name of a compression, "GZIP" or "ZLIB". The same records always give the
-    same bytes. The file is complete once the writer is closed, which leaving the `with` block does.
+    same bytes. The file is complete once the writer is closed, which leaving the `with` block does. One at a URL is not
+    there before that, and never if the block ends by an error.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.tfrecord"
@@ -90,6 +92,8 @@ class TFRecordWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is not None and isinstance(self._file, RemoteWriter):
+            self._file.discard()
         self.close()
 
 

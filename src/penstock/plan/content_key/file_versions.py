@@ -13,6 +13,7 @@ from penstock.block.column import BytesColumn
 from penstock.io import storage
 from penstock.plan.node import Node
 from penstock.plan.scan import Scan
+from penstock.redacted import redacted
 from penstock.sources.arrays import ArraysSource
 
 FileVersion = tuple[str, int, int | str]  # name; size; modification time in nanoseconds, or what a server calls it by
@@ -35,20 +36,20 @@ class FileVersions:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(_AT_ONCE, "penstock-etags") as asking:
-                self._keep(asking.map(_version, remote))
+                self._keep(remote, asking.map(_version, remote))
             new = [name for name in new if name not in self.found]
-        self._keep(map(_version, new))
+        self._keep(new, map(_version, new))
         return [self.found[name] for name in names]
 
-    def _keep(self, versions: Iterable[FileVersion]) -> None:
-        self.found.update((version[0], version) for version in versions)
+    def _keep(self, names: Iterable[str], versions: Iterable[FileVersion]) -> None:
+        self.found.update(zip(names, versions, strict=True))
 
 
 def _version(name: str) -> FileVersion:
     try:
-        return name, *storage.version(name)
+        return redacted(name), *storage.version(name)
     except Exception:  # whatever keeps it from being asked for will keep it from being read
-        return name, -1, ""
+        return redacted(name), -1, ""
 
 
 def named_files(source: Any) -> tuple[str, ...]:

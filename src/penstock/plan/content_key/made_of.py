@@ -21,6 +21,7 @@ from penstock.plan.explain import short_location
 from penstock.plan.node import Node
 from penstock.plan.ops import Prefetch
 from penstock.plan.scan import Scan
+from penstock.redacted import redacted
 from penstock.sources.source import Source
 
 
@@ -79,7 +80,7 @@ class _Walk:
         self._numbers: Counter[str] = Counter()
 
     def part(self, path: str, text: str, digest: str) -> None:
-        self.parts.append(Part(path, text, digest))
+        self.parts.append(Part(redacted(path), redacted(text), digest))
 
     def plan(self, node: Node) -> None:
         for below in node.inputs:

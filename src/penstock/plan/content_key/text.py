@@ -14,6 +14,7 @@ from penstock.block.column import Column, DenseColumn
 from penstock.block.leaf import NESTED
 from penstock.plan.explain import short_location
 from penstock.plan.node import function_name
+from penstock.redacted import redacted
 
 _MOST = 60  # characters of a value
 _NEVER = re.compile(r"secret|token|passw|credential|api_?key|private_?key", re.IGNORECASE)
@@ -32,7 +33,7 @@ def named_value(name: str, value: Any) -> str:
 def value_text(value: Any) -> str:
     """A short value itself, a long one by its kind and size."""
     if isinstance(value, _SHORT):
-        return _cut(repr(value))
+        return _cut(redacted(repr(value)))  # before it is cut: half a signature is not known as one
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {value.dtype}"
     if isinstance(value, DenseColumn):
