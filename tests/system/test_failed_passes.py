@@ -4,7 +4,7 @@ import contextlib
 import gc
 import os
 import sys
-import time
+import threading
 import weakref
 from pathlib import Path
 
@@ -37,12 +37,15 @@ def descriptors(names):
     return sum(os.path.realpath(number) in names for number in found)
 
 
-def freed(left):
-    """Whether it is gone, as soon as the workers have left what they were inside when the loop was."""
-    deadline = time.monotonic() + 20
-    while left() is not None and time.monotonic() < deadline:
-        time.sleep(0.001)
-    return left() is None
+class Left:
+    """An iterator that nobody holds; the workers of its pass leave what they are inside of first."""
+
+    def __init__(self, elements):
+        self._gone = threading.Event()
+        self._elements = weakref.ref(elements, lambda _: self._gone.set())
+
+    def is_freed(self):
+        return self._gone.wait(20)
 
 
 def spoiled(*parts):
@@ -74,9 +77,9 @@ def test_a_pass_ends_once_the_error_is_dropped(name, executor, parallel, names, 
         elements = ds.iterator(executor=executor)
         with pytest.raises((ValueError, ps.errors.PenstockError)):
             list(elements)
-        return weakref.ref(elements)
+        return Left(elements)
 
-    assert freed(fail())
+    assert fail().is_freed()
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread"])
@@ -91,13 +94,13 @@ def test_files_are_closed_once_the_error_is_dropped(name, executor, parallel, na
 
     def fail():
         elements = ds.iterator(executor=executor)
-        left = weakref.ref(elements)
+        left = Left(elements)
         with pytest.raises((ValueError, ps.errors.PenstockError)):
             list(elements)
         return left
 
     left = fail()
-    assert freed(left)
+    assert left.is_freed()
     assert descriptors(names) == before == 0
 
 
@@ -122,18 +125,19 @@ WAITING = {  # failures that others still wait behind when the loop is left
 }
 
 
+@pytest.mark.parametrize("executor", ["inline", "thread"])
 @pytest.mark.parametrize("name", WAITING)
-def test_failures_that_still_wait_hold_no_iterator(name, names, no_collection):
+def test_failures_that_still_wait_hold_no_iterator(name, executor, names, no_collection):
     ds = WAITING[name](ps.Dataset.from_tensor_slices(names).interleave(ps.TextLineDataset, cycle_length=12))
 
     def leave():
-        elements = ds.iterator(executor="inline")
+        elements = ds.iterator(executor=executor)
         for _ in range(3):
             with contextlib.suppress(ValueError, ps.errors.PenstockError):
                 next(elements)
-        return weakref.ref(elements)
+        return Left(elements)
 
-    assert freed(leave())
+    assert leave().is_freed()
 
 
 def test_a_user_s_own_variables_stay_for_the_debugger():
