@@ -10,6 +10,7 @@ when it is raised (`let_go`). Variables of the user's functions stay, for a debu
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -50,10 +51,11 @@ def kept(error: BaseException) -> None:
         return
     _clear_ended()
     known = {id(frame) for frame in _open.frames}
+    here = _running_here()
     running: list[FrameType] = []
     frame: FrameType | None = trace.tb_frame
     while frame is not None and id(frame) not in known and not frame.f_code.co_flags & _GENERATORS:
-        if _is_ours(frame):
+        if id(frame) in here and _is_ours(frame):  # else of another thread, which clears it, or it has ended
             running.append(frame)
         frame = frame.f_back  # a generator has none while it waits
     _open.frames += reversed(running)
@@ -63,6 +65,16 @@ def kept(error: BaseException) -> None:
             if trace.tb_frame not in running:
                 _clear(trace.tb_frame)
             trace = trace.tb_next
+
+
+def _running_here() -> set[int]:
+    """The frames of this thread; a failure that another thread made leads to frames of that one."""
+    found = set()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        found.add(id(frame))
+        frame = frame.f_back
+    return found
 
 
 def let_go(error: BaseException) -> None:

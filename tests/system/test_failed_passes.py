@@ -1,6 +1,7 @@
 """What a pass holds is let go of when it fails and its error is dropped, without a garbage collection."""
 
 import contextlib
+import functools
 import gc
 import os
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.frames import kept, tidied
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
 
@@ -138,6 +140,40 @@ def test_failures_that_still_wait_hold_no_iterator(name, executor, names, no_col
         return Left(elements)
 
     assert leave().is_freed()
+
+
+def test_what_another_thread_is_inside_of_keeps_no_frame_of_this_one(no_collection):
+    """A failure that is handed on leads to frames of the worker that made it, and that works on."""
+    made, leave, failures = threading.Event(), threading.Event(), []
+
+    def fail():
+        try:
+            tidied(spoiled)
+        except ValueError as error:
+            kept(error)
+            failures.append(error)
+
+    def work():
+        fail()
+        made.set()
+        assert leave.wait(20)
+
+    def keep():
+        fail()
+        kept(failures[0])  # as one that came with the input of this step
+
+    maker = threading.Thread(target=tidied, args=(work,))
+    maker.start()
+    try:
+        assert made.wait(20)
+        steps = [functools.partial(keep)]
+        held = weakref.ref(steps[0])
+        tidied(steps.pop())  # only a frame of ours has it now
+        tidied(int)
+        assert held() is None
+    finally:
+        leave.set()
+        maker.join()
 
 
 def test_a_user_s_own_variables_stay_for_the_debugger():

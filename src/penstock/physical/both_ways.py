@@ -39,9 +39,7 @@ class Ready:
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
         columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
         made = [
-            in_one_piece(column_of_output(column, block.size), None if allocate is None else allocate(k))
-            if view
-            else column_of_output(column, block.size)
+            in_one_piece(column_of_output(column, block.size), None if allocate is None else allocate(k), view=view)
             for k, (column, view) in enumerate(zip(columns, self._views(), strict=True))
         ]
         return block.with_columns(self.graph.structure, apart(made, self.sharing))
@@ -116,21 +114,25 @@ def trial_of(found: Traced, ready: Ready) -> Trial:
         return _TRIALS.setdefault(found, Trial(ready))
 
 
-def in_one_piece(column: Column, allocate: Allocate | None) -> Column:
+def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True) -> Column:
     """A column whose rows lie as those of a copy of each do: a view is copied, into the memory offered."""
     if isinstance(column, ListColumn):
-        return ListColumn([item.copy() if isinstance(item, np.ndarray) else item for item in column.items])
+        return ListColumn([_copied(item, view=view) for item in column.items])
     if not isinstance(column, DenseColumn):
         return column
     keeps = 0 if column.array.base is None else getattr(column.array.base, "nbytes", 0)
-    if column.array.flags.c_contiguous and keeps <= 2 * column.array.nbytes:  # else a part would keep all in memory
-        return column
+    if column.array.flags.c_contiguous and (not view or keeps <= 2 * column.array.nbytes):
+        return column  # of a view less than half would keep all of it in memory
     array = column.array
     place = None if allocate is None else allocate(array.shape[1:], array.dtype)
     if place is None:
         place = ARENA.empty(array.shape, array.dtype)
     np.copyto(place, array)
     return DenseColumn(place)
+
+
+def _copied(item: Any, *, view: bool) -> Any:
+    return item.copy() if isinstance(item, np.ndarray) and (view or not item.flags.c_contiguous) else item
 
 
 def column_of_output(value: Column | Const, rows: int) -> Column:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.block.block import Block
-from penstock.block.column import DenseColumn
+from penstock.block.column import DenseColumn, ListColumn
 from penstock.block.numbers import Numbers
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
@@ -65,6 +65,15 @@ def test_by_block_it_is_what_it_is_by_element(name, dtype):
     by_element = list(ps.Dataset.from_tensor_slices(data).map(opaque).iterator(epoch=1))
     np.testing.assert_array_equal(by_block, by_element)
     assert by_block[0].dtype == by_element[0].dtype
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_images_of_differing_sizes_run_by_block_and_lie_as_by_element(name):
+    function, data = FUNCTIONS[name], [images(1)[0, : 6 + extra] for extra in range(3)]
+    vectoriser = Vectoriser(function)
+    found = vectoriser.run(Block.single(ListColumn(data)), None, Draws(1, Numbers(7)))
+    assert vectoriser.verdict.startswith("by Block: image."), vectoriser.verdict
+    assert all(item.flags.c_contiguous for column in found.columns for item in column.values())
 
 
 BY_AXIS = {"pad", "pad constant", "random_crop", "seeded"}  # these have one number for each axis
