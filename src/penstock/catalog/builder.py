@@ -21,6 +21,7 @@ from penstock.catalog.read import ReadConfig, read_split
 from penstock.catalog.spool import Key
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.io.writing import local
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,8 +283,8 @@ class Builder(Reading):
 
         if self.is_prepared:
             return
-        self._download_dir = Path(download_dir) if download_dir else self._data_dir / "downloads"
-        self._manual_dir = Path(manual_dir) if manual_dir else self._download_dir / "manual"
+        self._download_dir = local(download_dir, "download_dir") if download_dir else self._data_dir / "downloads"
+        self._manual_dir = local(manual_dir, "manual_dir") if manual_dir else self._download_dir / "manual"
         self._progress = Progress()
         prepare(self, self._progress)
 

@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock import options
+from penstock.errors import FailedPreconditionError
+from penstock.io.writing import local
+
+# What errors over the folder say to do.
+SETTING = "Choose another folder with data_dir=… (--data-dir on the command line), or with PENSTOCK_DATA_DIR."
 
 Given = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
@@ -21,7 +26,7 @@ def data_dir(given: Given = None) -> Path:
     if given is not None and not isinstance(given, str | os.PathLike):
         given = next(iter(given), None)
     chosen: Any = given if given is not None else options.environment("DATA_DIR")
-    return Path(chosen).expanduser() if chosen else Path.home() / "penstock_datasets"
+    return local(chosen, "data_dir") if chosen else _at_home("penstock_datasets")
 
 
 def data_dirs(given: Given = None) -> list[Path]:
@@ -31,6 +36,14 @@ def data_dirs(given: Given = None) -> list[Path]:
     ['here', 'there']
     """
     if given is None:
-        return [data_dir(), Path.home() / "tensorflow_datasets"]
+        return [data_dir(), _at_home("tensorflow_datasets")]
     several = [given] if isinstance(given, str | os.PathLike) else list(given)
-    return [Path(one).expanduser() for one in several] or [data_dir()]
+    return [local(one, "data_dir") for one in several] or [data_dir()]
+
+
+def _at_home(name: str) -> Path:
+    try:
+        return Path.home() / name
+    except RuntimeError:  # a user without an entry in the system's list, as in some containers
+        message = "there is no home folder for data sets."
+        raise FailedPreconditionError(message, hint=SETTING) from None

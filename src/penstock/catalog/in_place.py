@@ -21,6 +21,7 @@ from penstock.catalog.read import ReadConfig, decoded
 from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.io.writing import local
 from penstock.plan.node import AUTOTUNE
 
 
@@ -37,7 +38,7 @@ class InPlace(Reading):
         if data_dir is None or not isinstance(data_dir, str | os.PathLike):
             message = f"{self.name!r} is a folder of yours, and data_dir must say which, got {data_dir!r}."
             raise InvalidArgumentError(message, hint=hint)
-        self._folder = Path(data_dir).expanduser()
+        self._folder = local(data_dir, "data_dir")
         if not self._folder.is_dir():
             message = f"there is no folder {str(self._folder)!r}."
             raise NotFoundError(message, hint=hint, file=str(self._folder))

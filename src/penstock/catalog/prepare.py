@@ -6,7 +6,6 @@ the examples made so far, `<split>.state.json` how far it is. When all is writte
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import inspect
 import json
@@ -28,6 +27,7 @@ import numpy as np
 
 from penstock.cache.entry.lock import Lock, Unlockable, hold
 from penstock.catalog.builder import Builder, Each, Skipped
+from penstock.catalog.data_dir import SETTING
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.info import SplitInfo
 from penstock.catalog.progress import Progress, Stopwatch
@@ -35,11 +35,11 @@ from penstock.catalog.spool import Key, Spool, key_bytes
 from penstock.catalog.writer import write_shards
 from penstock.dataset.dataset import Dataset
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError
+from penstock.io.writing import FULL, writing
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.machine.granted import granted_cpus
 
 _FORMAT = 1  # of what lies in the folder of the work; another one begins anew
-_FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}
 _CHUNK, _CHUNK_BYTES = 32, 1 << 22
 # Seconds that a record may take to be made in this thread: others beside it would wait for the GIL more than work. What
 # follows on records that take longer, three in a row or two that take very long, is made by others. The first may take
@@ -56,22 +56,25 @@ def prepare(builder: Builder, progress: Progress) -> None:
     Raises:
         InvalidArgumentError: a key came twice, or an example does not fit the features.
         DataLossError: more inputs cannot be used than the builder expects.
-        FailedPreconditionError: the disk is full; the next call goes on.
+        FailedPreconditionError: the disk is full, or what was asked for first is missing; the next call goes on.
     """
     final = builder.data_path
     with _place_of_work(builder, progress) as folder:
         if folder is None:
             return
         try:
-            _check_plan(builder, folder)
-            _write_all(builder, folder, progress)
-            if not builder.is_prepared:
-                folder.rename(final)
+            with writing(folder, f"data_dir {str(builder._data_dir)!r}", SETTING):
+                _check_plan(builder, folder)
+                _write_all(builder, folder, progress)
+                if not builder.is_prepared:
+                    folder.rename(final)
+        except FailedPreconditionError:  # no network, no room, no permission: what was made is good
+            raise
         except OSError as error:
             if builder.is_prepared:  # another process, on a system without locks, was faster and has written the same
                 shutil.rmtree(folder, ignore_errors=True)
                 return
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 raise _no_space(error, folder) from error
             raise
         except Exception:
@@ -96,13 +99,17 @@ def _place_of_work(builder: Builder, progress: Progress) -> Iterator[Path | None
         if builder.is_prepared:
             yield None
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = hold(str(folder))
-        except FileNotFoundError:  # it was published between the two
-            continue
-        except Unlockable:
-            yield Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=final.parent))
+        alone: Path | None = None
+        with writing(folder, f"data_dir {str(builder._data_dir)!r}", SETTING):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                lock = hold(str(folder))
+            except FileNotFoundError:  # it was published between the two
+                continue
+            except Unlockable:
+                alone = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=final.parent))
+        if alone is not None:
+            yield alone
             return
         if lock is None:
             if not told:

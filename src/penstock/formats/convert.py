@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.catalog.progress import Progress
-from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
+from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.formats.folders import ImageFolder, as_huggingface, describe
 from penstock.formats.recognise import recognise
 from penstock.formats.tables import Table, read_table
 from penstock.formats.texts import CsvFile, JsonLinesFile
 from penstock.formats.writers import ArrowFile, ParquetFile, TableWriter, TFRecordFile, WebDatasetFile
+from penstock.io.writing import FULL, local, writing
 
 _ENDINGS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
@@ -91,9 +91,10 @@ def convert(
         NotFoundError: there is no source. AlreadyExistsError: there is a target, and `overwrite` is False.
         InvalidArgumentError, InvalidTypeError: a format, compression or column that there is not, a column that the
             target cannot hold, a value that it would round.
-        DataLossError: a file of the source is damaged. FailedPreconditionError: the disk is full.
+        DataLossError: a file of the source is damaged. FailedPreconditionError: the disk is full, or nothing can be
+            written there.
     """
-    where = Path(target).expanduser()
+    where = local(target, "the target")
     kind = _target_format(where, target_format, shards)
     packed = _compression(kind, compression, where)
     found = recognise(source, source_format)
@@ -104,18 +105,22 @@ def convert(
     if kind == "huggingface":
         table = as_huggingface(table)
     part = where.with_name(f".{where.name}.incomplete-{uuid.uuid4().hex[:8]}")
-    where.parent.mkdir(parents=True, exist_ok=True)
+    with _writing_to(where, part):
+        where.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with Progress().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
+        with _writing_to(where, part), Progress().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
             if shards is not None or kind == "huggingface":
                 rows = _in_shards(table, part, kind, packed, shards or 1, step)
             else:
                 rows = _written(table.batches(), part, kind, table.schema, packed, 0, step)
             if kind == "huggingface":
                 describe(part, table.schema)
-        _publish(part, where)
+        with _writing_to(where, part):
+            _publish(part, where)
+    except PenstockError:
+        raise
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
         message = f"The disk that {str(where)!r} lies on is full."
         raise FailedPreconditionError(message, hint="Make room; nothing was left behind.") from error
@@ -127,6 +132,10 @@ def convert(
                 part.unlink()
     files = tuple(str(file) for file in sorted(where.rglob("*")) if file.is_file()) if where.is_dir() else (str(where),)
     return Converted(rows, files, sum(Path(file).stat().st_size for file in files))
+
+
+def _writing_to(where: Path, part: Path) -> AbstractContextManager[None]:
+    return writing(part, f"The target {str(where)!r}", "Choose another one, in a folder that you may write to.")
 
 
 def _target_format(where: Path, wanted: str | None, shards: int | None) -> str:
@@ -185,6 +194,8 @@ def _check_target(where: Path, source: Path, *, overwrite: bool, folder: bool) -
 
 
 def _written(batches: Any, path: Path, kind: str, schema: Any, compression: str | None, number: int, step: Any) -> int:
+    if kind != "image_folder":
+        path.touch()  # that it cannot be made, the system says better than the libraries that write it
     writer = _writer(kind, path, schema, compression, number)
     rows = 0
     try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image.backends import opencv
+from penstock.io.writing import local, writing
 from penstock.viz.label_names import Names, label_names_of
 from penstock.viz.parts import Example, take_apart
 from penstock.viz.picture import Picture, text_width
@@ -48,9 +49,10 @@ class Grid:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as a PNG; folders that are not there are made."""
-        where = Path(path)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_bytes(self.png)
+        where = local(path, "path")
+        with writing(where, f"path {str(path)!r}", "Choose another path, in a folder that you may write to."):
+            where.parent.mkdir(parents=True, exist_ok=True)
+            where.write_bytes(self.png)
         return where
 
     def _repr_png_(self) -> bytes:

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,10 +19,15 @@ from penstock.cache.entry.lock import Unlockable, hold
 from penstock.catalog.download import archive
 from penstock.catalog.download.fetch import Patience, fetch, wrong_size
 from penstock.catalog.progress import Progress, Step, size_text
-from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
+from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.io.writing import FULL, writing
 
 _AT_ONCE = 4
 _CHUNK = 1 << 20
+_SETTING = (
+    "Choose another folder with download_and_prepare(download_dir=…) (--download-dir on the command line); "
+    "by default it is `downloads` in the data_dir."
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class DownloadManager:
             to = Path(f"{path}.extracted")
             if not to.is_dir():
                 title = f"{self.name}: unpacking {Path(path).name}"
-                with self._locked(to), self._progress().step(title, None, "bytes") as step:
+                with self._writing(), self._locked(to), self._progress().step(title, None, "bytes") as step:
                     if not to.is_dir():
                         archive.extract(path, to, advance=step.advance)
             found[path] = to
@@ -135,7 +141,7 @@ class DownloadManager:
         if target.is_file():
             shared.advance_by(target.stat().st_size, url)
             return target
-        with self._locked(target):
+        with self._writing(), self._locked(target):
             if target.is_file():
                 shared.advance_by(target.stat().st_size, url)
                 return target
@@ -183,11 +189,28 @@ class DownloadManager:
 
     def _check_space(self, urls: list[str], sizes: list[int | None]) -> None:
         missing = sum(size or 0 for url, size in zip(urls, sizes, strict=True) if not self.place(url).is_file())
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.folder).free
         if missing > free:
             message = f"the downloads need {size_text(missing)}, and {size_text(free)} are left on the disk."
             raise FailedPreconditionError(message, hint=f"Make room in {self.folder}, or choose another download_dir.")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Errors over what is kept here name the folder."""
+        try:
+            with writing(self.folder, f"download_dir {str(self.folder)!r}", _SETTING):
+                yield
+        except PenstockError:
+            raise
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            free = size_text(shutil.disk_usage(self.folder).free)
+            message = f"the disk of the downloads is full: {free} are left ({error.strerror})."
+            hint = f"Make room in {self.folder}, or choose another download_dir. What came is kept."
+            raise FailedPreconditionError(message, hint=hint, file=error.filename) from error
 
     def _locked(self, target: Path) -> Any:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,75 @@
+"""writing, local: what speaks against writing where the user wants it, as errors that name the setting."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.io.storage import is_url
+from penstock.redacted import redacted
+
+FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_OF_FILES_ALONE = {errno.EROFS, errno.EFBIG}  # from a write, which names no file; nothing but files raises these
+
+
+@contextmanager
+def writing(folder: str | os.PathLike[str], what: str, hint: str) -> Iterator[None]:
+    """The system's errors over what lies in `folder`, or over making it, become one that names it and what to do.
+
+    A full disk is passed on, because what is said of it depends on what is kept; so is an error over another file.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp(), "file")
+    >>> file.touch()
+    >>> with writing(file / "inner", "data_dir 'inner'", "Choose another data_dir."):
+    ...     (file / "inner").mkdir()
+    Traceback (most recent call last):
+    ...
+    penstock.errors.FailedPreconditionError: data_dir 'inner' cannot be written to: Not a directory.
+    ...
+      Choose another data_dir.
+
+    Raises:
+        FailedPreconditionError: there can be no such folder, it is read-only, a file would be larger than is allowed.
+    """
+    try:
+        yield
+    except PenstockError:
+        raise
+    except OSError as error:
+        if error.errno in FULL or not (error.errno in _OF_FILES_ALONE or _belongs(error.filename, Path(folder))):
+            raise
+        message = f"{what} cannot be written to: {error.strerror}."
+        file = str(folder if error.filename is None else error.filename)
+        raise FailedPreconditionError(message, hint=hint, file=file) from error
+
+
+def _belongs(name: object, folder: Path) -> bool:
+    """Whether a file lies in the folder, or is one of those that it should lie in."""
+    if not isinstance(name, str | os.PathLike):
+        return False
+    path = Path(name)
+    return path == folder or folder in path.parents or path in folder.parents
+
+
+def local(path: str | os.PathLike[str], what: str) -> Path:
+    """`path` as a path of this machine, `~` being the home folder; `what` names it in the error.
+
+    >>> local("s3://bucket/sets", "data_dir")
+    Traceback (most recent call last):
+    ...
+    penstock.errors.InvalidArgumentError: data_dir must lie on this machine, got 's3://bucket/sets'.
+    ...
+
+    Raises:
+        InvalidArgumentError: it is a URL, of which a `Path` would make a folder called "s3:".
+    """
+    given = os.fspath(path)
+    if is_url(given):
+        message = f"{what} must lie on this machine, got {redacted(given)!r}."
+        raise InvalidArgumentError(message, hint="Copy the files (with fsspec, say), or mount where they are.")
+    return Path(given).expanduser()
