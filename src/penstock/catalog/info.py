@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from penstock.block.size_text import size_text
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.features.from_json import load_features
 from penstock.catalog.splits import as_split, known
@@ -34,6 +35,9 @@ class SplitInfo:
     @property
     def num_shards(self) -> int:
         return len(self.shard_lengths)
+
+    def __repr__(self) -> str:
+        return f"<SplitInfo num_examples={self.num_examples}, num_shards={self.num_shards}>"
 
     def filenames(self, dataset: str, file_format: str = "tfrecord") -> list[str]:
         """Names of the shards in order.
@@ -69,6 +73,9 @@ class SubSplitInfo:
 
     name: str
     shard_lengths: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"<SubSplitInfo {self.name!r} num_examples={self.num_examples}, num_shards={self.num_shards}>"
 
     @property
     def num_examples(self) -> int:
@@ -106,7 +113,7 @@ class SplitDict(Mapping[str, Any]):
         return sum(split.num_examples for split in self._splits.values())
 
     def __repr__(self) -> str:
-        return f"SplitDict({', '.join(f'{split.name}: {split.num_examples}' for split in self._splits.values())})"
+        return repr(self._splits)
 
 
 def shards_of(start: int, stop: int, split: SplitInfo) -> list[tuple[range, int]]:
@@ -163,6 +170,29 @@ class DatasetInfo:
     def dataset_size(self) -> int:
         """Bytes of the records of all splits."""
         return sum(split.num_bytes for split in self.splits.values())
+
+    def __repr__(self) -> str:
+        """What is known, in the layout of tfds."""
+        splits = "".join(f"    {name!r}: {split!r},\n" for name, split in self.splits.items())
+        facts = {
+            "name": repr(self.name),
+            "full_name": repr(self.full_name),
+            "description": _quoted(self.description) if self.description else "''",
+            "config_description": _quoted(self.config_description) if self.config_description else None,
+            "homepage": repr(self.homepage),
+            "data_dir": repr(self.data_dir),
+            "file_format": self.file_format,
+            "download_size": size_text(self.download_size) if self.download_size else "unknown",
+            "dataset_size": size_text(self.dataset_size) if self.splits else "unknown",
+            "features": repr(self.features),
+            "supervised_keys": repr(self.supervised_keys),
+            "disable_shuffling": self.disable_shuffling,
+            "splits": f"{{\n{splits}}}",
+            "citation": _quoted(self.citation) if self.citation else None,
+            "license": repr(self.license) if self.license else None,
+        }
+        lines = [f"{name}={fact},".replace("\n", "\n    ") for name, fact in facts.items() if fact is not None]
+        return "\n    ".join(["DatasetInfo(", *lines]) + "\n)"
 
     def to_json(self) -> dict[str, Any]:
         """`dataset_info.json` as tfds writes it (protocol-buffer JSON: 64-bit integers are text)."""
@@ -263,6 +293,10 @@ def _split(entry: Any) -> SplitInfo:
         message = f"split {entry['name']!r} has no shardLengths, as before tfds 3"
         raise ValueError(message)
     return SplitInfo(entry["name"], lengths, int(entry.get("numBytes") or 0), entry.get("filepathTemplate") or TEMPLATE)
+
+
+def _quoted(text: str) -> str:
+    return f'"""\n{text.strip()}\n"""'
 
 
 def _names(keys: Any) -> Iterator[str]:

@@ -50,6 +50,9 @@ class ClassLabel(Tensor):
             raise InvalidArgumentError(message, hint=f"The classes are {_listed(self.names, self.num_classes)}.")
         return str(int(number)) if self.names is None else self.names[number]
 
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "num_classes": self.num_classes}
+
     def encode_example(self, value: Any, name: str) -> Any:
         if isinstance(value, bytes):
             value = value.decode()

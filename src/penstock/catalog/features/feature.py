@@ -101,6 +101,19 @@ class Feature(ABC):
         """The whole entry in `features.json`."""
         return {"pythonClassName": self.tfds_class, **self.to_json()}
 
+    def __repr__(self) -> str:
+        facts = self.facts()
+        return f"{type(self).__name__}({', '.join(f'{name}={fact}' for name, fact in facts.items())})"
+
+    def facts(self) -> dict[str, Any]:
+        """What `repr` says of it: shape and dtype where it has them, as tfds does."""
+        found: dict[str, Any] = {}
+        if hasattr(self, "shape"):
+            found["shape"] = self.shape
+        if hasattr(self, "dtype"):
+            found["dtype"] = dtype_name(self.dtype)
+        return found
+
     def save_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none
         """Write files that belong to the feature, such as the names of classes, into `folder`."""
 
@@ -147,6 +160,30 @@ def shape_of_json(entry: Mapping[str, Any]) -> tuple[int | None, ...]:
     (None, 3)
     """
     return tuple(None if int(size) < 0 else int(size) for size in entry.get("dimensions", ()))
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype in `features.json`.
+
+    >>> dtype_name(bytes), dtype_name(np.dtype(bool))
+    ('string', 'bool')
+    """
+    return "string" if dtype is bytes else str(np.dtype(dtype).name)
+
+
+def repr_of_dict(name: str, features: Mapping[str, Feature]) -> str:
+    """How features by name are shown, as tfds does: sorted, one below the other."""
+    lines = [f"{name}({{"]
+    for key in sorted(features):
+        lines += [f"    {line}" for line in f"{key!r}: {repr_inside(features[key])},".split("\n")]
+    return "\n".join([*lines, "})"])
+
+
+def repr_inside(feature: Feature) -> str:
+    """How a feature in another one is shown: a plain scalar by its dtype."""
+    from penstock.catalog.features.tensor import Tensor
+
+    return dtype_name(feature.dtype) if type(feature) is Tensor and not feature.shape else repr(feature)
 
 
 def fits(shape: tuple[int | None, ...], found: tuple[int, ...]) -> bool:

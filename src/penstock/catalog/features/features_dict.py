@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.catalog.features import wire
-from penstock.catalog.features.feature import Feature, StoredNest, child_name
+from penstock.catalog.features.feature import Feature, StoredNest, child_name, repr_of_dict
 from penstock.catalog.features.tensor import Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
@@ -21,6 +21,11 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
     >>> import numpy as np
     >>> from penstock.catalog.features import Text
     >>> features = FeaturesDict({"title": Text(), "stars": np.int64})
+    >>> features
+    FeaturesDict({
+        'stars': int64,
+        'title': Text(shape=(), dtype=string),
+    })
     >>> record = features.serialize({"title": "Emma", "stars": 5})
     >>> features.deserialize(record)
     {'title': b'Emma', 'stars': np.int64(5)}
@@ -45,6 +50,9 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
 
     def __eq__(self, other: object) -> bool:
         return self is other
+
+    def __repr__(self) -> str:
+        return repr_of_dict(type(self).__name__, self._features)
 
     # -- records ------------------------------------------------------------------------------------------------------
 

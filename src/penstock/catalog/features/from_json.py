@@ -177,6 +177,9 @@ class UnknownFeature(Feature):
     def __init__(self, name: str, entry: dict[str, Any]) -> None:
         self.name, self.tfds_class, self._entry = name, str(entry.get("pythonClassName") or entry.get("type")), entry
 
+    def __repr__(self) -> str:
+        return f"UnknownFeature({self.tfds_class})"
+
     def _refuse(self) -> NoReturn:
         message = f"feature {self.name!r} is a {self.tfds_class}, which is not known here."
         hint = (

@@ -47,6 +47,9 @@ class LabeledImage(Image):
     def names(self) -> tuple[str, ...] | None:
         return self._label.names
 
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "num_classes": self.num_classes}
+
     def to_json(self) -> dict[str, Any]:
         return {"image": super().to_json()["image"] | {"label": self._label.to_json()["classLabel"]}}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.catalog.features.feature import Feature, Stored, StoredNest, shape_json
+from penstock.catalog.features.feature import Feature, Stored, StoredNest, repr_inside, repr_of_dict, shape_json
 from penstock.catalog.features.image import Image
 from penstock.catalog.features.tensor import Scalar, Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -36,6 +36,12 @@ class Sequence(Feature):
     def __getitem__(self, name: str) -> Feature:
         found: Feature = self.feature[name]  # type: ignore[index]
         return found
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        if isinstance(self.feature, Mapping):
+            return repr_of_dict(kind, self.feature)
+        return f"{kind}({repr_inside(self.feature)})"
 
     def encode_example(self, value: Any, name: str) -> Any:
         rows = _rows(value, name)

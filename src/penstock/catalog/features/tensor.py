@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.catalog.features.feature import MOST_BYTES, Feature, Stored, StoredNest, fits, shape_json
+from penstock.catalog.features.feature import MOST_BYTES, Feature, Stored, StoredNest, dtype_name, fits, shape_json
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError
 
 # For each kind of dtype the kinds of values that it takes without a change of meaning.
@@ -168,11 +168,6 @@ def as_dtype(dtype: Any) -> Any:
         message = f"dtype must be a boolean, an integer or a float of at most 64 bits, or bytes, got {found}."
         raise InvalidTypeError(message, hint="For strings use features.Text().")
     return found
-
-
-def dtype_name(dtype: Any) -> str:
-    """The name of a dtype in `features.json`."""
-    return "string" if dtype is bytes else str(dtype.name)
 
 
 def _strings(value: Any, name: str, shape: tuple[int | None, ...]) -> Any:

@@ -47,7 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
     print("\n".join(f"  {name}: {fact}" for name, fact in facts.items() if fact))
     print("\nfeatures")
     for name, feature in info.features.items():
-        print(f"  {name}: {_feature(feature)}")
+        print(textwrap.indent(f"{name}: {_feature(feature)}", "  "))
     if info.splits:
         _print_splits(info)
     for name, skipped in info.metadata.get("skipped", {}).items():
@@ -58,11 +58,11 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _feature(feature: Any) -> str:
+    from penstock.catalog.features.feature import repr_inside
+
     names = getattr(feature, "names", None)
-    if not names:
-        return repr(feature)
-    shown = ", ".join(map(str, names[:8]))
-    return f"{type(feature).__name__}, {len(names)} classes: {shown}{', …' if len(names) > 8 else ''}"
+    shown = ", ".join(map(str, (names or ())[:8]))
+    return repr_inside(feature) + (f": {shown}{', …' if len(names) > 8 else ''}" if names else "")
 
 
 def _print_splits(info: Any) -> None:
