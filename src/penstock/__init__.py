@@ -21,6 +21,7 @@ from penstock.dataset.fixed_length import FixedLengthRecordDataset
 from penstock.dataset.image_folder import ImageFolderDataset
 from penstock.dataset.indexed_tfrecord import IndexedTFRecordDataset
 from penstock.dataset.json_lines import JsonLinesDataset
+from penstock.dataset.lmdb import LmdbDataset
 from penstock.dataset.map_fn import map_fn
 from penstock.dataset.numpy_files import NumpyDataset
 from penstock.dataset.parquet import ParquetDataset
@@ -52,6 +53,7 @@ __all__ = [
     "IndexedTFRecordDataset",
     "Iterator",
     "JsonLinesDataset",
+    "LmdbDataset",
     "MixWeights",
     "NumpyDataset",
     "Options",

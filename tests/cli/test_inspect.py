@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -93,7 +95,15 @@ def _array_record(folder):
     return folder / "a.array_record"
 
 
+def _lmdb(folder):
+    (folder / "db").mkdir()
+    packed = (Path(__file__).parents[1] / "data" / "lmdb3.mdb.gz").read_bytes()
+    (folder / "db" / "data.mdb").write_bytes(gzip.decompress(packed))
+    return folder / "db"
+
+
 KINDS = {
+    "lmdb": (_lmdb, ["0: TensorSpec(shape=(), dtype=bytes)"]),
     "array_record": (_array_record, ["label: int64"]),
     "tfrecord": (_tfrecord, ["box: float32, 1 to 3 values", "image: bytes", "label: int64"]),
     "webdataset": (_webdataset, ["image.png: TensorSpec(shape=(), dtype=bytes)"]),

@@ -105,6 +105,7 @@ TOP = {
     "mixing",
     "RaggedTensorSpec",
     "ArrayRecordDataset",
+    "LmdbDataset",
     "ArrowDataset",
     "ImageFolderDataset",
     "IndexedTFRecordDataset",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -223,3 +225,11 @@ def test_files_with_other_columns_are_an_error(tmp_path):
         pq.write_table(pa.table({name: [1]}), tmp_path / "in" / f"{name}.parquet")
     with pytest.raises(InvalidTypeError, match="b: int64 here"):
         convert(tmp_path / "in", tmp_path / "a.arrow")
+
+
+def test_an_lmdb_database_becomes_a_table_and_records(tmp_path):
+    packed = (Path(__file__).parents[1] / "data" / "lmdb.mdb.gz").read_bytes()
+    (tmp_path / "data.mdb").write_bytes(gzip.decompress(packed))
+    pairs = list(ps.LmdbDataset(tmp_path))
+    assert convert(tmp_path / "data.mdb", tmp_path / "pairs" / "pairs.parquet").rows == len(pairs)
+    assert [(row["key"], row["value"]) for row in ps.ParquetDataset(tmp_path / "pairs" / "pairs.parquet")] == pairs

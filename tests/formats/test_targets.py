@@ -214,7 +214,7 @@ def test_what_a_target_cannot_hold(name, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["in.parquet"]
 
 
-@pytest.mark.parametrize("name", ["url", "lmdb", "unknown", "no_length", "later_kind"])
+@pytest.mark.parametrize("name", ["url", "unknown", "no_length", "later_kind"])
 def test_what_cannot_be_opened(name, tmp_path):
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "data.mdb").write_bytes(bytes(16) + b"\xde\xc0\xef\xbe" + bytes(4076))
@@ -222,7 +222,6 @@ def test_what_cannot_be_opened(name, tmp_path):
     (tmp_path / "a.csv").write_text("x\n" + "1\n" * (9 << 20) + "1.5\n")
     calls = {
         "url": lambda: recognise("s3://bucket/a.tfrecord"),
-        "lmdb": lambda: recognise(tmp_path / "db"),
         "unknown": lambda: recognise(tmp_path / "a.bin"),
         "no_length": lambda: open_dataset(tmp_path / "a.bin", "fixed_length"),
         "later_kind": lambda: convert(tmp_path / "a.csv", tmp_path / "a.parquet"),

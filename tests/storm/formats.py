@@ -72,6 +72,12 @@ def _array_record(folder: Path) -> None:
     writer.close()
 
 
+def _lmdb(folder: Path) -> None:
+    """What lmdb 3.0.0 has written: two levels of pages, values on overflow pages too."""
+    packed = Path(__file__).parents[1] / "data" / "lmdb.mdb.gz"
+    (folder / FILE).write_bytes(gzip.decompress(packed.read_bytes()))
+
+
 def _content(content: bytes, pack: Callable[[bytes], bytes] = bytes) -> Callable[[Path], object]:
     return lambda folder: (folder / FILE).write_bytes(pack(content))
 
@@ -308,6 +314,7 @@ def formats() -> dict[str, Format]:
             _parquet(compression="none", use_dictionary=False, data_page_version="2.0"),
             lambda f: ps.ParquetDataset(f / FILE, ["l", "s", "i"]),
         ),
+        Format("lmdb", _lmdb, lambda f: ps.LmdbDataset(f / FILE)),
         Format("npy", _array(vectors), lambda f: ps.NumpyDataset(f / FILE)),
         Format("npy structured", _array(structured), lambda f: ps.NumpyDataset(f / FILE, mmap=False)),
         Format("npz", _arrays(np.savez), lambda f: ps.NumpyDataset(f / FILE)),

@@ -10,9 +10,9 @@ def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
     text = (
         "Write files of one format as files of another: from CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, "
-        "ArrayRecord, a folder of images, one of Hugging Face's save_to_disk, or lines of text, to TFRecord, Arrow, "
-        "Parquet, WebDataset, CSV, JSON Lines, a folder of images by class, or one that Hugging Face's load_from_disk "
-        "reads. Names and values stay as they are; what is at TARGET is replaced when all is written."
+        "ArrayRecord, LMDB, a folder of images, one of Hugging Face's save_to_disk, or lines of text, to TFRecord, "
+        "Arrow, Parquet, WebDataset, CSV, JSON Lines, a folder of images by class, or one that Hugging Face's "
+        "load_from_disk reads. Names and values stay as they are; what is at TARGET is replaced when all is written."
     )
     parser = commands.add_parser("convert", help="turn files of one format into another", description=text)
     parser.add_argument("source", metavar="SOURCE", help="a file or folder")

@@ -67,8 +67,9 @@ def convert(
     r"""Write what lies at `source` to `target` in another format, row by row in the same order.
 
     Sources are CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, a folder of images, one of Hugging Face's
-    `save_to_disk`, ArrayRecord, and lines of text; targets are "tfrecord", "arrow", "parquet", "webdataset", "csv",
-    "jsonl", and the folders "image_folder" and "huggingface". Contents and names tell the formats, or the arguments.
+    `save_to_disk`, ArrayRecord, LMDB (columns `key` and `value`), and lines of text; targets are "tfrecord", "arrow",
+    "parquet", "webdataset", "csv", "jsonl", and the folders "image_folder" and "huggingface". Contents and names tell
+    the formats, or the arguments.
     `columns` are those that are written, in that order; all by default. With `shards` the target is a folder with
     `data-00000-of-00008.parquet` and so on, neighbouring rows beside each other; without it, one file.
 

@@ -19,6 +19,7 @@ from penstock.dataset.dataset import Dataset
 from penstock.dataset.fixed_length import FixedLengthRecordDataset
 from penstock.dataset.image_folder import ImageFolderDataset
 from penstock.dataset.json_lines import JsonLinesDataset
+from penstock.dataset.lmdb import LmdbDataset
 from penstock.dataset.numpy_files import NumpyDataset
 from penstock.dataset.parquet import ParquetDataset
 from penstock.dataset.text_line import TextLineDataset
@@ -103,6 +104,10 @@ def _array_record(found: Found) -> Opened:
     records = ArrayRecordDataset(list(found.files))
     seen = seen_in(records.ignore_errors(), most=1000)
     return Opened(found, records.map(decode_example) if seen is not None else records, examples=seen)
+
+
+def _lmdb(found: Found) -> Opened:
+    return Opened(found, LmdbDataset(list(found.files)))
 
 
 def _csv(found: Found) -> Opened:
@@ -225,6 +230,7 @@ def _named(part: str | None, known: Sequence[str], kind: str) -> str:
 _WHOLE: dict[str, Callable[[Found], Opened]] = {
     "tfrecord": _tfrecord,
     "array_record": _array_record,
+    "lmdb": _lmdb,
     "arrow": lambda found: Opened(found, ArrowDataset(list(found.files))),
     "parquet": _parquet,
     "csv": _csv,

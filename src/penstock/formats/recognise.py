@@ -20,6 +20,7 @@ FORMATS = {
     "csv": "CSV files with a line of names",
     "jsonl": "JSON Lines",
     "array_record": "ArrayRecord files",
+    "lmdb": "LMDB databases",
     "numpy": ".npy and .npz files",
     "webdataset": "tar archives in WebDataset's layout",
     "image_folder": "a folder with one folder of images per class",
@@ -43,6 +44,8 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".array_record": "array_record",
     ".arrayrecord": "array_record",
+    ".lmdb": "lmdb",
+    ".mdb": "lmdb",
     ".npy": "numpy",
     ".npz": "numpy",
     ".tar": "webdataset",
@@ -114,21 +117,12 @@ def _kind(path: Path) -> tuple[str | None, str | None]:
         head = file.read(512)
     name, compression = _packed(path, head)
     if head[16:20] == b"\xde\xc0\xef\xbe":
-        raise _lmdb(path)
+        return "lmdb", None
     if compression is not None:
         if path.suffix == ".tgz":
             return "webdataset", compression
         return _SUFFIXES.get(Path(name).suffix.lower()) or _by_tfrecord_name(name), compression
     return _by_content(head, path) or _SUFFIXES.get(path.suffix.lower()) or _by_tfrecord_name(path.name), None
-
-
-def _lmdb(path: Path) -> InvalidArgumentError:
-    message = f"{str(path)!r} is a database of LMDB, which penstock does not read itself."
-    hint = (
-        "Read it with the package lmdb, in a generator: ps.Dataset.from_generator(values); write that to TFRecord "
-        "files once, which have checksums and can be read by number."
-    )
-    return InvalidArgumentError(message, hint=hint)
 
 
 def _packed(path: Path, head: bytes = b"") -> tuple[str, str | None]:
@@ -194,8 +188,8 @@ def _is_record(head: bytes) -> bool:
 
 def _folder(path: Path, wanted: str | None) -> Found:
     known = wanted or _known_folder(path)
-    if not known and (path / "data.mdb").is_file():
-        raise _lmdb(path)
+    if known == "lmdb" and (path / "data.mdb").is_file():
+        return Found(str(path), known, (str(path / "data.mdb"),))
     if known == "image_folder":
         files = sorted(str(file) for file in path.rglob("*") if file.suffix.lower() in _IMAGES and file.is_file())
         return Found(str(path), known, tuple(files))
@@ -214,6 +208,8 @@ def _known_folder(path: Path) -> str | None:
         return "huggingface"
     if (path / "manifest.json").is_file():
         return "saved"
+    if (path / "data.mdb").is_file():
+        return "lmdb"
     below = [one for one in sorted(path.iterdir()) if one.is_dir() and not one.name.startswith(".")]
     if any(KEY.fullmatch(one.name) for one in below):
         return "snapshots"

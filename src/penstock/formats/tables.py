@@ -13,6 +13,7 @@ import numpy as np
 from penstock.dataset.array_record import ArrayRecordDataset
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.image_folder import ImageFolderDataset
+from penstock.dataset.lmdb import LmdbDataset
 from penstock.dataset.text_line import TextLineDataset
 from penstock.dataset.tfrecord import TFRecordDataset
 from penstock.dataset.webdataset import WebDataset
@@ -271,6 +272,14 @@ def _array_record(found: Found) -> Table:
     return _records(ArrayRecordDataset(list(found.files)))
 
 
+def _lmdb(found: Found) -> Table:
+    import pyarrow as pa
+
+    pairs = LmdbDataset(list(found.files))
+    schema = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+    return _of_rows(schema, lambda: ({"key": key, "value": value} for key, value in pairs), len(pairs))
+
+
 def _records(records: Dataset) -> Table:
     """Two passes: the first sees which features there are, and how many values they have."""
     import pyarrow as pa
@@ -368,6 +377,7 @@ def _text(found: Found) -> Table:
 
 _TABLES: dict[str, Callable[[Found], Table]] = {
     "array_record": _array_record,
+    "lmdb": _lmdb,
     "arrow": _arrow,
     "csv": _csv,
     "huggingface": _arrow,
