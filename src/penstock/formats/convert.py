@@ -194,10 +194,19 @@ def _check_target(where: Path, source: Path, *, overwrite: bool, folder: bool) -
         raise AlreadyExistsError(message, hint="Remove it yourself; convert overwrites nothing else.")
 
 
-def _written(batches: Any, path: Path, kind: str, schema: Any, compression: str | None, number: int, step: Any) -> int:
+def _written(
+    batches: Any,
+    path: Path,
+    kind: str,
+    schema: Any,
+    compression: str | None,
+    number: int,
+    step: Any,
+    suffixes: dict[str, str] | None = None,
+) -> int:
     if kind != "image_folder":
         path.touch()  # that it cannot be made, the system says better than the libraries that write it
-    writer = _writer(kind, path, schema, compression, number)
+    writer = _writer(kind, path, schema, compression, number, suffixes)
     rows = 0
     try:
         for batch in batches:
@@ -209,10 +218,12 @@ def _written(batches: Any, path: Path, kind: str, schema: Any, compression: str 
     return rows
 
 
-def _writer(kind: str, path: Path, schema: Any, compression: str | None, number: int) -> TableWriter:
+def _writer(
+    kind: str, path: Path, schema: Any, compression: str | None, number: int, suffixes: dict[str, str] | None
+) -> TableWriter:
     """The writer of one file, or of a folder of pictures, whose first row is row `number` of all."""
     if kind == "webdataset":
-        return WebDatasetFile(path, schema, compression, number)
+        return WebDatasetFile(path, schema, compression, number, suffixes)
     if kind == "image_folder":
         return ImageFolder(path, schema)
     if kind == "huggingface":
@@ -228,6 +239,7 @@ def _writer(kind: str, path: Path, schema: Any, compression: str | None, number:
 
 
 def _in_shards(table: Table, folder: Path, kind: str, compression: str | None, shards: int, step: Any) -> int:
+    suffixes: dict[str, str] = {}
     total = table.counted()
     step.expect(total)
     folder.mkdir()
@@ -238,7 +250,7 @@ def _in_shards(table: Table, folder: Path, kind: str, compression: str | None, s
     for shard in range(shards):
         start, stop = total * shard // shards, total * (shard + 1) // shards
         name = f"data-{shard:05d}-of-{shards:05d}{ending}"
-        _written(rows.next(stop - start), folder / name, kind, table.schema, compression, start, step)
+        _written(rows.next(stop - start), folder / name, kind, table.schema, compression, start, step, suffixes)
     return total
 
 

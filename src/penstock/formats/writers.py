@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tarfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +106,7 @@ class TFRecordFile(TableWriter):
                 self._file.write(record)
             return
         flat = flattened(batch)
+        check_whole_lists(flat)
         for column in flat.schema:
             _check_rounding(column.name, flat.column(column.name))
         for row in flat.to_pylist():
@@ -148,6 +148,17 @@ def flattened(batch: Any) -> Any:
                 table = table.set_column(place, field.name, content)
         table = table.flatten()
     return table
+
+
+def check_whole_lists(table: Any) -> None:
+    """Raise InvalidArgumentError for a null in a list, which neither a feature nor an array holds."""
+    for field in table.schema:
+        values = table.column(field.name)
+        while hasattr(values.type, "value_type") and hasattr(values, "flatten"):
+            values = values.combine_chunks().flatten() if hasattr(values, "combine_chunks") else values.flatten()
+            if values.null_count:
+                message = f"Column {field.name!r} has a list with a null in it, which the target cannot hold."
+                raise InvalidArgumentError(message, hint="Fill it first, or write parquet, arrow or jsonl.")
 
 
 def is_text(kind: Any) -> bool:
@@ -201,35 +212,81 @@ def _check_rounding(name: str, column: Any) -> None:
 
 
 class WebDatasetFile(TableWriter):
-    """A sample for each row; without a column `__key__`, its path or its number is the key."""
+    """A sample for each row; without a column `__key__`, its number is the key.
 
-    def __init__(self, path: Path, schema: Any, compression: str | None, first_number: int = 0) -> None:
-        self._file = tarfile.open(path, "w:gz" if compression else "w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+    What the files of a column end in the first row says, for all archives to which `suffixes` is given.
+
+    What would be read back as something else is an error: a key with a dot behind its last slash, two samples of one
+    key beside each other, a row without a value in one of the columns.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        schema: Any,
+        compression: str | None,
+        first_number: int = 0,
+        suffixes: dict[str, str] | None = None,
+    ) -> None:
         self._number = first_number
-        self._suffixes: Mapping[str, str] | None = None
-        self._keyed = "__key__" in schema.names
+        self._suffixes = {} if suffixes is None else suffixes
+        self._last: str | None = None
+        for name in flattened(schema.empty_table()).schema.names:
+            if not name or "/" in name or "\0" in name:
+                message = f"A column called {name!r} cannot be what the files of samples end in."
+                raise InvalidArgumentError(message, hint="Rename it, or leave it out.")
+        self._file = tarfile.open(path, "w:gz" if compression else "w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
 
     def write(self, batch: Any) -> None:
         flat = flattened(batch)
+        check_whole_lists(flat)
         kinds = {field.name: field.type for field in flat.schema}
         for row in flat.to_pylist():
-            key = self._key(row.pop("__key__", None), row)
-            if self._suffixes is None:
-                self._suffixes = {name: suffix_of(name, kinds[name], value) for name, value in row.items()}
+            key = self._key(row)
+            if not self._suffixes:
+                self._suffixes |= {name: suffix_of(name, kinds[name], value) for name, value in row.items()}
                 lowered = {suffix.lower() for suffix in self._suffixes.values()}
                 if len(lowered) < len(self._suffixes):
                     message = f"The columns {', '.join(self._suffixes)} have one name without their capitals."
                     raise InvalidArgumentError(message, hint="Suffixes in WebDataset's layout have none; rename them.")
             for name, value in row.items():
-                if value is not None:
-                    suffix = self._suffixes[name]
-                    self._add(f"{key}.{suffix}", content_of(suffix, value, kinds[name]))
+                if value is None:
+                    message = (
+                        f"Column {name!r} has no value in row {self._number}, and all samples have the same files."
+                    )
+                    hint = "Fill it first, leave the column out, or write parquet, arrow or jsonl, which hold nulls."
+                    raise InvalidArgumentError(message, hint=hint)
+                suffix = self._suffixes[name]
+                self._add(f"{key}.{suffix}", content_of(suffix, value, kinds[name]))
             self._number += 1
 
-    def _key(self, given: Any, row: Mapping[str, Any]) -> str:
-        if given is not None:
-            return given.decode() if isinstance(given, bytes) else str(given)
-        return f"{self._number:09d}"
+    def _key(self, row: dict[str, Any]) -> str:
+        """The key of a row, which is taken out of it."""
+        if "__key__" not in row:
+            return f"{self._number:09d}"
+        given = row.pop("__key__")
+        try:
+            key = given.decode() if isinstance(given, bytes) else given
+        except UnicodeDecodeError:
+            key = None
+        if not isinstance(key, str):
+            message = f"Column '__key__' must hold text, got {given!r:.80} in row {self._number}."
+            raise InvalidTypeError(message, hint="Without that column the number of the row is the key.")
+        name = key.rpartition("/")[2]
+        if not name or "." in name or "\0" in key:
+            message = f"The key {key!r:.200} of row {self._number} would be read back as another one."
+            hint = "What stands behind its last slash needs a letter, and no dot: that is where its suffix begins."
+            raise InvalidArgumentError(message, hint=hint)
+        if key == self._last:
+            message = (
+                f"The key {key!r:.200} stands in two rows, one behind the other, of which one sample would be made."
+            )
+            raise InvalidArgumentError(message, hint="Make keys differ, or leave the column '__key__' out.")
+        if not row:
+            message = "There is no column beside '__key__', and a sample without files is none."
+            raise InvalidArgumentError(message, hint="Choose columns too.")
+        self._last = key
+        return key
 
     def _add(self, name: str, content: bytes) -> None:
         member = tarfile.TarInfo(name)
