@@ -6,11 +6,13 @@ import io
 import os
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
-from penstock.catalog import disable_progress_bar, enable_progress_bar
+from penstock.catalog import disable_progress_bar, enable_progress_bar, progress
 from penstock.catalog.progress import Progress
+from penstock.viz.rows import table
 
 
 class Clock:
@@ -100,3 +102,52 @@ def test_a_terminal_gets_bars():
     assert b"first" in shown
     assert b"5 of 10 examples (50%)" in shown
     assert b"1.0 MB of 2.0 MB (50%)" in shown
+
+
+class _Kernel:
+    """What there is of IPython in a notebook."""
+
+    config: ClassVar[dict] = {"IPKernelApp": {}}
+
+    @staticmethod
+    def get_ipython():
+        return _Kernel
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_a_notebook_has_bars_where_it_can_show_them(monkeypatch, widgets):
+    monkeypatch.setitem(sys.modules, "IPython", _Kernel)
+    monkeypatch.setattr(progress, "_has_widgets", lambda: widgets)
+    assert Progress().is_terminal is widgets
+
+
+def test_what_a_bar_shows_last_is_how_the_step_ended(monkeypatch):
+    seen = []
+
+    class Bars:
+        def start(self): ...
+
+        def add_task(self, title, total, text):
+            return 0
+
+        def update(self, task, completed, total, text):
+            self.last = text
+
+        def refresh(self):
+            seen.append(self.last)
+
+        def stop(self):
+            seen.append("stop")
+
+    monkeypatch.setattr(progress, "_rich_bars", Bars)
+    shown = Progress()
+    shown.is_shown = shown.is_terminal = True
+    with shown.step("it", 3) as step:
+        step.advance(3)
+    assert seen == ["3 of 3 examples (100%)", "stop"]
+
+
+def test_a_table_in_a_notebook_is_shown_once(monkeypatch, capsys):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert repr(table([{"name": b"Rex", "age": 7}])) == "name  age\nRex     7"
+    assert capsys.readouterr().out == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -55,14 +56,16 @@ class Step:
 class Progress:
     """Shows the steps of one preparation on stderr.
 
-    On a terminal and in a notebook each step is a bar. Elsewhere (a log, a pipe) it is a line every ten seconds,
-    without control characters, and `say` writes the line that stays.
+    On a terminal, and in a notebook that has ipywidgets, each step is a bar. Elsewhere (a log, a pipe) it is a line
+    every ten seconds, without control characters, and `say` writes the line that stays.
     """
 
     def __init__(self, *, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream, self._clock = stream, clock
         self.is_shown = not _disabled and options.environment("PROGRESS") != "0"
-        self.is_terminal = self.is_shown and stream is None and (sys.stderr.isatty() or _in_notebook())
+        self.is_terminal = (
+            self.is_shown and stream is None and (_has_widgets() if _in_notebook() else sys.stderr.isatty())
+        )
         self._bars: Any = None
         self._open = 0
         self._lock = new_lock()
@@ -105,6 +108,7 @@ class Progress:
             with self._lock:
                 self._open -= 1
                 if not self._open:
+                    self._bars.refresh()  # rich does not when it stops in a notebook: a bar would stay at 94%
                     self._bars.stop()
                     self._bars = None
 
@@ -192,6 +196,11 @@ def _in_notebook() -> bool:
     shell = sys.modules.get("IPython")
     found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
     return found is not None and "IPKernelApp" in getattr(found, "config", {})
+
+
+def _has_widgets() -> bool:
+    """Whether a notebook can show what changes; without, rich shows nothing there."""
+    return importlib.util.find_spec("ipywidgets") is not None
 
 
 def _rich_bars() -> Any:

@@ -34,7 +34,8 @@ class Rows:
         from rich.console import Console
 
         out = io.StringIO()
-        Console(file=out, width=120, color_system=None, highlight=False).print(self)
+        # As text in a notebook too: rich would show it there instead, beside what the notebook shows.
+        Console(file=out, width=120, color_system=None, highlight=False, force_jupyter=False).print(self)
         return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
     def _repr_html_(self) -> str:
