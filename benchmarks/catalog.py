@@ -6,9 +6,9 @@ of 1000 shards: until `len()` is known, and until its first element is there.
 
 Goals: at least 3 times as fast as tfds, 500 MB at most; 100 ms to open, 0.2 s to the first element.
 
-The first is not reached: 1.0 to 1.8 times on two cores, as busy as the disk is; 225 MB against 1.2 GB. tfds keeps 1 GB
-in memory before it writes anything, and a kill loses it; here each example is written twice, to wait and into its
-shard. Reading from the zip, in Python, is half of what is left, and the same for both.
+The first is not reached: 1.4 to 2.2 times on two cores, as busy as they and the disk are; 240 MB against 1.2 GB. tfds
+keeps 1 GB in memory before it writes anything, and a kill loses it; here each example is written twice, to wait and
+into its shard. docs/design/0021 says where the time goes.
 
     python benchmarks/catalog.py [--pictures N]
 """

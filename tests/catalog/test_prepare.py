@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -59,11 +60,11 @@ def contents(folder):
 
 @pytest.fixture(params=["each", "each, by the engine", "generator", "generator, by threads"])
 def each(request, monkeypatch):
-    """Whether examples are made of an Each; all in one thread, or all but the first two by others."""
+    """Whether examples are made of an Each; all in one thread, or all but the first three by others."""
     how, _, others = request.param.partition(",")
     monkeypatch.setattr(prepare, "_CHEAP", 0.0 if others else 60.0)
     if others:
-        monkeypatch.setattr(prepare, "_VERY_DEAR", 0.0)
+        monkeypatch.setattr(prepare, "_LONG", 0.0)
         monkeypatch.setattr(prepare, "_CHUNK", 1)
     return how == "each"
 
@@ -347,3 +348,38 @@ def test_a_builder_of_ones_own_is_prepared_by_its_module(tmp_path, monkeypatch, 
     assert main(["prepare", "not_there_at_all:Other"]) == 1
     assert "there is no module 'not_there_at_all'" in capsys.readouterr().err
     assert Path.cwd() == tmp_path
+
+
+CHEAP, SLOW = 5e-5, 2e-4
+
+
+@pytest.mark.parametrize(
+    ("seconds", "at"),
+    [
+        ([0.3, *[CHEAP] * 40], None),  # the first imports what it needs
+        ([CHEAP, SLOW, SLOW, SLOW, *[CHEAP] * 40], None),  # another process was in between
+        ([CHEAP, *[CHEAP, SLOW, CHEAP] * 20], None),
+        ([CHEAP, 0.2, *[CHEAP] * 40], None),
+        ([SLOW] * 40, 17),
+        ([CHEAP] * 20 + [SLOW] * 20, 28),
+        ([0.3, 0.03, 0.03, 0.03], 3),  # nobody waits for sixteen of those
+        ([1.0, 1.0, 1.0], 3),
+    ],
+)
+def test_what_is_dear_is_left_to_others(seconds, at):
+    with prepare._Here() as here:
+        found = None
+        for number, took in enumerate(seconds, 1):
+            here._note(took)
+            if here.is_dear:
+                found = number
+                break
+    assert found == at
+
+
+def test_it_is_called_here_once_it_was_cheap(monkeypatch):
+    monkeypatch.setattr(prepare, "_CHEAP", 1e9)
+    with prepare._Here() as here:
+        threads = [here(1, threading.get_ident) for _ in range(4)]
+    assert threads[0] == threads[1] != threading.get_ident()
+    assert threads[2:] == [threading.get_ident()] * 2

@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -41,10 +42,10 @@ from penstock.runtime.machine.granted import granted_cpus
 
 _FORMAT = 1  # of what lies in the folder of the work; another one begins anew
 _CHUNK, _CHUNK_BYTES = 32, 1 << 22
-# Seconds that a record may take to be made in this thread: others beside it would wait for the GIL more than work. What
-# follows on records that take longer, three in a row or two that take very long, is made by others. The first may take
-# long for what it imports.
-_CHEAP, _VERY_DEAR, _ENOUGH = 1e-4, 2e-2, 3
+# Seconds that a record may take to be made in this thread: others beside it would wait for the GIL more than work.
+# The middle one of the last records counts, since any of them may have waited for another process; of the first ones,
+# if they take long together, fewer.
+_CHEAP, _LATELY, _LONG = 1e-4, 16, 5e-2
 _LISTED = 10_000  # skipped inputs that the metadata names
 _working: dict[str, int] = {}
 Made = TypeVar("Made")
@@ -276,14 +277,11 @@ def _of_each(examples: Each, features: FeaturesDict, spool: Spool) -> Filled:
     """The records of the items that are not in the spool: made here while that costs less than handing them over."""
     left = np.setdiff1d(np.arange(len(examples), dtype=np.int64), spool.numbers())
     making = _Making(examples, features)
-    done = dear = 0
+    done = 0
     with _Here() as here:
-        while done < len(left) and dear < _ENOUGH:
-            begun = time.perf_counter()
-            made = here(making, int(left[done]))
-            dear = here.dear = _dearer(dear, time.perf_counter() - begun)
+        while done < len(left) and not here.is_dear:
+            yield from _as_filled(*here(1, making, int(left[done])))
             done += 1
-            yield from _as_filled(*made)
     if done == len(left):
         return
     records = Dataset.from_tensor_slices(left[done:]).map(making, num_parallel_calls=AUTOTUNE)
@@ -293,19 +291,34 @@ def _of_each(examples: Each, features: FeaturesDict, spool: Spool) -> Filled:
 
 
 class _Here:
-    """Calls a function in this thread once it is cheap; before, while it imports what it needs, in another one.
+    """Calls a function in this thread once it was cheap; before, while it imports what it needs, in another one.
 
-    Ctrl-C in the main thread is lost where it falls into the import of a compiled module.
+    Ctrl-C in the main thread is lost where it falls into the import of a compiled module. `is_dear` says that what
+    follows is better made by others.
     """
 
     def __init__(self) -> None:
-        self.dear = 1
+        self.is_dear = False
+        self._was_cheap = self._was_called = False
+        self._lately: deque[float] = deque(maxlen=_LATELY)
         self._other = ThreadPoolExecutor(1)
 
-    def __call__(self, function: Callable[..., Made], *arguments: Any) -> Made:
-        if self.dear:
-            return self._other.submit(function, *arguments).result()
-        return function(*arguments)
+    def __call__(self, count: int, function: Callable[..., Made], *arguments: Any) -> Made:
+        """What the function returns, in which it makes `count` records."""
+        call = partial(_timed, function, *arguments)
+        made, seconds = call() if self._was_cheap else self._other.submit(call).result()
+        self._note(seconds / count)
+        return made
+
+    def _note(self, seconds: float) -> None:
+        if not self._was_called:
+            self._was_called = True  # it has imported what it needs
+            return
+        self._lately.append(seconds)
+        if seconds <= _CHEAP:
+            self._was_cheap = True
+        elif len(self._lately) == _LATELY or (len(self._lately) > 1 and sum(self._lately) > _LONG):
+            self.is_dear = sorted(self._lately)[len(self._lately) // 2] > _CHEAP
 
     def __enter__(self) -> Self:
         return self
@@ -314,11 +327,11 @@ class _Here:
         self._other.shutdown()
 
 
-def _dearer(dear: int, seconds: float, count: int = 1) -> int:
-    """How dear what was made lately is, after `count` records that took so long."""
-    if seconds < count * _CHEAP:
-        return 0
-    return dear + (2 if seconds > _VERY_DEAR else 1)
+def _timed(function: Callable[..., Made], *arguments: Any) -> tuple[Made, float]:
+    """What it returns, and how long it took: here, and not with the way to another thread."""
+    begun = time.perf_counter()
+    made = function(*arguments)
+    return made, time.perf_counter() - begun
 
 
 def _as_filled(number: int, kind: int, key: bytes, content: bytes) -> Filled:
@@ -351,14 +364,10 @@ def _of_any(examples: Iterable[Any], features: FeaturesDict, spool: Spool) -> Fi
     """The records of what an iterable gives, made by some threads if they are dear; of a known key none again."""
     known = spool.hashes() if spool.count else set()
     chunks = _chunks(examples, spool, known)
-    dear = 0
     with _Here() as here:
         for chunk in chunks:
-            begun = time.perf_counter()
-            made = here(_serialised, chunk, features)
-            dear = here.dear = _dearer(dear, time.perf_counter() - begun, len(chunk))
-            yield from made
-            if dear >= _ENOUGH:
+            yield from here(len(chunk), _serialised, chunk, features)
+            if here.is_dear:
                 break
     workers = granted_cpus()
     waiting: deque[Future[list[tuple[int, Key, bytes | Skipped]]]] = deque()
