@@ -17,7 +17,7 @@ import penstock as ps
 from penstock import catalog
 from penstock.catalog import Builder, BuilderConfig, DatasetInfo, PartialDecoding, ReadConfig, SkipDecoding, features
 from penstock.catalog.shards import ShardsSource, Stretch, _Order
-from penstock.errors import PenstockError
+from penstock.errors import InvalidArgumentError, PenstockError
 
 
 class Numbers(Builder):
@@ -243,3 +243,13 @@ def test_bad_questions_are_answered(folder, name, change, call, monkeypatch):
     with pytest.raises(PenstockError) as raised:
         call(folder.parents[2])
     assert_golden(f"catalog_read_{name}", str(raised.value))
+
+
+def test_a_config_that_there_is_not(tmp_path):
+    catalog.load("shapes", data_dir=tmp_path, builder_kwargs={"num_examples": 4})
+    assert len(catalog.load("shapes/4_examples", data_dir=tmp_path, split="train")) == 4
+    with pytest.raises(InvalidArgumentError) as raised:
+        catalog.load("shapes/5_examples", data_dir=tmp_path)
+    assert_golden("catalog_read_no_config", str(raised.value))
+    with pytest.raises(InvalidArgumentError, match="Its configs are 'byclass', 'bymerge'"):
+        catalog.load("emnist/nothing", data_dir=tmp_path)

@@ -165,6 +165,12 @@ def _prepared(home: Path) -> list[str]:
     return [one.name for one in home.iterdir() if (one / FILE_NAME).is_file()]
 
 
+def configs_in(dirs: Sequence[Path], name: str) -> list[str]:
+    """The configs of a data set that are prepared, for error texts."""
+    homes = [data_dir / name for data_dir in dirs if (data_dir / name).is_dir()]
+    return sorted({one.name for home in homes for one in home.iterdir() if _prepared(one)})
+
+
 def versions_in(dirs: Sequence[Path], name: str, config: Any) -> list[str]:
     """The versions that are prepared, for error texts."""
     below = Path(name, config) if config else Path(name)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from penstock.catalog.builder import Builder, Reading
 from penstock.catalog.data_dir import Given, data_dirs
-from penstock.catalog.folder import FolderBuilder, find_folder, prepared_in, versions_in
+from penstock.catalog.folder import FolderBuilder, configs_in, find_folder, prepared_in, versions_in
 from penstock.catalog.in_place import InPlace
 from penstock.catalog.names import matches, parse_name, snake_case
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -108,8 +108,7 @@ def builder(
         message = f"there is no version {version} of {parsed.name!r}."
         hint = f"There is {', '.join(dict.fromkeys(there))}; * stands for any number."
         raise InvalidArgumentError(message, hint=hint)
-    kind(data_dir=data_dir, config=config)  # which says what configs there are
-    raise AssertionError
+    raise _no_config(parsed.name, config, kind, dirs)
 
 
 def _makes(kind: type[Builder], config: Any) -> bool:
@@ -169,6 +168,15 @@ def _unknown(name: str, dirs: list[Any]) -> InvalidArgumentError:
         known += f" Prepared on disk: {', '.join(prepared)}."
     known += f" Folders of yours are read as {', '.join(_IN_PLACE)}. Labelled photographs without a download: 'shapes'."
     return InvalidArgumentError(message, hint=f"Did you mean {_or(near)}? {known}" if near else known)
+
+
+def _no_config(name: str, config: Any, kind: type[Builder], dirs: list[Any]) -> InvalidArgumentError:
+    known = [one.name for one in kind.BUILDER_CONFIGS]
+    hint = f"Its configs are {', '.join(map(repr, known))}." if known else "Its builder has none."
+    prepared = [one for one in configs_in(dirs, name) if one not in known]
+    if prepared:
+        hint += f" Prepared on disk: {', '.join(map(repr, prepared))}."
+    return InvalidArgumentError(f"the data set {name!r} has no config {config!r}.", hint=hint)
 
 
 def _or(names: list[str]) -> str:
