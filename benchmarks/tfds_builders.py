@@ -178,7 +178,7 @@ def compare_image_folder(folder):
 
 def main():
     chosen = sys.argv[1:] or list(CASES)
-    found = []
+    found, compared = [], 0
     with tempfile.TemporaryDirectory() as folder:
         found += compare_image_folder(folder)
     for name in chosen:
@@ -187,12 +187,13 @@ def main():
             if missing:
                 print(f"{name}: not compared, for want of {', '.join(missing)}")
                 continue
+            compared += 1
             try:
                 found += compare(name, folder)
             except Exception as error:
                 traceback.print_exc(limit=-3)
                 found.append(f"{name}: {error}")
-    print(f"{len(chosen)} data sets: {'all the same' if not found else 'DIFFERENT'}")
+    print(f"{compared} of {len(chosen)} data sets compared: {'all the same' if not found else 'DIFFERENT'}")
     sys.exit(1 if found else 0)
 
 
