@@ -11,9 +11,10 @@ from tests.golden.golden import assert_golden
 from penstock import viz
 from penstock.catalog import builder_from_directory, load
 from penstock.catalog.download.manager import DownloadManager
+from penstock.catalog.folder import prepared_in
 from penstock.catalog.spool import Spool
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
-from penstock.formats import convert
+from penstock.formats import convert, recognise
 
 
 @pytest.fixture
@@ -115,3 +116,35 @@ def test_a_download_that_fills_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(manager, "_copy", full)
     with pytest.raises(FailedPreconditionError, match=r"the disk of the downloads is full: .* are left"):
         manager.download(str(source))
+
+
+@pytest.mark.parametrize("call", ["load", "inspect", "convert from", "convert to", "list", "folder"])
+def test_what_may_not_be_looked_into(tmp_path, monkeypatch, call):
+    """As for a user without the permission: root has them all."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "pets.csv").write_text("name\nRex\n")
+    secret = tmp_path / "secret"
+    stat, listed = os.stat, os.listdir
+
+    def refuse(function):
+        def called(path, *arguments, **keywords):
+            if isinstance(path, str | os.PathLike) and str(path).startswith(f"{secret}{os.sep}"):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            if function is listed and str(path) == str(secret):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return function(path, *arguments, **keywords)
+
+        return called
+
+    monkeypatch.setattr(os, "stat", refuse(stat))
+    monkeypatch.setattr(os, "listdir", refuse(listed))
+    calls = {
+        "load": lambda: load("nowhere", data_dir=secret / "sets"),
+        "inspect": lambda: recognise(secret / "a.csv"),
+        "convert from": lambda: convert(secret / "a.csv", tmp_path / "b.csv"),
+        "convert to": lambda: convert(tmp_path / "pets.csv", secret / "b.parquet"),
+        "list": lambda: prepared_in([secret]),
+        "folder": lambda: recognise(secret),
+    }
+    with pytest.raises(FailedPreconditionError, match=r"cannot be (read|written to): Permission denied"):
+        calls[call]()

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from penstock.catalog.data_dir import Given, data_dirs
+from penstock.catalog.data_dir import Given, data_dirs, is_file
 from penstock.catalog.data_dir import data_dir as chosen_data_dir
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import FILE_NAME, DatasetInfo, read_info
@@ -90,7 +90,7 @@ class Reading(ABC):
 
     @property
     def is_prepared(self) -> bool:
-        return (self.data_path / FILE_NAME).is_file()
+        return is_file(self.data_path / FILE_NAME)
 
     @abstractmethod
     def download_and_prepare(
@@ -247,7 +247,7 @@ class Builder(Reading):
         """The folder of the prepared data: the one that has it, of several, else the first."""
         below = Path(self.name, self.config_name, self.VERSION)
         for folder in self._look_in:
-            if (folder / below / FILE_NAME).is_file():
+            if is_file(folder / below / FILE_NAME):
                 return folder / below
         return self._data_dir / below
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import options
 from penstock.errors import FailedPreconditionError
-from penstock.io.writing import local
+from penstock.io.writing import local, reading
 
 # What errors over the folder say to do.
 SETTING = "Choose another folder with data_dir=… (--data-dir on the command line), or with PENSTOCK_DATA_DIR."
@@ -39,6 +39,20 @@ def data_dirs(given: Given = None) -> list[Path]:
         return [data_dir(), _at_home("tensorflow_datasets")]
     several = [given] if isinstance(given, str | os.PathLike) else list(given)
     return [local(one, "data_dir") for one in several] or [data_dir()]
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there, for all that one may see: a folder that may not be looked into holds none."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises there
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing where there is none.
+
+    Raises FailedPreconditionError where one may not look.
+    """
+    with reading(f"the folder {str(folder)!r} of data sets"):
+        return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _at_home(name: str) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.catalog.builder import Reading
+from penstock.catalog.data_dir import entries, is_file
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, read_info
 from penstock.catalog.names import newest
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
@@ -134,8 +135,8 @@ def find_folder(dirs: Sequence[Path], name: str, config: str | None, version: st
     for data_dir in dirs:
         home = data_dir / name / config if config else data_dir / name
         found = newest(_prepared(home), version)
-        if found is None and not config and home.is_dir():
-            found_configs = [one for one in sorted(home.iterdir()) if one.is_dir() and newest(_prepared(one), version)]
+        if found is None and not config:
+            found_configs = [one for one in sorted(entries(home)) if newest(_prepared(one), version)]
             if len(found_configs) > 1:
                 names = ", ".join(repr(f"{name}/{one.name}") for one in found_configs)
                 message = f"several configs of {name!r} are prepared in {home}."
@@ -152,7 +153,7 @@ def prepared_in(dirs: Sequence[Path]) -> list[str]:
     """The names of all data sets that are prepared in `dirs`."""
     found: set[str] = set()
     for data_dir in dirs:
-        for home in data_dir.iterdir() if data_dir.is_dir() else ():
+        for home in entries(data_dir):
             if any(home.glob(f"*/{FILE_NAME}")) or any(home.glob(f"*/*/{FILE_NAME}")):
                 found.add(home.name)
     return sorted(found)
@@ -160,15 +161,12 @@ def prepared_in(dirs: Sequence[Path]) -> list[str]:
 
 def _prepared(home: Path) -> list[str]:
     """The versions of a data set that are prepared."""
-    if not home.is_dir():
-        return []
-    return [one.name for one in home.iterdir() if (one / FILE_NAME).is_file()]
+    return [one.name for one in entries(home) if is_file(one / FILE_NAME)]
 
 
 def configs_in(dirs: Sequence[Path], name: str) -> list[str]:
     """The configs of a data set that are prepared, for error texts."""
-    homes = [data_dir / name for data_dir in dirs if (data_dir / name).is_dir()]
-    return sorted({one.name for home in homes for one in home.iterdir() if _prepared(one)})
+    return sorted({one.name for data_dir in dirs for one in entries(data_dir / name) if _prepared(one)})
 
 
 def versions_in(dirs: Sequence[Path], name: str, config: Any) -> list[str]:

@@ -99,13 +99,14 @@ def convert(
     kind = _target_format(where, target_format, shards)
     packed = _compression(kind, compression, where)
     found = recognise(source, source_format)
-    _check_target(where, Path(found.path), overwrite=overwrite, folder=shards is not None or not _ENDINGS[kind])
+    part = where.with_name(f".{where.name}.incomplete-{uuid.uuid4().hex[:8]}")
+    with _writing_to(where, where):
+        _check_target(where, Path(found.path), overwrite=overwrite, folder=shards is not None or not _ENDINGS[kind])
     table = read_table(found)
     if columns is not None:
         table = table.of(columns)
     if kind == "huggingface":
         table = as_huggingface(table)
-    part = where.with_name(f".{where.name}.incomplete-{uuid.uuid4().hex[:8]}")
     with _writing_to(where, part):
         where.parent.mkdir(parents=True, exist_ok=True)
     try:

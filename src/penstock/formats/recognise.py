@@ -12,6 +12,7 @@ from typing import Any
 from penstock.cache.entry.removal import KEY
 from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.io import storage
+from penstock.io.writing import reading
 
 FORMATS = {
     "tfrecord": "TFRecord files",
@@ -96,10 +97,11 @@ def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:
         hint = "Copy it here first, or read it by the class of its format: ps.TFRecordDataset(url), say."
         raise InvalidArgumentError(message, hint=hint)
     where = Path(path).expanduser()
-    if not where.exists():
-        message = f"There is nothing at {str(path)!r}."
-        raise NotFoundError(message, hint="Give a file or a folder on this machine.")
-    return _folder(where, format) if where.is_dir() else _file(where, format)
+    with reading(repr(str(path))):
+        if not where.exists():
+            message = f"There is nothing at {str(path)!r}."
+            raise NotFoundError(message, hint="Give a file or a folder on this machine.")
+        return _folder(where, format) if where.is_dir() else _file(where, format)
 
 
 def _file(path: Path, wanted: str | None) -> Found:

@@ -1,4 +1,4 @@
-"""writing, local: what speaks against writing where the user wants it, as errors that name the setting."""
+"""writing, reading, local: what speaks against a place that the user chose, as errors that name the setting."""
 
 from __future__ import annotations
 
@@ -46,6 +46,29 @@ def writing(folder: str | os.PathLike[str], what: str, hint: str) -> Iterator[No
         message = f"{what} cannot be written to: {error.strerror}."
         file = str(folder if error.filename is None else error.filename)
         raise FailedPreconditionError(message, hint=hint, file=file) from error
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """A folder or file that may not be looked into becomes an error that says so.
+
+    >>> with reading("data_dir 'secret'"):
+    ...     raise PermissionError(13, "Permission denied", "secret/mnist")
+    Traceback (most recent call last):
+    ...
+    penstock.errors.FailedPreconditionError: data_dir 'secret' cannot be read: Permission denied.
+      in file secret/mnist
+      Ask for the permission, or name another place.
+
+    Raises:
+        FailedPreconditionError: the permission is missing.
+    """
+    try:
+        yield
+    except PermissionError as error:
+        message = f"{what} cannot be read: {error.strerror}."
+        hint = "Ask for the permission, or name another place."
+        raise FailedPreconditionError(message, hint=hint, file=str(error.filename or "")) from error
 
 
 def _belongs(name: object, folder: Path) -> bool:

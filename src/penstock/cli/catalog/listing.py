@@ -51,11 +51,12 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _prepared(given: Any) -> list[dict[str, Any]]:
     """What is known of each folder of a version, damaged ones included."""
-    from penstock.catalog.data_dir import data_dirs
+    from penstock.catalog.data_dir import data_dirs, entries
     from penstock.catalog.info import FILE_NAME
 
     found: dict[Path, dict[str, Any]] = {}
     for data_dir in data_dirs(given):
+        entries(data_dir)  # which says so where one may not look
         for pattern in (f"*/*/{FILE_NAME}", f"*/*/*/{FILE_NAME}"):
             for file in sorted(data_dir.glob(pattern)):
                 if not any(part.startswith("incomplete.") for part in file.relative_to(data_dir).parts):
