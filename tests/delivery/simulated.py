@@ -117,7 +117,7 @@ class Simulated(Service):
 
     def stage(self, node, lowering):
         def hire():
-            self.forces.append(Force(self.size, random.Random(self.seed), self.deaths))
+            self.forces.append(Force(self.size if node.part is None else 1, random.Random(self.seed), self.deaths))
             return self.forces[-1]
 
         return Delivered(node, packet_of(node, lowering), hire, lowering, lambda workers: 2 * workers)

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.delivery.simulated import Simulated
 from tests.strategies import Pipeline, pipelines
@@ -16,13 +16,14 @@ from penstock.delivery.window import Window
 from penstock.errors import FailedPreconditionError
 from penstock.plan.distribution import Distribute, cut
 from penstock.plan.seen import Seen
+from penstock.plan.storing import Snapshot
 from penstock.testing import assert_same_elements
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of small integers that overflow
 
 
-def through(dataset, **how):
-    return dataset._then(Distribute, service=Simulated(**how))
+def through(dataset, size=2, seed=0, deaths=2, **how):
+    return dataset._then(Distribute, service=Simulated(size, seed, deaths), **how)
 
 
 def elements(dataset, epoch=0):
@@ -64,6 +65,58 @@ def test_a_pass_goes_on_from_any_place_on_any_number_of_workers(pipeline: Pipeli
         iterator.load_state_dict(state)
         assert json.loads(json.dumps(iterator.state_dict())) == state
         assert_same_elements(given + list(iterator), wanted)
+
+
+@settings(max_examples=settings.default.max_examples // 3)
+@given(pipelines(most_steps=4), st.sampled_from(["static", "off"]), st.integers(1, 3), st.data())
+def test_shares_are_taken_in_turn_whoever_dies_and_from_any_place(pipeline: Pipeline, sharding, parts, data):
+    assume(not any(isinstance(node, Snapshot) for node in pipeline.dataset._plan.walk()))
+    plan = Distribute(input=pipeline.dataset._plan, service=Simulated(), sharding=sharding, parts=parts)
+    wanted = elements(type(pipeline.dataset)._of(plan.in_turn, pipeline.dataset._options), 1)
+    seed, size = data.draw(st.integers(0, 9)), data.draw(st.integers(1, 2))
+    remote = through(pipeline.dataset, sharding=sharding, parts=parts, seed=seed, size=size)
+    place = data.draw(st.integers(0, len(wanted)))
+    with remote.iterator(epoch=1, executor="inline") as iterator:
+        given = [next(iterator) for _ in range(place)]
+        state = json.loads(json.dumps(iterator.state_dict()))
+        assert_same_elements(given + list(iterator), wanted)
+    with remote.iterator(epoch=5, executor="inline") as iterator:
+        iterator.load_state_dict(state)
+        assert_same_elements(given + list(iterator), wanted)
+
+
+@settings(max_examples=settings.default.max_examples // 3)
+@given(st.integers(0, 30), st.integers(1, 4), st.integers(1, 3), st.integers(0, 9))
+def test_static_shares_have_each_element_once_and_off_all_of_them_each(count, parts, batch, seed):
+    dataset = ps.Dataset.range(count).shuffle(7).map(lambda x: x * 2).filter(lambda x: x % 3 > 0).batch(batch)
+    once = sorted(int(x) for x in dataset.unbatch())
+
+    def all_of(sharding):
+        found = elements(through(dataset, sharding=sharding, parts=parts, seed=seed))
+        return sorted(int(x) for part in found for x in part)
+
+    assert all_of("static") == once
+    assert all_of("off") == sorted(once * parts)
+    assert ps.Dataset.range(count).distribute(sharding="static", workers=parts).cardinality() == count
+    assert ps.Dataset.range(count).distribute(sharding="off", workers=parts).cardinality() == count * parts
+
+
+def test_static_shares_read_a_file_once(tmp_path):
+    for number in range(5):
+        (tmp_path / f"{number}.txt").write_text("".join(f"{number}{line}\n" for line in range(3)))
+    files = ps.Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False)
+    dataset = files.interleave(ps.TextLineDataset, cycle_length=1)
+    found = [x.decode() for x in elements(through(dataset, sharding="static", parts=2))]
+    assert found == ["00", "10", "01", "11", "02", "12", "20", "30", "21", "31", "22", "32", "40", "41", "42"]
+    assert "shard(2, 0)" in dataset.distribute(sharding="static", workers=2).explain()
+
+
+def test_shares_inside_of_a_part_are_made_there():
+    inner = through(ps.Dataset.range(9), sharding="static", parts=2)
+    wanted = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert [int(x) for x in elements(through(inner.map(lambda x: x)))] == wanted
+    third = through(ps.Dataset.range(9), sharding="off", parts=2, num_consumers=3, consumer_index=1)
+    assert [int(x) for x in elements(third)] == [0, 2, 3, 5, 6, 8]
 
 
 def failing(x):

@@ -221,6 +221,8 @@ def test_large_batches_come_whole_and_can_be_written_to():
         ("service", {"service": "grpc://host"}, InvalidArgumentError),
         ("service-type", {"service": 3}, InvalidTypeError),
         ("outstanding", {"max_outstanding": 0}, InvalidArgumentError),
+        ("sharding", {"sharding": "file"}, InvalidArgumentError),
+        ("sharding-auto", {"sharding": "static"}, InvalidArgumentError),
         ("consumer", {"num_consumers": 2}, InvalidArgumentError),
         ("consumer-index", {"num_consumers": 2, "consumer_index": 2}, InvalidArgumentError),
     ],

@@ -59,6 +59,32 @@ def test_trainers_that_share_a_job_each_get_all_of_it_made_once(service, tmp_pat
     assert len(list(tmp_path.iterdir())) == 40
 
 
+def test_shares_of_a_job_are_made_once(service, tmp_path):
+    dataset = ps.Dataset.range(12).map(noted(tmp_path))
+    shared = dataset.distribute(service, "shares", sharding="static", workers=3)
+    iterators = [iter(shared), shared.iterator(epoch=0)]
+    found = [[int(next(each)) for each in iterators]]
+    assert service.status()["jobs"] == {f"shares, part {part}": 2 for part in range(3)}
+    found += [[int(next(each)) for each in iterators] for _ in range(11)]
+    assert found == [[2 * x, 2 * x] for x in range(12)]
+    assert [next(each, None) for each in iterators] == [None, None]
+    assert len(list(tmp_path.iterdir())) == 12
+
+
+@pytest.mark.parametrize("sharding", ["static", "off"])
+@at_length
+def test_shares_survive_killed_workers(service, sharding):
+    dataset = ps.Dataset.range(100).map(slow).distribute(service, sharding=sharding, workers=2)
+    found = []
+    with dataset.iterator(epoch=0) as elements:
+        for number, x in enumerate(elements):
+            found.append(int(x))
+            if number % 40 == 20:
+                os.kill(next(iter(service.status()["workers"].values())), signal.SIGKILL)
+    wanted = list(range(100))
+    assert found == (wanted if sharding == "static" else sorted(wanted * 2))
+
+
 def test_a_job_is_of_one_data_set(service):
     first = iter(ps.Dataset.range(5).map(lambda x: x + 1).distribute(service, "one"))
     next(first)

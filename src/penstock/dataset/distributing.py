@@ -30,6 +30,7 @@ class Distributing(Generic[T_co]):
         service: str | Handle = "local",
         job_name: str | None = None,
         *,
+        sharding: str = "dynamic",
         num_consumers: int | None = None,
         consumer_index: int | None = None,
         max_outstanding: int | None = None,
@@ -53,6 +54,16 @@ class Distributing(Generic[T_co]):
         stays here with all that is behind it; `explain()` names it. The workers' functions are called in processes of
         their own: what they count or keep is not seen here.
 
+        With `sharding="static"` each of `workers` workers runs all steps over a share of the source's elements (its
+        files, where the source names files), and an element of each comes in turn. Every element comes once; batches
+        and shuffles are of one share. With "off" each runs all steps over all elements, in an order and with draws of
+        its own: what `repeat(workers)` gives, the turns beside each other. The stream depends on the number, which may
+        not be "auto", and on nothing else: workers that die are replaced as above. `ps.Dataset.range(4)` comes as
+
+        >>> ds = ps.Dataset.range(4).distribute(sharding="off", workers=2)
+        >>> [int(x) for x in ds]
+        [0, 0, 1, 1, 2, 2, 3, 3]
+
         `service` may also be a running service: a handle (`ps.service.start`) or its address. Its workers are shared by
         all who use it. Trainers that give the same `job_name`, over the same data set, each get all of it, and what was
         made for one is sent to the others as long as the workers keep it (256 MB each); who comes later than that has
@@ -75,14 +86,24 @@ class Distributing(Generic[T_co]):
 
         Raises InvalidArgumentError when a pass begins, and before anything is started, for a plan that holds what
         belongs to one process, such as an open file; for a `num_consumers` without a `consumer_index`, or an index that
-        is none of theirs.
+        is none of theirs; for another `sharding`; for "static" and "off" without a number of workers, or over a step
+        that writes files.
         """
         try:
-            found = _service(service, job_name, workers, max_outstanding)
+            count = _count_of(workers)
+            shares = sharding in ("static", "off")
+            found = _service(service, job_name, count, max_outstanding, shares=shares)
         except PenstockError as error:
             annotate(error, Context(stage=Distribute.name, where=user_location()))
             raise
-        return self._then(Distribute, service=found, num_consumers=num_consumers, consumer_index=consumer_index)
+        return self._then(
+            Distribute,
+            service=found,
+            num_consumers=num_consumers,
+            consumer_index=consumer_index,
+            sharding=sharding,
+            parts=count if shares else None,
+        )
 
     def to_ray(self, *, blocks: int = 8) -> Any:
         """A `ray.data.Dataset` of the elements of one pass (epoch 0), made on Ray when it is read.
@@ -120,16 +141,19 @@ class Distributing(Generic[T_co]):
         return from_ray(dataset, columns, fill_null)
 
 
-def _service(service: Any, job_name: Any, workers: Any, max_outstanding: Any) -> Service:
+def _count_of(workers: Any) -> int | None:
+    if workers == "auto" or workers == AUTOTUNE:
+        return None
+    hint = "The number of worker processes, or 'auto' for as many as there are cores."
+    return check_int("workers", workers, least=1, hint=hint)
+
+
+def _service(service: Any, job_name: Any, count: int | None, max_outstanding: Any, *, shares: bool) -> Service:
     from penstock.delivery.handle import Handle, folder_of
     from penstock.delivery.local import Local
     from penstock.delivery.on_ray import OnRay
     from penstock.delivery.served import PREFIX, Shared
 
-    count: int | None = None
-    if workers != "auto" and workers != AUTOTUNE:
-        hint = "The number of worker processes, or 'auto' for as many as there are cores."
-        count = check_int("workers", workers, least=1, hint=hint)
     if max_outstanding is not None:
         hint = "How many ranges of elements may be asked for, or wait for their turn; leave it out for what is usual."
         max_outstanding = check_int("max_outstanding", max_outstanding, least=1, hint=hint)
@@ -142,7 +166,7 @@ def _service(service: Any, job_name: Any, workers: Any, max_outstanding: Any) ->
         message = f"service must be the name of a service, got {service!r} ({type(service).__name__})."
         raise InvalidTypeError(message, hint="service='local' has processes of this machine do it.")
     if service.startswith(PREFIX):
-        if count is not None:
+        if count is not None and not shares:
             message = f"The number of workers is a service's own, got workers={count} for {service!r}."
             raise InvalidArgumentError(message, hint="Give it where the service is started.")
         return Shared(folder_of(service), job_name, max_outstanding)

@@ -4,8 +4,8 @@ It hands out no elements and keeps no books of them: a consumer knows its place.
 and consumers wait for the next dispatcher of the same folder, and go on there.
 
 Questions to it, and answers: ("workers",): ("workers", [(name, path), ...]); ("join", job, digest): ("joined", None or
-an error); ("cut", job, epoch, start, length): ("cut", stop, worker or None); ("status",): ("status", values);
-("stop",): ("stopped",).
+an error); ("cut", job, epoch, start, length, part or None): ("cut", stop, worker or None);
+("status",): ("status", values); ("stop",): ("stopped",).
 """
 
 from __future__ import annotations
@@ -142,8 +142,11 @@ class Dispatcher:
             jobs.add(job)
             return "joined", None
         if kind == "cut":
-            job, epoch, start, length = rest
-            return ("cut", *self._jobs.cut(job, epoch, start, length, list(self._ready)))
+            job, epoch, start, length, part = rest
+            there = list(self._ready)
+            if part is not None and there:  # as its consumers choose theirs
+                there = [there[part % len(there)]]
+            return ("cut", *self._jobs.cut(job, epoch, start, length, there))
         if kind == "status":
             workers = {name: self._members[name].process.popen.pid for name in self._ready if name in self._members}
             return "status", {"pid": os.getpid(), "workers": workers, "jobs": self._jobs.told(), "version": version()}

@@ -26,7 +26,7 @@ class Local(Service):
         return "'local'"
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
-        size = self.workers or granted_cpus()
+        size = 1 if node.part is not None else self.workers or granted_cpus()
         return Delivered(node, packet_of(node, lowering), lambda: crew(size), lowering, self.most)
 
     def most(self, workers: int) -> int:

@@ -131,10 +131,12 @@ class ActorContact(Contact):
 class Actors(Workforce):
     """`size` actors, as long as one pass needs them."""
 
-    def __init__(self, size: int | None, ray: Any) -> None:
+    def __init__(self, size: int | None, ray: Any, beside: int = 1) -> None:
         self._ray = ray
-        self._kind = ray.remote(num_cpus=1, max_restarts=0)(Worker)
-        self._size = size or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        # those of parts that are taken in turn wait for each other: all of them have to have a place
+        self._kind = ray.remote(num_cpus=1 if beside <= cores else cores / beside, max_restarts=0)(Worker)
+        self._size = size or cores
         self._there: dict[str, ActorContact] = {}
         self._starts = 0
 
@@ -188,15 +190,15 @@ class OnRay(Service):
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
         packet = packet_of(node, lowering)
-        return Delivered(node, packet, self._hire(), lowering, self.most)
+        return Delivered(node, packet, self._hire(alone=node.part is not None), lowering, self.most)
 
-    def _hire(self) -> Callable[[], Workforce]:
+    def _hire(self, *, alone: bool) -> Callable[[], Workforce]:
         ray = the_ray()
 
         def hire() -> Workforce:
             if not ray.is_initialized():
                 ray.init(address=self.address, include_dashboard=False if self.address is None else None)
-            return Actors(self.workers, ray)
+            return Actors(1, ray, self.workers or 1) if alone else Actors(self.workers, ray)
 
         return hire
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.delivered import Delivered
@@ -25,13 +26,19 @@ _PATIENCE = 60.0  # seconds without a dispatcher and a worker, behind which a pa
 
 
 class Served(Workforce):
-    """Connects to the workers that the dispatcher of a folder knows, and waits for it when it is gone."""
+    """Connects to the workers that the dispatcher of a folder knows, and waits for it when it is gone.
 
-    def __init__(self, folder: str, join: Callable[[Line], None], patience: float = _PATIENCE) -> None:
+    For a `part` it has one of them, for as long as that is there.
+    """
+
+    def __init__(
+        self, folder: str, join: Callable[[Line], None], patience: float = _PATIENCE, part: int | None = None
+    ) -> None:
         self.line = Line(folder)
         self._join = join
         self._folder = folder
         self._patience = patience
+        self._part = part
         self._contacts: dict[str, Contact] = {}
         self._asked = -_LOOK
         self._alone = time.monotonic()  # since when there is nobody
@@ -60,6 +67,8 @@ class Served(Workforce):
             if not self.line.connected:
                 self._join(self.line)
             listed = dict(self.line.ask("workers")[1])
+            if self._part is not None:
+                listed = self._one_of(listed)
             token = token_of(self._folder)
             for name, path in listed.items():
                 if name not in self._contacts:
@@ -71,6 +80,13 @@ class Served(Workforce):
                 message = f"The service in {self._folder!r} cannot be reached: {said(error)}."
                 hint = "`penstock service start` with this folder starts it again; a saved state goes on there."
                 raise Fatal(FailedPreconditionError(message, hint=hint)) from error
+
+    def _one_of(self, listed: dict[str, str]) -> dict[str, str]:
+        assert self._part is not None
+        if self._contacts or not listed:
+            return {}
+        name = list(listed)[self._part % len(listed)]
+        return {name: listed[name]}
 
     def close(self) -> None:
         contacts, self._contacts = self._contacts, {}
@@ -92,18 +108,20 @@ class Shared(Service):
         return repr(PREFIX + self.folder) if self.job_name is None else f"{PREFIX + self.folder!r}, {self.job_name!r}"
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
-        packet = packet_of(node, lowering)
+        packet, part = packet_of(node, lowering), node.part
         if self.job_name is None:
-            return Delivered(node, packet, lambda: Served(self.folder, lambda line: None), lowering, self.most)
-        job, forces = self.job_name, list[Served]()
+            force = partial(Served, self.folder, lambda line: None, part=part)
+            return Delivered(node, packet, force, lowering, self.most)
+        job = self.job_name if part is None else f"{self.job_name}, part {part}"
+        forces = list[Served]()
 
         def hire() -> Served:
-            forces[:] = [Served(self.folder, lambda line: join(line, job, packet.digest))]
+            forces[:] = [Served(self.folder, lambda line: join(line, job, packet.digest), part=part)]
             return forces[0]
 
         def cut(start: int, length: int) -> tuple[int, str | None]:
             try:
-                _, stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length)
+                _, stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length, part)
             except (EOFError, OSError):  # it comes back, or not: the range is made in any case
                 return start + length, None
             return stop, worker

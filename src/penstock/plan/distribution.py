@@ -5,45 +5,80 @@ A plan is a row of steps, the source first. It is cut into three:
 - the *base*, whose elements have numbers, or are counted in reading: each worker goes over it;
 - the *middle*: maps, filters, batches, which workers do for a range of the base's elements at a time;
 - the *rest*, which needs the whole stream, and stays with the consumer.
+
+That is `sharding="dynamic"`. With "static" and "off" nothing is cut: each of a fixed number of workers goes over all of
+the plan, of its share of the elements or of all of them, and an element of each comes in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
+from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.plan.batching import PaddedBatch, RaggedBatch, SparseBatch
 from penstock.plan.indexing import GlobalShuffle
-from penstock.plan.node import Node, UnaryNode, check_int, function_name, rebuilt
-from penstock.plan.ops import Batch, Filter, FlatMap, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shard
+from penstock.plan.node import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    JoinedNode,
+    Node,
+    UnaryNode,
+    check_int,
+    function_name,
+    rebuilt,
+)
+from penstock.plan.ops import (
+    Batch,
+    Filter,
+    FlatMap,
+    FusedMap,
+    Interleave,
+    Map,
+    MapAndBatch,
+    Prefetch,
+    Repeat,
+    Shard,
+    Shuffle,
+)
 from penstock.plan.seen import Seen
 from penstock.plan.stateful import IgnoreErrors
-from penstock.plan.storing import Snapshot
+from penstock.plan.storing import Cache, Snapshot
 from penstock.plan.unbatch import Unbatch
 from penstock.trace.purity import may_draw
 
 BATCHES = (Batch, PaddedBatch, RaggedBatch, SparseBatch)
 # few elements below them become many, or are asked for by number: they are part of the base
 _LOWEST = (FlatMap, Interleave, GlobalShuffle)
+SHARDINGS = ("dynamic", "static", "off")
+# above these, shares of the elements give together what all of them give
+_SHARED_BELOW = (
+    *(Map, Filter, FlatMap, Interleave, Unbatch, *BATCHES, MapAndBatch, FusedMap),
+    *(Shuffle, GlobalShuffle, Repeat, Prefetch, Cache, IgnoreErrors),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distribute(UnaryNode):
     """What stands above it is made by the workers of `service`; the elements and their order are its input's.
 
-    With `num_consumers` only every so manieth of them comes, beginning with number `consumer_index`.
+    With `num_consumers` only every so manieth of them comes, beginning with number `consumer_index`. `parts` is the
+    number of workers that each go over the plan, where `sharding` is not "dynamic".
     """
 
     service: Any = field(compare=False, repr=False)  # see `physical.delivered.Service`
     num_consumers: int | None = None
     consumer_index: int | None = None
+    sharding: str = "dynamic"
+    parts: int | None = None
 
     name: ClassVar[str] = "distribute"
     deep: ClassVar[int] = 0  # steps behind it draw as they would without it
 
     def __post_init__(self) -> None:
+        self._check_sharding()
         count, index = self.num_consumers, self.consumer_index
         if (count is None) != (index is None):
             message = (
@@ -60,24 +95,85 @@ class Distribute(UnaryNode):
             message = f"consumer_index must be below num_consumers, got consumer_index={index}, num_consumers={count}."
             raise InvalidArgumentError(message, hint=hint)
 
+    def _check_sharding(self) -> None:
+        if self.sharding not in SHARDINGS:
+            message = f"sharding must be one of {', '.join(map(repr, SHARDINGS))}, got sharding={self.sharding!r}."
+            hint = "'dynamic' gives each element once, in the order of a pass without a service."
+            raise InvalidArgumentError(message, hint=hint)
+        if self.sharding == "dynamic":
+            return
+        if self.parts is None:
+            message = f"sharding={self.sharding!r} needs a number of workers, got workers='auto'."
+            hint = "The order of the elements depends on it, and may not depend on the machine: workers=4."
+            raise InvalidArgumentError(message, hint=hint)
+        writing = next(filter(_writes, self.input.walk()), None)
+        if writing is not None:
+            message = f"Each worker would write the files of {writing.label}, with sharding={self.sharding!r}."
+            raise InvalidArgumentError(message, hint=f"Call {writing.name} behind distribute.")
+
     @property
     def label(self) -> str:
         consumer = "" if self.num_consumers is None else f", consumer {self.consumer_index} of {self.num_consumers}"
-        return f"distribute({self.service.name}{consumer})"
+        sharding = "" if self.parts is None else f", {self.sharding}, {self.parts} parts"
+        return f"distribute({self.service.name}{sharding}{consumer})"
 
     @property
     def cardinality(self) -> int:
-        count = self.input.cardinality
+        count = self.input.cardinality if self.parts is None else self.in_turn.cardinality
         if self.num_consumers is None or self.consumer_index is None or count < 0:
             return count
         return max(-(-(count - self.consumer_index) // self.num_consumers), 0)
+
+    @property
+    def in_turn(self) -> InTurn:
+        """The elements of all parts, without a service. Only where there are `parts`."""
+        assert self.parts is not None
+        plan = rebuilt(self.input, _here)
+        shares = [plan] * self.parts
+        if self.sharding == "static":
+            shares = [_share(plan, self.parts, index) for index in range(self.parts)]
+        return InTurn(parts=tuple(shares), where=self.where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InTurn(JoinedNode):
+    """An element of each part in turn, without those that have ended. Each is a pass of its own, as in `repeat`."""
+
+    name: ClassVar[str] = "in_turn"
+
+    @property
+    def spec(self) -> Any:
+        return self.parts[0].spec
+
+    @property
+    def cardinality(self) -> int:
+        counts = [part.cardinality for part in self.parts]
+        if INFINITE_CARDINALITY in counts:
+            return INFINITE_CARDINALITY
+        return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
+
+
+def _share(plan: Node, count: int, index: int) -> Node:
+    """The plan over every `count`-th element, taken where it is still little work."""
+    steps: list[UnaryNode] = []
+    node = plan
+    while isinstance(node, _SHARED_BELOW) and isinstance(node, UnaryNode):
+        steps.append(node)
+        node = node.input
+    node = Shard(input=node, num_shards=count, index=index, where=None)
+    for step in reversed(steps):
+        if isinstance(step, Cache):  # what one share keeps is not what another one does
+            step = replace(step, store=MemoryStore())
+        node = step.with_inputs((node,))
+    return node
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote(Node):
     """The part of a plan that workers run: made when a plan is lowered, never by users.
 
-    `whole` is that part as it stood in the plan, `base` what of it each worker goes over.
+    `whole` is that part as it stood in the plan, `base` what of it each worker goes over. Where one worker is to go
+    over all of it, `part` says for which number of the shares.
     """
 
     whole: Node
@@ -86,6 +182,7 @@ class Remote(Node):
     service: Any = field(compare=False, repr=False)
     consumers: int = 1  # that take its elements in turn
     consumer: int = 0  # the one of them that this is for
+    part: int | None = None
 
     name: ClassVar[str] = "remote"
 
@@ -157,7 +254,7 @@ def _here(node: Node) -> Node | None:
     """A worker that is asked for a part has no workers of its own."""
     if not isinstance(node, Distribute):
         return None
-    plan = rebuilt(node.input, _here)
+    plan = rebuilt(node.input, _here) if node.parts is None else node.in_turn
     if node.num_consumers is None or node.consumer_index is None:
         return plan
     return Shard(input=plan, num_shards=node.num_consumers, index=node.consumer_index, where=node.where)
@@ -217,6 +314,18 @@ def _alone(node: Node) -> UnaryNode:
 def _writes(node: Node) -> bool:
     """Whether a step writes files, which no two processes should do for one pass."""
     return isinstance(node, Snapshot) or (isinstance(node, IgnoreErrors) and node.quarantine is not None)
+
+
+def taken_in_turn(node: Distribute, optimise: Callable[[Node], Node]) -> Node:
+    """The plan where each worker goes over one part."""
+    parts = [
+        Remote(whole=part, base=optimise(part), middle=(), service=node.service, part=number, where=node.where)
+        for number, part in enumerate(node.in_turn.parts)
+    ]
+    plan: Node = InTurn(parts=tuple(parts), where=node.where)
+    if node.num_consumers is not None and node.consumer_index is not None:
+        plan = Shard(input=plan, num_shards=node.num_consumers, index=node.consumer_index, where=node.where)
+    return plan
 
 
 def parted(node: Distribute) -> tuple[Node, Cut]:

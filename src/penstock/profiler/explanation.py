@@ -95,6 +95,10 @@ def stages(plan: Node, options: Options) -> list[str]:
 
 def _who_makes(node: Distribute, options: Options) -> list[str]:
     """What workers of a service make, and what stays here."""
+    if node.parts is not None:
+        share = node.in_turn.parts[0]
+        rows = [f"  an element of each of {node.parts} passes in turn, each by one worker; the first is"]
+        return rows + [f"    {row}" for row in stages(share, options)]
     plan, cut = parted(node)
     if not any(isinstance(each, Remote) for each in plan.walk()):
         return [f"  nothing goes to workers: {cut.base.label} stands over a step that writes files"]
