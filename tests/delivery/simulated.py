@@ -41,7 +41,7 @@ class Contact:
     def work(self):
         job, start, stop = self.questions.pop(0)
         made = self.makers[job].make(start, stop)
-        self.answers.append((("made", job, start, stop, *made[1:2], made.ended, 0.001), made.parts))
+        self.answers.append((("made", job, start, stop, *made[1:2], made.ended, 0.001, 0), made.parts))
 
     def hear(self):
         self._check()

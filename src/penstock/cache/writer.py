@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -49,6 +50,7 @@ class SavedWriter:
         self._total = 0  # of them
         self._numbers: dict[int, int] = {}  # of files written, per shard
         self._chunks: list[Chunk] = []
+        self._adopted: Any = None
         self._lock: Lock | None = None
         self._over = False
 
@@ -97,13 +99,36 @@ class SavedWriter:
                 self._lock = hold(str(unseen))
             unseen.replace(run)
 
+    def run(self) -> str:
+        """Make the folder that others write chunks into, and return its name below the data set's."""
+        self._begin()
+        return self._run
+
+    def adopt(self, chunks: Sequence[Chunk], spec: Any) -> None:
+        """Take chunks that others have written, behind all that there are, of elements that all satisfy this spec.
+
+        Other files in the folder go with the commit.
+        """
+        self._adopted = spec
+        self._chunks += chunks
+
+    def _drop_strays(self) -> None:
+        """Remove what workers have written that were killed before they could say so."""
+        listed = {Path(chunk.file).name for chunk in self._chunks}
+        for path in (self._folder / self._run).iterdir():
+            if path.name not in listed:
+                path.unlink()
+
     def commit(self) -> None:
         """Write what waits, then the manifest, in the place of a data set that was there."""
+        if self._adopted is not None:
+            self._drop_strays()
         for shard in sorted(self._waiting):
             self._write(shard)
         self._folder.mkdir(parents=True, exist_ok=True)
         before = self._committed()
-        spec = self._alike.spec if self._known is None else self._known
+        spec = self._alike.spec if self._adopted is None else self._adopted
+        spec = spec if self._known is None else self._known
         codec = self._writer.codec if self._chunks else None
         write_manifest(
             str(self._folder),

@@ -30,6 +30,7 @@ from penstock.runtime.processes.link import Message
 
 _LOOK = 0.1  # seconds between looks at whether the run is closed
 _NUMBERS = itertools.count()
+_WRITING_SECONDS, _WRITING_BYTES = 1.0, 1 << 25  # of a range that workers keep: what they write are files of that size
 
 
 class Delivered(Stage):
@@ -66,6 +67,8 @@ class Delivered(Stage):
         self._turn = node.unit * node.consumers  # elements of the base from one result to the next, where counted
         self._apart = self._turn if node.consumers > 1 else 0
         self._pace = Pace(node.unit, steady=node.consumers > 1)
+        if node.finish is not None:
+            self._pace = Pace(node.unit, seconds=_WRITING_SECONDS, nbytes=_WRITING_BYTES)
         self._first = node.unit * node.consumer
         self._start = self._first  # of the range at hand
         self._given = 0  # results from there
@@ -216,7 +219,7 @@ class Delivered(Stage):
             head = Head(*rest)
             if not self._window.arrived(contact.name, head.start, unpacked(message.content, message.buffers())):
                 return
-            self._pace.observe(head.elements, head.seconds, message.nbytes)
+            self._pace.observe(head.elements, head.seconds, head.nbytes)
             if head.ended:
                 self._window.ended(head.start + head.elements)
             self._hold()
@@ -261,3 +264,4 @@ class Head(NamedTuple):
     elements: int
     ended: bool
     seconds: float
+    nbytes: int

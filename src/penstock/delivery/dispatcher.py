@@ -5,6 +5,8 @@ and consumers wait for the next dispatcher of the same folder, and go on there.
 
 Questions to it, and answers: ("workers",): ("workers", [(name, path), ...]); ("join", job, digest): ("joined", None or
 an error); ("cut", job, epoch, start, length, part or None): ("cut", stop, worker or None);
+("register", name, fingerprint, content): ("registered", None or an error);
+("dataset", name): ("dataset", content, None or an error);
 ("status",): ("status", values); ("stop",): ("stopped",).
 """
 
@@ -22,6 +24,7 @@ from typing import Any
 from penstock.delivery.contact import check_version, speaking
 from penstock.delivery.crew import Member
 from penstock.delivery.jobs import Jobs
+from penstock.delivery.registered import Registered
 from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, PenstockError, said
@@ -48,6 +51,7 @@ class Dispatcher:
         self._members: dict[str, Member] = {}
         self._ready: dict[str, str] = {}  # workers and where they listen
         self._jobs = Jobs()
+        self._registered = Registered(folder)
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._numbers = itertools.count(1)
@@ -147,10 +151,29 @@ class Dispatcher:
             if part is not None and there:  # as its consumers choose theirs
                 there = [there[part % len(there)]]
             return ("cut", *self._jobs.cut(job, epoch, start, length, there))
+        if kind == "register":
+            try:
+                self._registered.put(*rest)
+            except (PenstockError, OSError) as error:
+                return "registered", error
+            return "registered", None
+        if kind == "dataset":
+            try:
+                return "dataset", self._registered.get(rest[0]), None
+            except (PenstockError, OSError) as error:
+                return "dataset", b"", error
         if kind == "status":
-            workers = {name: self._members[name].process.popen.pid for name in self._ready if name in self._members}
-            return "status", {"pid": os.getpid(), "workers": workers, "jobs": self._jobs.told(), "version": version()}
+            return "status", self._status()
         return ("stopped",)
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "pid": os.getpid(),
+            "workers": {name: self._members[name].process.popen.pid for name in self._ready if name in self._members},
+            "jobs": self._jobs.told(),
+            "datasets": self._registered.names(),
+            "version": version(),
+        }
 
 
 class Line:

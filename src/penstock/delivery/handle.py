@@ -54,7 +54,7 @@ class Handle:
         return PREFIX + self.folder
 
     def status(self) -> dict[str, Any]:
-        """`pid` of the dispatcher, the `workers` with theirs, `jobs` with the number of their consumers, `version`.
+        """`pid` of the dispatcher, `workers` with theirs, `jobs` with the number of consumers, `datasets`, `version`.
 
         Raises FailedPreconditionError where no service answers.
         """

@@ -35,7 +35,7 @@ class Local(Service):
 
 def packet_of(node: Remote, lowering: Lowering) -> Packet:
     """What the workers are sent. Raises InvalidArgumentError for what cannot be."""
-    part = Part(node.base, node.middle, lowering.options, lowering.dataset, lowering.provenance)
+    part = Part(node.base, node.middle, lowering.options, lowering.dataset, lowering.provenance, node.finish)
     return Packet.of(node, part)
 
 

@@ -32,12 +32,16 @@ _STRIDE = 1024  # elements of the base that are passed over at once
 
 
 class Made(NamedTuple):
-    """What became of a range: stretches of elements and failures. `elements` of the base were there for it."""
+    """What became of a range: stretches of elements and failures, of so many bytes before they were finished.
+
+    `elements` of the base were there for it.
+    """
 
     parts: list[Stretch]
     elements: int
     ended: bool
     seconds: float
+    nbytes: int
 
 
 class Given(Stage):
@@ -170,7 +174,10 @@ class Maker:
         if ended:
             self._end = self._at
         parts = [] if found is None else self._through(found, start)
-        return Made(parts, elements, ended, time.perf_counter() - begun)
+        nbytes = sum(part.block.nbytes for part in parts if part.block is not None)
+        if self._part.finish is not None and parts:
+            parts = [self._part.finish(start, parts)]
+        return Made(parts, elements, ended, time.perf_counter() - begun, nbytes)
 
     @property
     def end(self) -> int | None:

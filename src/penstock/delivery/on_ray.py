@@ -66,7 +66,7 @@ class Worker:
         except BaseException as raised:  # a function asks for the end of the program
             found = packed_end(raised)
             return ("ended", job, start), found.content, found.buffers
-        head = ("made", job, start, stop, made.elements, made.ended, made.seconds)
+        head = ("made", job, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
         return head, found.content, found.buffers
 
 

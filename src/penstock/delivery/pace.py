@@ -10,8 +10,10 @@ _GROWTH = 2  # times, from one range to the next at most: the first tell little
 class Pace:
     """Begins with the least there can be, so that the first elements come soon."""
 
-    def __init__(self, unit: int, *, steady: bool = False) -> None:
+    def __init__(self, unit: int, *, steady: bool = False, seconds: float = _SECONDS, nbytes: int = _BYTES) -> None:
         self._unit = unit
+        self._seconds = seconds
+        self._bytes = nbytes
         self._steady = steady  # always the least
         self.length = unit
 
@@ -21,7 +23,7 @@ class Pace:
             return
         most = self.length * _GROWTH
         if seconds > 0:
-            most = min(most, int(elements * _SECONDS / seconds))
+            most = min(most, int(elements * self._seconds / seconds))
         if nbytes > 0:
-            most = min(most, elements * _BYTES // nbytes)
+            most = min(most, elements * self._bytes // nbytes)
         self.length = max(most // self._unit, 1) * self._unit

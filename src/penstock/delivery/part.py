@@ -11,6 +11,7 @@ from typing import Any
 from penstock.block.transport import pack
 from penstock.errors import Context, InvalidArgumentError, PenstockError, said
 from penstock.options import Options
+from penstock.physical.stretch import Stretch
 from penstock.plan.distribution import Remote
 from penstock.plan.node import Node, UnaryNode, inputs_first, parameters
 from penstock.runtime.processes.captured import captured
@@ -21,13 +22,17 @@ HINT = "Make it inside the function, at its first call: an open file or a lock b
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a plan, and how it runs. `dataset` makes a data set of a plan, for elements that are data sets."""
+    """A part of a plan, and how it runs. `dataset` makes a data set of a plan, for elements that are data sets.
+
+    `finish` is what a worker does with a range that it has made, given where it begins: its result is sent instead.
+    """
 
     base: Node
     middle: tuple[UnaryNode, ...]
     options: Options
     dataset: Callable[[Node], Any]
     provenance: bool
+    finish: Callable[[int, list[Stretch]], Stretch] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,9 @@ class Packet:
         """Raises InvalidArgumentError for what belongs to one process, and names it."""
         below = inputs_first(part.base)
         try:
-            content, buffers = pack((below, part.middle, part.options, part.dataset, part.provenance), by_value=True)
+            content, buffers = pack(
+                (below, part.middle, part.options, part.dataset, part.provenance, part.finish), by_value=True
+            )
         except PenstockError:  # of a data set inside of a function
             raise
         except Exception as error:
@@ -56,8 +63,8 @@ class Packet:
 
 def opened(content: Any, buffers: Any) -> Part:
     """The part that was packed."""
-    below, middle, options, dataset, provenance = pickle.loads(content, buffers=buffers)
-    return Part(below[-1], middle, options, dataset, provenance)
+    below, *rest = pickle.loads(content, buffers=buffers)
+    return Part(below[-1], *rest)
 
 
 def _refused(nodes: list[Node], error: Exception) -> InvalidArgumentError:

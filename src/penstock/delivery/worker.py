@@ -4,7 +4,7 @@ Messages to it: ("part", digest, folder, path) with the packed part; ("job", nam
 ("make", job, start, stop); ("drop", job): nobody asks for it any more;
 ("listen", path, folder): let others connect, too.
 
-Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds) with the packed
+Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds, bytes) with the packed
 stretches, or ("mistaken", job, start, error, traceback) where the part itself failed, or ("ended", job, start) with a
 packed exception that ends the run. A part that cannot be unpickled is said at its first range: ("unready", job, text).
 """
@@ -198,7 +198,7 @@ class Server:
                 client.answer(("unready", name, maker))
                 return
             made = maker.make(start, stop)
-            head = ("made", name, start, stop, made.elements, made.ended, made.seconds)
+            head = ("made", name, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
             content = packed(made.parts)
         except (Exception, Fatal) as raised:  # those of elements are in their places
             error = raised.error if isinstance(raised, Fatal) else raised

@@ -173,7 +173,7 @@ class Remote(Node):
     """The part of a plan that workers run: made when a plan is lowered, never by users.
 
     `whole` is that part as it stood in the plan, `base` what of it each worker goes over. Where one worker is to go
-    over all of it, `part` says for which number of the shares.
+    over all of it, `part` says for which number of the shares. With `finish` an element is what that makes of a range.
     """
 
     whole: Node
@@ -183,6 +183,7 @@ class Remote(Node):
     consumers: int = 1  # that take its elements in turn
     consumer: int = 0  # the one of them that this is for
     part: int | None = None
+    finish: Any = field(default=None, compare=False, repr=False)  # what workers do with a range, see `delivery.part`
 
     name: ClassVar[str] = "remote"
 
@@ -192,10 +193,12 @@ class Remote(Node):
 
     @property
     def spec(self) -> Any:
-        return self.whole.spec
+        return self.whole.spec if self.finish is None else None
 
     @property
     def cardinality(self) -> int:
+        if self.finish is not None:
+            return UNKNOWN_CARDINALITY
         count = self.whole.cardinality
         return count if count < 0 else max(-(-(count - self.consumer) // self.consumers), 0)
 

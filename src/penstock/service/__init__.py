@@ -7,6 +7,8 @@
 [0, 1, 4, 9]
 """
 
+from penstock.service.registering import from_dataset_id, register_dataset
+from penstock.service.saving import distributed_save
 from penstock.service.start import Handle, connect, start
 
-__all__ = ["Handle", "connect", "start"]
+__all__ = ["Handle", "connect", "distributed_save", "from_dataset_id", "register_dataset", "start"]

@@ -1,0 +1,149 @@
+"""distributed_save: workers write a saved data set, each the ranges that it makes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import secrets
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn
+from penstock.block.structure import LEAF
+from penstock.cache.alike import Alike, stored_as
+from penstock.cache.writer import SavedWriter
+from penstock.dataset.dataset import Dataset, _inner
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.chunk_writer import ChunkWriter
+from penstock.io.saved.compression import AUTO, codec_of
+from penstock.physical.stretch import Stretch, failure
+from penstock.plan.combine import relaxed
+from penstock.plan.content_key import files_of
+from penstock.plan.distribution import Distribute, Remote, parted
+from penstock.plan.fingerprint import fingerprint
+from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.storing import local_folder
+from penstock.rewrite.driver import optimise
+from penstock.runtime.run import Settings
+from penstock.runtime.whole_pass import whole_pass
+
+if TYPE_CHECKING:
+    from penstock.delivery.handle import Handle
+
+
+def distributed_save(
+    dataset: Dataset,
+    path: Any,
+    service: str | Handle = "local",
+    *,
+    workers: int | str = "auto",
+    compression: str | None = None,
+) -> None:
+    """Have workers make one pass and write it into the folder `path`, for `Dataset.load`.
+
+    `service` and `workers` are as in `Dataset.distribute`; on Ray the folder has to be the same for all nodes. What is
+    read from it are the elements in the order of the pass, as if `Dataset.save` had written them; only the sizes of
+    the files depend on who wrote them.
+
+    >>> import tempfile, penstock as ps
+    >>> path = tempfile.mkdtemp()
+    >>> ps.service.distributed_save(ps.Dataset.range(5).map(lambda x: x * x), path, workers=2)
+    >>> [int(x) for x in ps.Dataset.load(path)]
+    [0, 1, 4, 9, 16]
+
+    Workers may be killed: another writes what they were at, and what they have left there is removed. The manifest is
+    written last, by this process: what was at `path` before is there until then. Where a step needs the whole stream
+    (see `distribute`), workers make what is below it, and this process writes.
+
+    Raises what `save` does, and InvalidArgumentError for compression="AUTO", as there is no one file to decide by.
+    """
+    where = user_location()
+    try:
+        if not isinstance(dataset, Dataset):
+            message = f"distributed_save takes a Dataset, got {type(dataset).__name__}."
+            raise InvalidTypeError(message, hint="distributed_save(dataset, path, service='local')")
+        _save(dataset, path, service, workers, compression)
+    except PenstockError as error:
+        annotate(error, Context("distributed_save", where))
+        raise
+
+
+def _save(dataset: Dataset, path: Any, service: Any, workers: Any, compression: str | None) -> None:
+    folder, codec = local_folder(path, "distributed_save"), codec_of(compression)
+    folder = str(Path(folder).absolute())
+    if codec == AUTO:
+        message = "distributed_save needs to know how files are compressed, got compression='AUTO'."
+        raise InvalidArgumentError(message, hint="None, 'LZ4' or 'ZSTD'.")
+    if dataset.cardinality() == INFINITE_CARDINALITY:
+        message = "distributed_save needs a data set that ends; this one is infinite."
+        raise InvalidArgumentError(message, hint="Bound it with take().")
+    remote = dataset.distribute(service, workers=workers)
+    options = dataset._options
+    node = remote._plan
+    assert isinstance(node, Distribute)
+    plan, cut = parted(replace(node, input=optimise(dataset._plan, options)))
+    if not isinstance(plan, Remote) or cut.rest:
+        remote.save(folder, compression)
+        return
+    spec = None if dataset._plan.spec is None else stored_as(dataset._plan.spec)
+    writer = SavedWriter(
+        folder,
+        plan=fingerprint(dataset._plan, options.seed, options.deterministic),
+        codec=codec,
+        spec=spec,
+        sources=files_of(dataset._plan),
+    )
+    epoch = dataset._next_epoch
+    dataset._next_epoch += 1
+    try:
+        plan = replace(plan, finish=_Write(folder, writer.run(), codec, spec))
+        found = spec
+        with closing(whole_pass(plan, options, epoch, Settings(dataset=_inner))) as blocks:
+            for block in blocks:
+                for written in block.elements():
+                    chunks, its_spec = pickle.loads(written)
+                    found = its_spec if found is None else _both(found, its_spec)
+                    writer.adopt([Chunk.from_json(json.loads(chunk)) for chunk in chunks], found)
+        writer.commit()
+    finally:
+        writer.discard()
+
+
+def _both(before: Any, spec: Any) -> Any:
+    found = relaxed(before, spec)
+    if found is None:
+        message = f"An element of {spec} cannot be stored behind elements of {before}."
+        raise InvalidTypeError(message, hint="A saved data set has elements of one kind: convert them in a map.")
+    return found
+
+
+@dataclass(frozen=True)
+class _Write:
+    """What a worker does with a range: it becomes files, and an element that names them."""
+
+    folder: str
+    run: str
+    codec: str | None
+    spec: Any
+
+    def __call__(self, start: int, parts: Sequence[Stretch]) -> Stretch:
+        alike, writer = Alike(self.spec), ChunkWriter(Path(self.folder), self.codec)
+        chunks: list[str] = []
+        for part in parts:
+            for piece in part.pieces():
+                if isinstance(piece, Exception):
+                    return failure(piece)
+                try:
+                    block, specs = alike(piece)
+                except PenstockError as error:
+                    return failure(error)
+                # whoever else makes this range gives its files other names
+                name = f"{self.run}/shard_00000_{start:012d}{len(chunks):06d}{secrets.randbelow(10**12):012d}.arrow"
+                chunks.append(json.dumps(writer.write(name, 0, block, specs).to_json()))
+        content = pickle.dumps((chunks, alike.spec))
+        return Stretch(Block(LEAF, [BytesColumn.from_values([content], (), 1)], 1))
