@@ -31,7 +31,7 @@ class Contact:
         self.makers[job] = Maker(opened(packet.packed.content, packet.packed.buffers), epoch)
         return True
 
-    def ask(self, job, start, stop):
+    def ask(self, job, start, stop, nbytes):
         self._check()
         self.questions.append((job, start, stop))
 

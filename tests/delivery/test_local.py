@@ -1,5 +1,6 @@
 """service="local", with real processes: they come, die, come back and go."""
 
+import gc
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ from tests.delivery.test_delivered import failing, numbered, positions
 from tests.golden.golden import assert_golden
 
 import penstock as ps
+from penstock.block.shared_memory import shared_bytes
 from penstock.delivery import crew
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 from penstock.testing import assert_same_elements
@@ -204,6 +206,29 @@ def test_a_data_set_with_workers_can_be_sent_itself():
 
     dataset = ps.Dataset.range(5).map(lambda x: x + 1).distribute(workers=1)
     assert [int(x) for x in pickle.loads(pickle.dumps(dataset))] == [1, 2, 3, 4, 5]
+
+
+def large(x):
+    return np.full((600, 600), x, np.float32)
+
+
+def test_memory_of_large_batches_is_used_again_and_freed_whoever_dies():
+    used, _ = shared_bytes()
+    with iter(ps.Dataset.range(40).map(large).distribute(workers=1, max_outstanding=2)) as elements:
+        kept = [next(elements) for _ in range(8)]
+        for _ in range(3):  # each is let go of before the next is asked for
+            next(elements)
+        assert shared_bytes()[0] > used
+        os.kill(next(pid for pid in pids() if alive(pid)), signal.SIGKILL)
+        kept += elements
+    assert [int(each[3, 4]) for each in kept] == [*range(8), *range(11, 40)]
+    assert all((each == each[0, 0]).all() for each in kept)
+    kept[0][:] = 7.0
+    assert kept[1][0, 0] == 1.0
+    del kept
+    gc.collect()
+    assert gone(pids())  # what they had been asked for and not made is theirs until then
+    assert shared_bytes()[0] == used
 
 
 def test_large_batches_come_whole_and_can_be_written_to():

@@ -9,12 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 
-from penstock.delivery.large import received
+from penstock.delivery.large import Lent, received
 from penstock.delivery.part import Packet
 from penstock.delivery.worker import MOST_PARTS, version
 from penstock.errors import FailedPreconditionError
 from penstock.runtime.processes.link import Link, Message
 from penstock.runtime.processes.start import search_path
+
+_ANSWERS = ("made", "mistaken", "ended", "unready", "unmade")  # to "make"
 
 
 class Contact:
@@ -23,6 +25,7 @@ class Contact:
     def __init__(self, name: str, link: Link) -> None:
         self.name = name
         self.link = link
+        self._lent = Lent(link)
         self.ready = False
         self._parts: list[str] = []
         self._jobs: set[str] = set()
@@ -40,9 +43,9 @@ class Contact:
         self.link.send(("job", job, packet.digest, epoch, kept))
         self._jobs.add(job)
 
-    def ask(self, job: str, start: int, stop: int) -> None:
-        """Have it make a range."""
-        self.link.send(("make", job, start, stop))
+    def ask(self, job: str, start: int, stop: int, nbytes: int) -> None:
+        """Have it make a range, of about so many bytes."""
+        self.link.send(("make", job, start, stop, self._lent.offer((job, start), nbytes)))
 
     def drop(self, job: str) -> None:
         if job in self._jobs:
@@ -52,13 +55,19 @@ class Contact:
     def hear(self) -> Message | None:
         """What it says, or None where that was a greeting."""
         message = received(self.link)
-        if message.head[0] != "ready":
+        kind = message.head[0]
+        if kind in _ANSWERS:
+            self._lent.settle(message.head[1:3], message)
+        if kind == "unmade":
+            return None
+        if kind != "ready":
             return message
         check_version(message.head[1], "The worker")
         self.ready = True
         return None
 
     def close(self) -> None:
+        self._lent.end()
         self.link.close()
 
 

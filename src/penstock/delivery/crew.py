@@ -37,6 +37,7 @@ class Member(Contact):
 
     def end(self, patience: float) -> int | None:
         """It ends, by itself or not. The status it ended with."""
+        self._lent.end()
         self.process.let_go()
         return self.process.end(patience)
 
@@ -93,7 +94,7 @@ class Crew(Workforce):
         for member in members:
             member.process.let_go()
         for member in members:
-            member.process.end(_PATIENCE)
+            member.end(_PATIENCE)
 
 
 class _Resting:

@@ -30,6 +30,7 @@ from penstock.runtime.processes.link import Message
 
 _LOOK = 0.1  # seconds between looks at whether the run is closed
 _NUMBERS = itertools.count()
+_ROOM = 1.05  # times the bytes that the range before had: elements differ a little
 _WRITING_SECONDS, _WRITING_BYTES = 1.0, 1 << 25  # of a range that workers keep: what they write are files of that size
 
 
@@ -76,6 +77,7 @@ class Delivered(Stage):
         self._stop = self._first  # where the next range begins
         self._pieces: deque[Block | Exception] = deque()  # of the range at hand
         self._over = False
+        self._weight = 0.0  # bytes that an element of the base becomes, as far as is known
 
     # -- as a stage
 
@@ -186,7 +188,7 @@ class Delivered(Stage):
             contact = ready[each.worker]
             try:
                 contact.begin(self._job, self._packet, self._epoch, kept=self._kept)
-                contact.ask(self._job, each.start, each.stop)
+                contact.ask(self._job, each.start, each.stop, int(self._weight * (each.stop - each.start)))
             except (EOFError, OSError):
                 self._lose(contact)
         return self._window
@@ -219,6 +221,8 @@ class Delivered(Stage):
             head = Head(*rest)
             if not self._window.arrived(contact.name, head.start, unpacked(message.content, message.buffers())):
                 return
+            if head.elements:
+                self._weight = _ROOM * message.nbytes / head.elements
             self._pace.observe(head.elements, head.seconds, head.nbytes)
             if head.ended:
                 self._window.ended(head.start + head.elements)
@@ -231,7 +235,7 @@ class Delivered(Stage):
             found.error.add_note(f"in a worker:\n{rest[2]}")
             raise found
         else:
-            text = f"This part of the plan could not be set up in a worker:\n{rest[0]}"
+            text = f"This part of the plan could not be set up in a worker:\n{rest[1]}"
             hint = "What its functions import must be there for other processes, too: a module on sys.path."
             raise Fatal(FailedPreconditionError(text, hint=hint, context=Context(self.label, self.where)))
 

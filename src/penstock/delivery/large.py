@@ -1,7 +1,9 @@
-"""Large results: their arrays go through a piece of memory that both sides map, where the system has that.
+"""Large results: their arrays go through memory that both sides map, where the system has that.
 
-Each has a piece of its own, which is gone when the consumer holds no array of it any more. Over the socket they would
-be copied four times.
+The consumer lends a worker regions of its pool, one for each range that it asks for, as `runtime.processes` does: they
+are mapped once and used again when the consumer holds no array over them any more. What does not fit, or finds the pool
+used up, gets a piece of memory of its own. Over the socket arrays would be copied four times. Regions have no names:
+whichever side is killed, the system frees them with the other's last use.
 """
 
 from __future__ import annotations
@@ -9,13 +11,91 @@ from __future__ import annotations
 import mmap
 import os
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from penstock.runtime.processes.link import Link, Message, Packed
+from penstock.block.region import Owner, Region, mapped
+from penstock.block.shared_memory import SharedMemory
+from penstock.runtime.machine.granted import granted_memory
+from penstock.runtime.processes.link import EMPTY, Link, Message, Packed
 
-_LEAST = 1 << 18  # bytes from which a piece of memory is worth its two calls
+_LEAST = 1 << 18  # bytes from which memory that both map is worth its calls
+
+
+@cache
+def _pool() -> SharedMemory:
+    return SharedMemory(granted_memory())
+
+
+class Lent:
+    """The consumer's side of one worker: the regions that it has been lent. Used by one thread at a time."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._owner = Owner()
+        self._mapped: dict[int, Region] = {}  # by the worker
+        self._offered: dict[Any, Region] = {}  # by what they are for
+
+    def offer(self, key: Any, nbytes: int) -> int:
+        """The number of a region for the result that is called `key`, of about so many bytes; -1 for none."""
+        memory = _pool()
+        while self._owner.dropped:
+            number = self._owner.dropped.pop()
+            if self._mapped.pop(number, None) is not None:
+                self._link.send(("unmap", number))
+        if nbytes < _LEAST or memory.scarce() or key in self._offered:
+            return -1
+        region = memory.take(self._owner, nbytes)
+        if region is None:
+            return -1
+        self._offered[key] = region
+        if region.number not in self._mapped:
+            self._link.send(("region", region.number, region.nbytes), EMPTY, -1, region.descriptor)
+            region.sent()
+            self._mapped[region.number] = region
+        return region.number
+
+    def settle(self, key: Any, message: Message) -> None:
+        """Put the arrays of a result into the message's body, or take the region back that it has not used."""
+        region = self._offered.pop(key, None)
+        if region is None:
+            return
+        if message.region != region.number:
+            _pool().give_back(region)
+            return
+        message.body, message.region = _pool().lend(region), -1
+
+    def end(self) -> None:
+        """The worker is gone, or not needed any more. What it wrote stays for those who read it."""
+        _pool().forget(self._owner)
+
+
+class Regions:
+    """The worker's side of one consumer."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, np.ndarray] = {}
+
+    def map(self, message: Message) -> None:
+        """Be lent a region."""
+        _, number, nbytes = message.head
+        assert message.descriptor is not None
+        self._arrays[number] = mapped(message.descriptor, nbytes)[1]
+        os.close(message.descriptor)
+
+    def unmap(self, number: int) -> None:
+        self._arrays.pop(number, None)
+
+    def send(self, link: Link, head: tuple[Any, ...], packed: Packed, offered: int) -> None:
+        """As `link.send`, with the arrays in the region that was offered, or in memory of their own."""
+        memory = self._arrays.get(offered)
+        if memory is not None and _LEAST <= packed.nbytes <= memory.nbytes:
+            packed.write(memory)
+            link.send(head, packed, offered)
+        else:
+            send(link, head, packed)
 
 
 def send(link: Link, head: tuple[Any, ...], packed: Packed) -> None:
@@ -32,7 +112,7 @@ def send(link: Link, head: tuple[Any, ...], packed: Packed) -> None:
 
 
 def received(link: Link) -> Message:
-    """As `link.receive`, with the arrays in the message's body wherever they came."""
+    """As `link.receive`, with the arrays in the message's body wherever they came, but for a region that was lent."""
     message = link.receive()
     if message.descriptor is not None:
         try:

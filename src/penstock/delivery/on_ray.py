@@ -53,7 +53,7 @@ class Worker:
         digest, epoch = self._jobs[job]
         part = self._parts[digest]
         if isinstance(part, str):
-            return ("unready", job, part), b"", []
+            return ("unready", job, start, part), b"", []
         try:
             if job not in self._makers:
                 self._makers[job] = Maker(part, epoch)
@@ -106,7 +106,7 @@ class ActorContact(Contact):
             self.actor.begin.remote(job, packet.digest, epoch)
             self._told.add(job)
 
-    def ask(self, job: str, start: int, stop: int) -> None:
+    def ask(self, job: str, start: int, stop: int, nbytes: int) -> None:
         self.waiting.append(self.actor.make.remote(job, start, stop))
 
     def drop(self, job: str) -> None:

@@ -1,12 +1,13 @@
 """What a worker of a service does: take parts of plans once, then ranges, and send back what became of them.
 
 Messages to it: ("part", digest, folder, path) with the packed part; ("job", name, digest, epoch, kept) for a pass;
-("make", job, start, stop); ("drop", job): nobody asks for it any more;
-("listen", path, folder): let others connect, too.
+("make", job, start, stop, region or -1); ("region", number, bytes) with an open file, to be lent for results;
+("unmap", number); ("drop", job): nobody asks for it any more; ("listen", path, folder): let others connect, too.
 
 Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds, bytes) with the packed
 stretches, or ("mistaken", job, start, error, traceback) where the part itself failed, or ("ended", job, start) with a
-packed exception that ends the run. A part that cannot be unpickled is said at its first range: ("unready", job, text).
+packed exception that ends the run, or ("unready", job, start, text) for a part that could not be unpickled, or
+("unmade", job, start) for a job that was dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.delivery.large import send
+from penstock.delivery.large import Regions
 from penstock.delivery.maker import Maker
 from penstock.delivery.part import Part, opened
 from penstock.delivery.results import packed
@@ -76,14 +77,16 @@ class Client:
     """Somebody who asks. Answers go through a thread, so that the next range is made meanwhile."""
 
     link: Link
-    answers: SimpleQueue[tuple[tuple[Any, ...], Packed] | None] = field(default_factory=SimpleQueue)
+    answers: SimpleQueue[tuple[tuple[Any, ...], Packed, int] | None] = field(default_factory=SimpleQueue)
+    regions: Regions = field(default_factory=Regions)
     jobs: set[str] = field(default_factory=set)
     parts: dict[str, Setting | str] = field(default_factory=dict)  # what it has sent last, or why that is no part
     gone: bool = False
 
-    def answer(self, head: tuple[Any, ...], content: Packed = EMPTY) -> None:
+    def answer(self, head: tuple[Any, ...], content: Packed = EMPTY, region: int = -1) -> None:
+        """With the arrays in the region that was lent for it, if one was and they fit."""
         if not self.gone:
-            self.answers.put((head, content))
+            self.answers.put((head, content, region))
 
 
 @dataclass(slots=True)
@@ -139,6 +142,10 @@ class Server:
                 self._begin(client, *rest)
             elif kind == "drop":
                 self._drop(client, rest[0])
+            elif kind == "region":
+                client.regions.map(message)
+            elif kind == "unmap":
+                client.regions.unmap(rest[0])
             elif kind == "listen":
                 self._open(*rest)
                 client.answer(("listening", rest[0]))
@@ -181,21 +188,22 @@ class Server:
             for key in [key for key in self._kept if key[0] == name]:
                 self._kept_bytes -= self._kept.pop(key)[1].nbytes
 
-    def _make(self, client: Client, name: str, start: int, stop: int) -> None:
+    def _make(self, client: Client, name: str, start: int, stop: int, region: int) -> None:
         if client.gone or name not in client.jobs:
+            client.answer(("unmade", name, start))
             return
         job = self._jobs[name]
         key = (name, start, stop)
         if key in self._kept:
             self._kept.move_to_end(key)
-            client.answer(*self._kept[key])
+            client.answer(*self._kept[key], region)
             return
         try:
             if not isinstance(job.setting, str):
                 _settle(job.setting)
             maker = self._maker(name, job)
             if isinstance(maker, str):
-                client.answer(("unready", name, maker))
+                client.answer(("unready", name, start, maker))
                 return
             made = maker.make(start, stop)
             head = ("made", name, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
@@ -212,7 +220,7 @@ class Server:
             return
         if job.kept:
             self._keep(key, head, content)
-        client.answer(head, content)
+        client.answer(head, content, region)
         sys.stdout.flush()
 
     def _maker(self, name: str, job: _Job) -> Maker | str:
@@ -261,7 +269,7 @@ _WHERE: list[str] = []  # the folder that this process is in
 def _speak(client: Client) -> None:
     while (answer := client.answers.get()) is not None:
         try:
-            send(client.link, *answer)
+            client.regions.send(client.link, *answer)
         except OSError:
             client.gone = True
             return
