@@ -12,6 +12,7 @@ from tests.strategies import Pipeline, pipelines
 
 import penstock as ps
 from penstock.delivery.pace import Pace
+from penstock.delivery.scale import Scale
 from penstock.delivery.window import Window
 from penstock.errors import FailedPreconditionError
 from penstock.plan.distribution import Distribute, cut
@@ -117,6 +118,21 @@ def test_shares_inside_of_a_part_are_made_there():
     assert [int(x) for x in elements(through(inner.map(lambda x: x)))] == wanted
     third = through(ps.Dataset.range(9), sharding="off", parts=2, num_consumers=3, consumer_index=1)
     assert [int(x) for x in elements(third)] == [0, 2, 3, 5, 6, 8]
+
+
+@given(st.integers(1, 40), st.booleans(), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40)), max_size=30))
+def test_workers_are_added_while_consumers_wait_and_never_too_many(most, auto, told):
+    scale = Scale(most, auto=auto)
+    for waiting, there in told:
+        before = scale.wanted
+        scale.told(waiting, there)
+        assert before <= scale.wanted <= most
+        assert scale.wanted == before or (waiting > 0.1 and there >= before)
+    for _ in range(10):
+        scale.told(1.0, scale.wanted)
+    assert scale.wanted == most
+    scale.rest()
+    assert scale.wanted == (max(most // 2, 1) if auto else most)
 
 
 def failing(x):

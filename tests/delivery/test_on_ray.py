@@ -107,7 +107,7 @@ def test_wrong_calls_about_ray_data(ray):
         ps.Dataset.from_ray([1])
 
 
-@pytest.mark.parametrize("seed", range(max(int(os.environ.get("PENSTOCK_SERVICE", "1")) // 50, 1)))
+@pytest.mark.parametrize("seed", range(max(int(os.environ.get("PENSTOCK_SERVICE", "1")) // 10, 1)))
 def test_a_node_is_lost(seed):
     pytest.importorskip("ray")
     if "PENSTOCK_SERVICE" not in os.environ:

@@ -14,7 +14,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser("service", help="workers that several programs share", description=text)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     begin = actions.add_parser("start", help="run a service until it is told to stop, or by Ctrl-C")
-    begin.add_argument("--workers", type=int, metavar="N", help="processes (default: as many as there are cores)")
+    begin.add_argument("--workers", type=int, metavar="N", help="processes (default: as many as help, up to the cores)")
     begin.add_argument("--folder", metavar="DIR", help="where its sockets are (default: a new folder in /tmp)")
     begin.set_defaults(run=start)
     told = actions.add_parser("status", help="print what a service is at, as JSON")
@@ -38,7 +38,7 @@ def start(chosen: argparse.Namespace) -> int:
     hint = "Leave it out for as many as there are cores."
     size = granted_cpus() if chosen.workers is None else check_int("--workers", chosen.workers, least=1, hint=hint)
     folder = chosen.folder or tempfile.mkdtemp(prefix="penstock-", dir="/tmp")
-    service = Dispatcher(folder, size)
+    service = Dispatcher(folder, size, auto=chosen.workers is None)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
     print(PREFIX + folder, flush=True)

@@ -39,8 +39,9 @@ class Distributing(Generic[T_co]):
         """Have workers make what stands above this call; what is behind it stays in this process.
 
         The elements, and their order, are those of a pass without the call, on any number of workers, also when some of
-        them die. With `service="local"` the workers are `workers` processes of this machine ("auto": as many as there
-        are cores), which start with the first element and end soon after the pass.
+        them die. With `service="local"` the workers are `workers` processes of this machine, which start with the first
+        element and end soon after the pass. "auto" begins with half as many as there are cores, and has more while the
+        loop waits for elements, up to the cores.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(6).map(lambda x: x * x).distribute(workers=1)
@@ -69,9 +70,9 @@ class Distributing(Generic[T_co]):
         made for one is sent to the others as long as the workers keep it (256 MB each); who comes later than that has
         it made again. When a service dies, passes wait for another one in its folder for a minute, and go on.
 
-        With `service="ray"`, or `"ray://host:port"`, workers are actors of Ray (`pip install 'penstock[ray]'`), one for
-        each CPU of the cluster unless `workers` says otherwise, for the length of the pass. A local Ray is started
-        where this process is connected to none.
+        With `service="ray"`, or `"ray://host:port"`, workers are actors of Ray (`pip install 'penstock[ray]'`), up to
+        one for each CPU of the cluster unless `workers` says otherwise, for the length of the pass. A local Ray is
+        started where this process is connected to none.
 
         `max_outstanding` bounds how many ranges are asked for, or have come and wait for their turn. With
         `num_consumers` trainers step together: number `consumer_index` of them gets elements (batches)

@@ -113,6 +113,9 @@ class Workforce(ABC):
         """Those that have said something."""
         return speaking(self.contacts().values())
 
+    def told(self, waiting: float) -> None:  # noqa: B027 - most have a fixed number of them
+        """The consumer has waited for them this share of its time."""
+
     @abstractmethod
     def close(self) -> None:
         """They are not needed any more."""

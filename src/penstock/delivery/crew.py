@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 
 from penstock.delivery.contact import Contact, Workforce
+from penstock.delivery.scale import Scale
 from penstock.errors import FailedPreconditionError
 from penstock.forked import in_child, new_lock
 from penstock.physical.fatal import Fatal
@@ -21,6 +22,7 @@ _LINGER = 2.0  # seconds that processes wait for another consumer: the next epoc
 _PATIENCE = 1.0  # that they get to end by themselves
 _BY_THEMSELVES = 3  # processes that may fail to start before it is said that none does
 _MOST_STARTS = 30  # in the place of those that died, for one consumer
+_STOPPED = 10.0  # seconds behind which a process that a signal has stopped is no more waited for
 _SENT = {-int(getattr(signal, name)) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 
 
@@ -34,6 +36,21 @@ class Member(Contact):
             self.process = Process(START_SERVICE)
             births.living.add(self)
         super().__init__(name, Link(self.process.socket))
+        self._looked = time.monotonic()
+        self._stopped: float | None = None  # since when
+
+    def end_if_stopped(self) -> None:
+        """Kill it, if it has been stopped for long: what it was to make is made by others then."""
+        now = time.monotonic()
+        if now < self._looked + 1.0:
+            return
+        self._looked = now
+        if not self.process.stopped():
+            self._stopped = None
+        elif self._stopped is None:
+            self._stopped = now
+        elif now > self._stopped + _STOPPED:
+            self.process.popen.kill()
 
     def end(self, patience: float) -> int | None:
         """It ends, by itself or not. The status it ended with."""
@@ -43,11 +60,12 @@ class Member(Contact):
 
 
 class Crew(Workforce):
-    """`size` processes, as long as somebody needs them. Those that die have others in their place."""
+    """Processes, as long as somebody needs them, `size` or up to that. Those that die have others in their place."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, auto: bool = False) -> None:
         watch_forks()
-        self.size = size
+        self.kind = size, auto
+        self._scale = Scale(size, auto=auto)
         self._members: dict[str, Member] = {}
         self._begun = 0
         self._failed = 0
@@ -73,8 +91,10 @@ class Crew(Workforce):
         return member.ready
 
     def tend(self) -> None:
-        while len(self._members) < self.size:
-            if self._starts >= _MOST_STARTS + self.size:
+        for member in self._members.values():
+            member.end_if_stopped()
+        while len(self._members) < self._scale.wanted:
+            if self._starts >= _MOST_STARTS + self._scale.most:
                 message = f"Workers died again and again: {self._starts} were started for this pass."
                 hint = "A negative exit status is a signal; -9 is what the system sends when memory runs out."
                 raise Fatal(FailedPreconditionError(message, hint=hint))
@@ -82,6 +102,9 @@ class Crew(Workforce):
             self._begun += 1
             name = f"worker {self._begun}"
             self._members[name] = Member(name)
+
+    def told(self, waiting: float) -> None:
+        self._scale.told(waiting, sum(member.ready for member in self._members.values()))
 
     def close(self) -> None:
         """To whoever needs a crew of this size next; otherwise they end soon."""
@@ -106,17 +129,17 @@ class _Resting:
         in_child(self._begin)  # the processes are the parent's
 
     def _begin(self) -> None:
-        self._crews: dict[int, list[tuple[float, Crew]]] = defaultdict(list)
+        self._crews: dict[tuple[int, bool], list[tuple[float, Crew]]] = defaultdict(list)
         self._thread: threading.Thread | None = None
 
-    def take(self, size: int) -> Crew | None:
+    def take(self, kind: tuple[int, bool]) -> Crew | None:
         with self._lock:
-            crews = self._crews[size]
+            crews = self._crews[kind]
             return crews.pop()[1] if crews else None
 
     def rest(self, crew: Crew) -> None:
         with self._lock:
-            self._crews[crew.size].append((time.monotonic() + _LINGER, crew))
+            self._crews[crew.kind].append((time.monotonic() + _LINGER, crew))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="penstock-crews", daemon=True)
                 self._thread.start()
@@ -127,10 +150,10 @@ class _Resting:
                 now = time.monotonic()
                 over: list[Crew] = []
                 left: list[float] = []
-                for size, crews in self._crews.items():
+                for kind, crews in self._crews.items():
                     over += [crew for until, crew in crews if until <= now]
-                    self._crews[size] = [(until, crew) for until, crew in crews if until > now]
-                    left += [until for until, _ in self._crews[size]]
+                    self._crews[kind] = [(until, crew) for until, crew in crews if until > now]
+                    left += [until for until, _ in self._crews[kind]]
                 if not left and not over:
                     self._thread = None
                     return
@@ -143,6 +166,6 @@ class _Resting:
 _RESTING = _Resting()
 
 
-def crew(size: int) -> Crew:
-    """Processes for a consumer: those that another has just done with, or new ones."""
-    return _RESTING.take(size) or Crew(size)
+def crew(size: int, *, auto: bool = False) -> Crew:
+    """Processes for a consumer: those that another has just done with, or new ones. `auto`: as many as help it."""
+    return _RESTING.take((size, auto)) or Crew(size, auto=auto)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from penstock.plan.node import UNKNOWN_CARDINALITY
 from penstock.runtime.processes.link import Message
 
 _LOOK = 0.1  # seconds between looks at whether the run is closed
+_SPAN = 0.5  # seconds of which the share that was waiting is told
 _NUMBERS = itertools.count()
 _ROOM = 1.05  # times the bytes that the range before had: elements differ a little
 _WRITING_SECONDS, _WRITING_BYTES = 1.0, 1 << 25  # of a range that workers keep: what they write are files of that size
@@ -77,6 +79,7 @@ class Delivered(Stage):
         self._stop = self._first  # where the next range begins
         self._pieces: deque[Block | Exception] = deque()  # of the range at hand
         self._over = False
+        self._since, self._waited = time.monotonic(), 0.0  # seconds, since then
         self._weight = 0.0  # bytes that an element of the base becomes, as far as is known
 
     # -- as a stage
@@ -203,7 +206,13 @@ class Delivered(Stage):
         """Wait for workers, and take in what they say."""
         force = self._force
         assert force is not None
+        began = time.monotonic()
         self._pause(_LOOK, force.wait)
+        now = time.monotonic()
+        self._waited += now - began
+        if now > self._since + _SPAN:
+            force.told(self._waited / (now - self._since))
+            self._since, self._waited = now, 0.0
         for contact in force.spoken():
             try:
                 message = contact.hear()

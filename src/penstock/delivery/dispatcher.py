@@ -3,7 +3,8 @@
 It hands out no elements and keeps no books of them: a consumer knows its place. When it dies its workers end with it,
 and consumers wait for the next dispatcher of the same folder, and go on there.
 
-Questions to it, and answers: ("workers",): ("workers", [(name, path), ...]); ("join", job, digest): ("joined", None or
+Questions to it, and answers: ("workers", share of its time that the
+consumer has waited): ("workers", [(name, path), ...]); ("join", job, digest): ("joined", None or
 an error); ("cut", job, epoch, start, length, part or None): ("cut", stop, worker or None);
 ("register", name, fingerprint, content): ("registered", None or an error);
 ("dataset", name): ("dataset", content, None or an error);
@@ -25,6 +26,7 @@ from penstock.delivery.contact import check_version, speaking
 from penstock.delivery.crew import Member
 from penstock.delivery.jobs import Jobs
 from penstock.delivery.registered import Registered
+from penstock.delivery.scale import Scale
 from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, PenstockError, said
@@ -33,21 +35,24 @@ from penstock.runtime.processes.start import watch_forks
 
 DOOR = "dispatcher"
 _LOOK = 0.2  # seconds between looks at the workers
+_REST = 10.0  # without consumers, before there are as few workers as at the start
 _AGAIN = 1.0  # before a worker that did not even start is tried again
 
 
 class Dispatcher:
-    """Has `size` workers in a folder, until it is told to stop.
+    """Has `size` workers in a folder, until it is told to stop; with `auto` fewer, while that is enough for consumers.
 
     Who connects from now on is answered once it runs. Raises FailedPreconditionError where another one serves there.
     """
 
-    def __init__(self, folder: str, size: int) -> None:
+    def __init__(self, folder: str, size: int, *, auto: bool = False) -> None:
         self.folder = private_folder(folder)
         check_free(folder)
         self._token = token_of(folder)
         self._door = listening(str(Path(folder, DOOR)))
-        self._size = size
+        self._scale = Scale(size, auto=auto)
+        self._waiting: dict[str, float] = {}  # of the consumers that there are
+        self._alone = time.monotonic()  # since when there is none
         self._members: dict[str, Member] = {}
         self._ready: dict[str, str] = {}  # workers and where they listen
         self._jobs = Jobs()
@@ -76,7 +81,10 @@ class Dispatcher:
     # -- workers
 
     def _tend(self) -> None:
-        while len(self._members) < self._size:
+        self._settle()
+        for member in self._members.values():
+            member.end_if_stopped()
+        while len(self._members) < self._scale.wanted:
             name = f"worker {os.getpid()}.{next(self._numbers)}"
             self._members[name] = Member(name)
         heard = speaking(self._members.values(), _LOOK)
@@ -91,6 +99,19 @@ class Dispatcher:
                         self._ready[contact.name] = message.head[1]
             except (EOFError, OSError):
                 self._lose(contact.name)
+
+    def _settle(self) -> None:
+        """Have fewer workers where nobody has needed them for a while."""
+        with self._lock:
+            if self._waiting:
+                self._alone = time.monotonic()
+                return
+            if time.monotonic() < self._alone + _REST:
+                return
+            self._scale.rest()
+        for name in list(self._members)[self._scale.wanted :]:
+            self._members[name].process.let_go()
+            self._lose(name)
 
     def _lose(self, name: str) -> None:
         member = self._members.pop(name)
@@ -131,11 +152,14 @@ class Dispatcher:
             link.close()
         finally:
             with self._lock:
+                self._waiting.pop(me, None)
                 for job in jobs:
                     self._jobs.leave(job, me)
 
     def _answer(self, kind: str, rest: list[Any], me: str, jobs: set[str]) -> tuple[Any, ...]:
         if kind == "workers":
+            self._waiting[me] = rest[0]
+            self._scale.told(rest[0], len(self._ready))
             return "workers", list(self._ready.items())
         if kind == "join":
             job, digest = rest
@@ -170,6 +194,8 @@ class Dispatcher:
         return {
             "pid": os.getpid(),
             "workers": {name: self._members[name].process.popen.pid for name in self._ready if name in self._members},
+            "most_workers": self._scale.most,
+            "waiting": [round(share, 3) for share in self._waiting.values()],
             "jobs": self._jobs.told(),
             "datasets": self._registered.names(),
             "version": version(),

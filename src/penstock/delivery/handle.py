@@ -29,8 +29,8 @@ def serve(descriptor: int, lifeline: int) -> None:
     """Be the dispatcher that `start` has started; it ends with its parent."""
     follow(lifeline)
     with socket.socket(fileno=descriptor) as end:
-        folder, size = Link(end).receive().head
-    Dispatcher(folder, size).run()
+        folder, size, auto = Link(end).receive().head
+    Dispatcher(folder, size, auto=auto).run()
 
 
 class Handle:
@@ -55,6 +55,8 @@ class Handle:
 
     def status(self) -> dict[str, Any]:
         """`pid` of the dispatcher, `workers` with theirs, `jobs` with the number of consumers, `datasets`, `version`.
+
+        There are at most `most_workers`; each consumer has been `waiting` for this share of its time.
 
         Raises FailedPreconditionError where no service answers.
         """
@@ -89,7 +91,7 @@ class Handle:
 
 
 def start(workers: int | None = None, folder: str | None = None) -> Handle:
-    """A dispatcher with so many worker processes, all ready."""
+    """A dispatcher with so many worker processes, all ready; None: as many as help consumers, one of them ready."""
     size = workers or granted_cpus()
     temporary = folder is None
     found = tempfile.mkdtemp(prefix="penstock-", dir="/tmp") if folder is None else folder
@@ -100,8 +102,8 @@ def start(workers: int | None = None, folder: str | None = None) -> Handle:
         process = Process(_START)
     made = Handle(found, process, temporary=temporary)
     try:
-        Link(process.socket).send((found, size))
-        wait_until_there(found, _PATIENCE, size, lambda: process.popen.poll() is None)
+        Link(process.socket).send((found, size, workers is None))
+        wait_until_there(found, _PATIENCE, 1 if workers is None else size, lambda: process.popen.poll() is None)
     except BaseException:
         made.stop()
         raise

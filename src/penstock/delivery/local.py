@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.delivery.crew import crew
 from penstock.delivery.delivered import Delivered
@@ -16,7 +17,7 @@ from penstock.runtime.machine.granted import granted_cpus
 
 @dataclass(frozen=True, slots=True)
 class Local(Service):
-    """`workers` processes, None: as many as there are cores. `max_outstanding` ranges are asked for ahead."""
+    """`workers` processes, None: as many as help, up to the cores. `max_outstanding` ranges are asked for ahead."""
 
     workers: int | None = None
     max_outstanding: int | None = None
@@ -27,7 +28,8 @@ class Local(Service):
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
         size = 1 if node.part is not None else self.workers or granted_cpus()
-        return Delivered(node, packet_of(node, lowering), lambda: crew(size), lowering, self.most)
+        auto = node.part is None and self.workers is None
+        return Delivered(node, packet_of(node, lowering), partial(crew, size, auto=auto), lowering, self.most)
 
     def most(self, workers: int) -> int:
         return ahead(workers, self.max_outstanding)

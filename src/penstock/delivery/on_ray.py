@@ -17,6 +17,7 @@ from penstock.delivery.local import ahead, packet_of
 from penstock.delivery.maker import Maker
 from penstock.delivery.part import Packet, Part, opened
 from penstock.delivery.results import packed
+from penstock.delivery.scale import Scale
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, MissingDependencyError, said
 from penstock.physical.delivered import Service
@@ -24,6 +25,7 @@ from penstock.physical.fatal import Fatal
 from penstock.physical.lower import Lowering
 from penstock.physical.stage import Stage
 from penstock.plan.distribution import Remote
+from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.processes.worker import packed_end
 
 _MOST_STARTS = 30  # actors in the place of those that died, for one pass
@@ -33,6 +35,7 @@ class Worker:
     """The actor: takes parts once, then ranges. Errors of elements are in their places; no other leaves a method."""
 
     def __init__(self) -> None:
+        keep_freed_memory()
         self._parts: dict[str, Part | str] = {}
         self._jobs: dict[str, tuple[str, int]] = {}
         self._makers: dict[str, Maker] = {}
@@ -136,7 +139,7 @@ class Actors(Workforce):
         cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
         # those of parts that are taken in turn wait for each other: all of them have to have a place
         self._kind = ray.remote(num_cpus=1 if beside <= cores else cores / beside, max_restarts=0)(Worker)
-        self._size = size or cores
+        self._scale = Scale(size or cores, auto=size is None)
         self._there: dict[str, ActorContact] = {}
         self._starts = 0
 
@@ -151,13 +154,16 @@ class Actors(Workforce):
         return found.ready
 
     def tend(self) -> None:
-        while len(self._there) < self._size:
-            if self._starts >= _MOST_STARTS + self._size:
+        while len(self._there) < self._scale.wanted:
+            if self._starts >= _MOST_STARTS + self._scale.most:
                 message = f"Workers on Ray died again and again: {self._starts} were started for this pass."
                 raise Fatal(FailedPreconditionError(message, hint="Ray's logs say why its actors end."))
             self._starts += 1
             name = f"actor {self._starts}"
             self._there[name] = ActorContact(name, self._kind.remote(), self._ray)
+
+    def told(self, waiting: float) -> None:
+        self._scale.told(waiting, sum(each.ready for each in self._there.values()))
 
     def wait(self, seconds: float) -> None:
         waiting = [each.waiting[0] for each in self._there.values() if each.waiting]

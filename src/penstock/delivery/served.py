@@ -42,6 +42,10 @@ class Served(Workforce):
         self._contacts: dict[str, Contact] = {}
         self._asked = -_LOOK
         self._alone = time.monotonic()  # since when there is nobody
+        self._waiting = 0.0  # share of the time
+
+    def told(self, waiting: float) -> None:
+        self._waiting = waiting
 
     def contacts(self) -> dict[str, Contact]:
         return dict(self._contacts)
@@ -53,7 +57,7 @@ class Served(Workforce):
             self._alone = time.monotonic()
         self._asked = -_LOOK
         try:
-            self.line.ask("workers")
+            self.line.ask("workers", self._waiting)
         except (EOFError, OSError):  # all of the service is gone, whatever the worker was at
             return False
         return contact.ready
@@ -66,7 +70,7 @@ class Served(Workforce):
         try:
             if not self.line.connected:
                 self._join(self.line)
-            listed = dict(self.line.ask("workers")[1])
+            listed = dict(self.line.ask("workers", self._waiting)[1])
             if self._part is not None:
                 listed = self._one_of(listed)
             token = token_of(self._folder)

@@ -12,7 +12,10 @@ __all__ = ["Handle", "connect", "start"]
 
 
 def start(workers: int | str = "auto", *, folder: str | os.PathLike[str] | None = None) -> Handle:
-    """Start a service on this machine: a dispatcher, and `workers` processes ("auto": as many as there are cores).
+    """Start a service on this machine: a dispatcher, and `workers` processes.
+
+    "auto" begins with half as many as there are cores; more are started while consumers wait, up to the cores, and let
+    go of when there is no consumer. `status()` says how many there are, and how much consumers wait.
 
     It ends with `stop()`, with the `with` block, or with this process. Its sockets are files in `folder`, which nobody
     but you may enter; by default a new one in the system's temporary folder. Who connects has to know the token that is
