@@ -5,6 +5,8 @@ Ray is imported here alone, when somebody asks for it.
 
 from __future__ import annotations
 
+import logging
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -28,6 +30,8 @@ from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.processes.worker import packed_end
 
+_LOG = logging.getLogger("penstock")
+_LATE = 20  # seconds without a worker, behind which it is said why
 _MOST_STARTS = 30  # actors in the place of those that died, for one pass
 
 
@@ -142,6 +146,7 @@ class Actors(Workforce):
         self._scale = Scale(size or cores, auto=size is None)
         self._there: dict[str, ActorContact] = {}
         self._starts = 0
+        self._since, self._said = time.monotonic(), False  # whether it was said that no worker starts
 
     def contacts(self) -> dict[str, Contact]:
         return dict(self._there)
@@ -154,6 +159,16 @@ class Actors(Workforce):
         return found.ready
 
     def tend(self) -> None:
+        if not self._said and time.monotonic() > self._since + _LATE:
+            self._said = True
+            if not any(each.ready for each in self._there.values()):
+                _LOG.warning(
+                    "distribute('ray'): none of %d workers has started in %d s; each needs a CPU of the cluster, of which "
+                    "%g are free.",
+                    len(self._there),
+                    _LATE,
+                    self._ray.available_resources().get("CPU", 0),
+                )
         while len(self._there) < self._scale.wanted:
             if self._starts >= _MOST_STARTS + self._scale.most:
                 message = f"Workers on Ray died again and again: {self._starts} were started for this pass."
