@@ -1,9 +1,8 @@
 """Ray Train: two workers train one model together, and processes of a service make the batches for both.
 
 The workers step together: each asks for its part of one stream, so that every step has as many batches as workers. With
-`--service ray` the batches are made by actors on the cluster that Ray Train runs on, which need CPUs beside those of the
-two workers; a service of `ps.service.start` or
-`penstock service start` is named by its address.
+`--service ray` the batches are made by actors on the cluster that Ray Train runs on, which need CPUs beside those of
+the two workers; a service of `ps.service.start` or `penstock service start` is named by its address.
 
 Run it with `python examples/train/ray_two_workers.py` where Ray is installed (`pip install "ray[train]"`).
 """

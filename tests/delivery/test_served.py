@@ -117,6 +117,22 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(service):
     assert found == list(range(200))
 
 
+@at_length
+def test_a_service_has_more_workers_while_consumers_wait_and_fewer_without():
+    with ps.service.start() as service:
+        most = service.status()["most_workers"]
+        few = max(most // 2, 1)
+        assert 1 <= len(service.status()["workers"]) <= few
+        with iter(ps.Dataset.range(10**6).map(slow).distribute(service)) as elements:
+            for _ in elements:
+                status = service.status()
+                if len(status["workers"]) == most:
+                    break
+        assert status["waiting"][0] > 0.1
+        while len(service.status()["workers"]) > few:
+            time.sleep(0.1)
+
+
 def killed_and_started_again(folder, kills):
     """A pass through the service of a folder whose dispatcher dies `kills` times."""
     dataset = ps.Dataset.range(40 * (kills + 1)).shuffle(30).map(slow).map(numbered).batch(5)

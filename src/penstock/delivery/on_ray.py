@@ -163,7 +163,7 @@ class Actors(Workforce):
             self._said = True
             if not any(each.ready for each in self._there.values()):
                 _LOG.warning(
-                    "distribute('ray'): none of %d workers has started in %d s; each needs a CPU of the cluster, of which "
+                    "distribute('ray'): none of %d workers has started in %d s; each needs a CPU of the cluster, and "
                     "%g are free.",
                     len(self._there),
                     _LATE,
