@@ -61,6 +61,20 @@ def test_a_state_goes_on_without_ray(ray):
     assert_same_elements(given + list(state_of), list(dataset.iterator(epoch=0)))
 
 
+@pytest.mark.parametrize("sharding", ["static", "off"])
+def test_shares_are_made_by_actors_of_their_own_also_where_cores_are_fewer(ray, sharding):
+    dataset = ps.Dataset.range(30).shuffle(7).map(numbered).batch(4)
+    found = list(dataset.distribute("ray", sharding=sharding, workers=3).iterator(epoch=0))
+    assert_same_elements(found, list(dataset.distribute(sharding=sharding, workers=3).iterator(epoch=0)))
+
+
+def test_actors_write_saved_data_sets(ray, tmp_path):
+    dataset = ps.Dataset.range(100).shuffle(30).map(numbered).batch(4)
+    wanted = list(dataset.iterator(epoch=0))
+    ps.service.distributed_save(dataset, tmp_path, "ray")
+    assert_same_elements(list(ps.Dataset.load(tmp_path)), wanted)
+
+
 @pytest.mark.parametrize("seed", range(max(int(os.environ.get("PENSTOCK_SERVICE", "1")) // 10, 1)))
 def test_actors_are_killed_at_random(ray, seed, monkeypatch):
     chance, actors = random.Random(seed), []
