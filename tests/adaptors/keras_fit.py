@@ -67,11 +67,42 @@ def main(backend):
     in_order = [x[0].tolist() for epoch in range(2) for x, _ in train.iterator(epoch=epoch)]
     assert [x for x in seen if x in in_order][-4:] == in_order[-4:]
 
-    # An unknown length: each epoch has its own, without a warning, and Keras's warnings stay as they were.
+    # An unknown length: each epoch has its own, without a warning, and nobody changes what the program said of warnings.
     filters = list(warnings.filters)
+
+    class Filters(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            assert warnings.filters == filters
+
+        on_epoch_end = on_test_batch_end = on_train_batch_end
+
     steps, _ = fit(rows.filter(lambda x, y: x[0] > 0).batch(8), epochs=3)
     assert steps == [-(-int((values[:, 0] > 0).sum()) // 8)] * 3, steps
+    some = rows.filter(lambda x, y: x[0] > 0).batch(8).to_keras()
+    classifier().fit(some, epochs=2, validation_data=some, callbacks=[Filters()], verbose=0)
+
+    # ... which may be longer or shorter than that of the epoch before.
+    counts = iter([2, 7, 1, 4])
+
+    def varying():
+        for _ in range(next(counts)):
+            yield values[:8], labels[:8]
+
+    signature = (ps.TensorSpec((8, 4), np.float32), ps.TensorSpec((8,), np.int64))
+    built = classifier()
+    built.build((None, 4))
+    built.evaluate(values, labels, verbose=0)  # so that no pass is opened to build it
+    varied = ps.Dataset.from_generator(varying, output_signature=signature)
+    assert fit(varied, built, epochs=4)[0] == [2, 7, 1, 4]
     assert warnings.filters == filters
+
+    # With steps_per_epoch Keras's warning about too little data is the program's to see.
+    try:
+        fit(rows.filter(lambda x, y: x[0] > 0).batch(8), epochs=1, steps_per_epoch=500)
+    except UserWarning as warning:
+        assert "ran out of data" in str(warning)
+    else:
+        raise AssertionError("running out of data within an epoch is warned of")
 
     # steps_per_epoch over a data set without end: one pass goes on through the epochs.
     steps, _ = fit(train.repeat(), epochs=3, steps_per_epoch=5)
@@ -86,6 +117,18 @@ def main(backend):
     )
     assert near(by_class["loss"], by_sample["loss"])
     assert near(by_class["loss"], arrays.history["loss"])
+
+    # What Keras would ignore, and the data set itself, are errors that say what to write.
+    print(refused(lambda: classifier().fit(train.to_keras(), class_weight={0: 1.0}, verbose=0)))
+    print(refused(lambda: classifier().fit(train.to_keras(), labels, verbose=0)))
+    print(refused(lambda: classifier().evaluate(train.to_keras(), sample_weight=weights, verbose=0)))
+    for call in (
+        lambda: classifier().fit(train, verbose=0),
+        lambda: classifier().fit(values, labels, validation_data=train, verbose=0),
+        lambda: classifier().predict(train, verbose=0),
+    ):
+        assert "give Keras ds.to_keras(), in place of the data set itself" in refused(call)
+    assert "to_keras" not in f"{train}"
 
     # Several inputs by name; elements whose spec only running tells.
     inputs = {"a": keras.Input((4,), name="a"), "b": keras.Input((1,), name="b")}
@@ -104,14 +147,19 @@ def main(backend):
         spec = ragged.to_keras().get_tf_dataset().element_spec
         assert [type(part).__name__ for part in spec] == ["RaggedTensorSpec", "TensorSpec"], spec
     else:
-        try:
-            fit(text, epochs=1)
-        except ps.errors.InvalidTypeError as error:
-            print(error)
-        else:
-            raise AssertionError("text cannot be trained on")
+        print(refused(lambda: fit(text, epochs=1)))
+        ragged = ps.Dataset.range(4).map(lambda x: ({"word": np.arange(int(x) + 1.0)}, x)).ragged_batch(2)
+        print(refused(lambda: fit(ragged, epochs=1)))
 
     print("fits")
+
+
+def refused(call):
+    try:
+        call()
+    except (ValueError, TypeError) as error:
+        return f"{error}\n"
+    raise AssertionError("this cannot be trained on")
 
 
 if __name__ == "__main__":

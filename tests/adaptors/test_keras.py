@@ -37,8 +37,7 @@ def test_fit_evaluate_predict(backend):
     assert done.returncode == 0, done.stdout + done.stderr
     printed, _, last = done.stdout.rstrip().rpartition("\n")
     assert last == "fits"
-    if backend != "tensorflow":
-        assert_golden(f"argument_keras_text_{backend}", printed)
+    assert_golden(f"argument_keras_{backend}", printed)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.sampled_from(["flat", "column", "one hot"]))

@@ -36,6 +36,22 @@ def test_only_the_step_that_tells_nothing_is_seen(made, shape):
     assert made(ps.Dataset.range(5)).element_spec.shape == shape
 
 
+def of_any_length(x):
+    return np.arange(int(str(x)) + 1)
+
+
+@pytest.mark.parametrize("behind", [lambda ds: ds, lambda ds: ds.prefetch(1), lambda ds: ds.map(lambda x: x).take(1)])
+def test_the_rows_of_a_ragged_batch_are_seen_to_be_ragged(behind):
+    spec = behind(ps.Dataset.range(4).map(of_any_length).ragged_batch(2)).element_spec
+    assert spec == behind(ps.Dataset.range(4).map(of_any_length).ragged_batch(2)).map(opaque_rows).element_spec
+    assert spec.kind is ps.RaggedTensor
+
+
+def opaque_rows(rows):
+    str(rows)
+    return rows
+
+
 def fits(spec, element):
     specs, structure = flatten(spec)
     leaves, other = flatten(element)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic
@@ -29,6 +30,7 @@ from penstock.errors import InvalidTypeError
 from penstock.habits.tables import METHODS
 from penstock.habits.teach import Taught, teach, unknown
 from penstock.options import Options
+from penstock.plan.batching import RaggedBatch
 from penstock.plan.counted import counted
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
@@ -212,7 +214,7 @@ class Dataset(
 
     def _seen_above(self, plan: Node, seen: dict[int, Any]) -> Any:
         """The spec of a plan, where those of its inputs that do not tell theirs are known by now."""
-        if not seen:
+        if not seen or isinstance(plan, RaggedBatch):  # what becomes ragged is not known of one element's shape
             return self._seen_here(plan)
         inputs = tuple(Seen(element=seen.get(id(below), below.spec), count=below.cardinality) for below in plan.inputs)
         inferred = plan.with_inputs(inputs).spec
@@ -361,6 +363,12 @@ class Dataset(
         label = self._plan.label if name is None else f"{name}: {self._plan.label}"
         count = count_text(self._plan, self._options.seed, self._options.deterministic)
         return f"<Dataset {label}: {known}, {count} elements>"
+
+    def __format__(self, spec: str) -> str:
+        text = format(repr(self), spec)
+        if str(sys._getframe(1).f_globals.get("__name__")).startswith("keras."):  # in an error about what fit was given
+            return f"{text} — give Keras ds.to_keras(), in place of the data set itself —"
+        return text
 
 
 teach(Dataset)

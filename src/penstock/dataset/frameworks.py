@@ -193,8 +193,9 @@ class Frameworks:
         >>> adapter.num_batches, [weights.tolist() for x, y, weights in adapter.get_numpy_iterator()]
         (2, [[1.0, 5.0], [1.0]])
 
-        `class_weight` stands here because Keras ignores it in `fit` for data of this kind. Text and ragged columns go
-        to layers on the backend TensorFlow; the others have no such tensors, and the error names the column.
+        `class_weight` stands here because Keras ignores it in `fit` for data of this kind; there it is an error. A data
+        set of unknown length may be of another length in each epoch. Text and ragged columns go to layers on the
+        backend TensorFlow; the others have no such tensors, and the error names the column.
 
         Raises MissingDependencyError without Keras, InvalidTypeError for a `class_weight` that is no dict of classes.
         """

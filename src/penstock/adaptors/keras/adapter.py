@@ -6,13 +6,14 @@ where it is, and `tests/adaptors/test_keras.py` holds what it relies on.
 
 from __future__ import annotations
 
-import warnings
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from penstock.adaptors.conversion import Conversion
 from penstock.adaptors.framework import framework
+from penstock.adaptors.keras.epochs import end_as_it_ends, refuse_ignored
 from penstock.adaptors.keras.inputs import ArrayInputs, TorchInputs
 from penstock.adaptors.keras.weights import ClassWeights
 from penstock.adaptors.loader import Passes
@@ -20,7 +21,6 @@ from penstock.adaptors.tensorflow.to import to_tf
 from penstock.errors import FailedPreconditionError
 
 _PLACE = "keras.src.trainers.data_adapters.data_adapter"
-_RAN_OUT = "Your input ran out of data"
 
 
 @cache
@@ -48,10 +48,14 @@ def adapter_type() -> type:
         def __init__(self, dataset: Passes, weights: ClassWeights | None) -> None:
             self._dataset, self._weights = dataset, weights
             self._epoch = 0
-            self._hidden: Any = None
 
         @property
         def num_batches(self) -> int | None:
+            refuse_ignored(sys._getframe(1))
+            return self._length
+
+        @property
+        def _length(self) -> int | None:
             count = self._dataset.cardinality()
             return None if count < 0 else count
 
@@ -86,17 +90,9 @@ def adapter_type() -> type:
         def _pass(self, make: Callable[[Any], Any]) -> KerasPass:
             return KerasPass(self, make)
 
-        def on_epoch_end(self) -> None:
-            hidden, self._hidden = self._hidden, None
-            if hidden is not None and hidden in warnings.filters:
-                warnings.filters.remove(hidden)  # type: ignore[attr-defined]
-                warnings._filters_mutated()  # type: ignore[attr-defined]
-
-        def _hide_the_end(self) -> None:
-            """Keras calls the end of data of unknown length an interruption; it calls on_epoch_end behind that."""
-            if self._hidden is None:
-                warnings.filterwarnings("ignore", message=_RAN_OUT)
-                self._hidden = warnings.filters[0]
+        def on_epoch_begin(self) -> None:
+            if self._length is None:
+                end_as_it_ends(sys._getframe(1))
 
     class KerasPass:
         """One pass, as an iterator."""
@@ -105,7 +101,7 @@ def adapter_type() -> type:
             self._adapter, self._make = adapter, make
             self._weights = adapter._weights
             self._epoch = adapter._epoch
-            self._length = adapter.num_batches
+            self._length = adapter._length
             self._given = 0
             self._elements = adapter._dataset.iterator(epoch=self._epoch)
 
@@ -117,8 +113,6 @@ def adapter_type() -> type:
                 element = next(self._elements)
             except StopIteration:
                 self._ended()
-                if self._length is None:
-                    self._adapter._hide_the_end()
                 raise
             self._given += 1
             if self._given == self._length:  # Keras asks for no more
