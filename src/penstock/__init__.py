@@ -78,10 +78,11 @@ __all__ = [
 ]
 
 _LATER = ("catalog", "formats", "profiler", "service", "viz")  # packages that are imported when they are asked for
+_FROM = {"monitor": "penstock.profiler.live.monitor"}  # functions, in the same way
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LATER, "__version__"])
+    return sorted([*__all__, *_LATER, *_FROM, "__version__"])
 
 
 if TYPE_CHECKING:
@@ -90,8 +91,11 @@ if TYPE_CHECKING:
     from penstock import profiler as profiler
     from penstock import service as service
     from penstock import viz as viz
+    from penstock.profiler.live.monitor import monitor as monitor
 else:
     _unknown = unknown_in("penstock", NAMES, __dir__())
 
     def __getattr__(name: str) -> Any:
+        if name in _FROM:
+            return getattr(importlib.import_module(_FROM[name]), name)
         return importlib.import_module(f"penstock.{name}") if name in _LATER else _unknown(name)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import cache, catalog, compile_, convert, demo, inspect, report, service, version
+from penstock.cli import cache, catalog, compile_, convert, demo, inspect, report, service, top, version
 from penstock.cli.catalog import prepare
 from penstock.errors import PenstockError
 
@@ -22,6 +22,7 @@ _COMMANDS = (
     compile_,
     report,
     service,
+    top,
     version,
 )
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended: 128 + SIGINT

@@ -141,6 +141,10 @@ class Dataset(
                 from penstock.profiler.recording.profiler import begin_as_asked
 
                 begin_as_asked()
+            if profiled.MONITORED in os.environ:
+                from penstock.profiler.live.monitor import begin_as_asked as monitor_as_asked
+
+                monitor_as_asked()
             warn_of_kept(self._plan)
             warn_of_unkeyed(self._plan, self._options)
         if epoch is None:

@@ -19,11 +19,17 @@ class Recorder(Protocol):
 
 recording: Recorder | None = None
 WANTED = "PENSTOCK_PROFILE"  # names the folder for a profile of the whole process
+MONITORED = "PENSTOCK_MONITOR"  # 1: `penstock top` may look at the process
 
 
 def wanted() -> str | None:
     """The folder that the environment asks for, once."""
     return os.environ.pop(WANTED, None)
+
+
+def monitored() -> bool:
+    """Whether the environment asks for a monitor; once, and not in the processes that this one starts."""
+    return os.environ.pop(MONITORED, "") not in ("", "0")
 
 
 def iterator(

@@ -91,7 +91,7 @@ def _parts(costs: Costs, meter: Meter, node: Node) -> dict[tuple[str, int], Cost
     """What a node cost by part, with the nodes that it opened and that are not shown."""
     hidden: set[int] = set()
     if not isinstance(node, _OPENERS):
-        for number, opener in meter.opened_by.items():
+        for number, opener in list(meter.opened_by.items()):
             if opener == id(node) or opener in hidden:
                 hidden.add(number)
     found: dict[tuple[str, int], Cost] = {}
@@ -132,7 +132,7 @@ class _Steps:
         lane, parallel = self._lanes.of_inputs(place)
         numbers: Counter[str] = Counter()
         inputs: tuple[str, ...] = ()
-        for number, opener in meter.opened_by.items():
+        for number, opener in list(meter.opened_by.items()):
             if opener != id(place.node):
                 continue
             node = meter.nodes[number]
@@ -148,7 +148,7 @@ class _Steps:
     def _twin(self, node: Node, opener: Node) -> Node | None:
         """The node of the pass in one thread that stands for the same inner data sets."""
         meter = self._alone.meter
-        for number, opened_by in meter.opened_by.items():
+        for number, opened_by in list(meter.opened_by.items()):
             if opened_by == id(opener) and alike(meter.nodes[number]) == alike(node):
                 return meter.nodes[number]
         return None

@@ -14,8 +14,8 @@ from penstock.plan.node import Node
 from penstock.runtime.run import Iterator, Settings
 
 if TYPE_CHECKING:
+    from penstock.profiler.recording.observing import Observing
     from penstock.profiler.recording.pipeline import Pipeline
-    from penstock.profiler.recording.recording import Recording
 
 
 class ProfiledIterator(Iterator):
@@ -28,7 +28,7 @@ class ProfiledIterator(Iterator):
         epoch: int,
         settings: Settings,
         continued: Callable[[int], None],
-        recording: Recording,
+        recording: Observing,
     ) -> None:
         self._recording = recording
         self._pass: _Pass | None = None
@@ -40,7 +40,7 @@ class ProfiledIterator(Iterator):
         found = self._recording.pipeline(self._variant.plan, self._options)
         self._pass = None
         if found is not None:
-            found.began(self._variant.plan)
+            found.began(self._variant.plan, self._written)
             self._pass = _Pass(found)
             weakref.finalize(self, self._pass.leave).atexit = False
             self._settings = replace(self._settings, meter=found.tracer)
@@ -54,6 +54,7 @@ class ProfiledIterator(Iterator):
         asked, worked = clock(), time.thread_time()
         steps = 0
         now.inside = True
+        now.pipeline.asking = asked
         try:
             element = super()._refill()
             steps = self._size - self._passed

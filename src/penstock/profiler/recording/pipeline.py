@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +23,8 @@ from penstock.profiler.recording.tracer import Tracer
 from penstock.profiler.recording.tracks import Tracks
 from penstock.runtime.autotune.figures import Knobs
 
+_KEPT = 60  # marks of how far a pass was, one for each second
+_RECENTLY = 5.0  # seconds: of which `recent` tells, if any element came in them
 _MOST_CHOICES = 200  # of AUTOTUNE, that are kept
 _BUCKETS = 40  # of waits: bucket i holds those below 2**i microseconds
 
@@ -67,6 +70,11 @@ class Pipeline:
         self.waits = Waits()
         self.start: Start | None = None
         self.running = 0  # iterators that are at it
+        self.written: weakref.ref[Node] | None = None  # the plan of the latest pass, as the user wrote it
+        self.asking: float | None = None  # since when the loop has been waiting
+        self._pass_began: float | None = None  # when the pass that runs was first asked, and last
+        self._pass_last: float | None = None
+        self._recent: deque[tuple[Mark, Waits]] = deque(maxlen=_KEPT)  # how far it was, a second apart
         self.choices: deque[dict[str, Any]] = deque(maxlen=_MOST_CHOICES)
         self.first_failure: Exception | None = None
         self.failures = 0
@@ -83,8 +91,11 @@ class Pipeline:
 
     # -- the loop's side
 
-    def began(self, copy: Node) -> None:
+    def began(self, copy: Node, written: Node) -> None:
         self.running += 1
+        self.written = weakref.ref(written)
+        self._pass_began = self._pass_last = None
+        self._recent.clear()
         self.waits.passes += 1
         self.tracer.begin(copy)
 
@@ -93,6 +104,9 @@ class Pipeline:
         if self._left_at is not None:
             self._between += max(asked - self._left_at, 0.0)
             self._left_at = None
+        self.asking, self._pass_last = None, got
+        if first:
+            self._pass_began = asked
         self._refill_cpu += cpu
         self._loop_cells = self.tracer.cells_of_this_thread()
         self.waits.add(got - asked, steps)
@@ -110,6 +124,7 @@ class Pipeline:
         self.running -= 1
         self.waits.running += now - began
         self.waits.whole_passes += whole
+        self._pass_began, self.asking = None, None
         if not self.running:
             self._left_at = now
 
@@ -159,15 +174,58 @@ class Pipeline:
             limit = lane.window.limit
             held = {"held": lane.held, "room": int(limit) if limit < 1 << 62 else None}
             found.append({"lane": name, "busy": lane.busy, "workers": knobs.parallelism, **held})
+        if self.running:
+            self._recent.append((self._mark(now), self.waits_now(now)))
         return found
 
-    def together(self) -> Together:
+    def waits_now(self, now: float | None = None) -> Waits:
+        """The sums with those of the pass that runs, and of the wait that is not over, in them."""
+        now = time.perf_counter() if now is None else now
+        since, began = self.asking, self._pass_began
+        found = replace(self.waits)
+        if since is not None:
+            found.waited += max(now - since, 0.0)
+            if began is None:
+                began = since
+                found.starting += max(now - since, 0.0)
+        if began is not None:
+            found.running += max(now - began, 0.0)
+        return found
+
+    def recent(self) -> tuple[Analysis, Waits]:
+        """The figures of the last seconds, as far back as it takes for an element to have come; of all before that."""
+        now = time.perf_counter()
+        waits, marks = self.waits_now(now), list(self._recent)
+        taken = self.waits.steps + self.failures
+        late = [each for each in marks if each[0].at <= now - _RECENTLY and each[0].taken < taken]
+        if not self.running or not late:
+            return self.analysis(), waits
+        mark, before = late[-1]
+        since = Waits(
+            waits.steps - before.steps,
+            waits.waited - before.waited,
+            waits.starting - before.starting,
+            waits.longest,
+            waits.running - before.running,
+            waits.passes,
+            waits.whole_passes,
+        )
+        return self.analysis(mark, since), since
+
+    def totals(self) -> Analysis:
+        """As `analysis`, from the beginning on: its elements are all that were made, and only become more."""
+        return self.analysis(self._zero())
+
+    def _zero(self) -> Mark:
+        return Mark(self._begun_at, {}, {}, cpu=self._cpu_at)
+
+    def together(self, begin: Mark | None = None) -> Together:
         """What passes showed, from the first element on: filling buffers and first calls are told apart from it."""
         now = time.perf_counter()
         end = self._mark(now)
-        first = self._first
-        if first is None or end.taken <= first.taken:
-            first = Mark(self._begun_at, {}, {}, cpu=self._cpu_at)
+        first = self._first if begin is None else begin
+        if first is None or (begin is None and end.taken <= first.taken):
+            first = self._zero()
         made = self.waits.steps if self.waits.whole_passes == 1 and self.waits.passes == 1 else None
         return Together(
             self.tracer,
@@ -180,15 +238,17 @@ class Pipeline:
             first_failure=self.first_failure,
         )
 
-    def analysis(self) -> Analysis:
-        """The figures of steady work, as `explain(analyze=True)` has them."""
-        together = self.together()
-        waited = self.waits.waited - self.waits.starting
+    def analysis(self, begin: Mark | None = None, since: Waits | None = None) -> Analysis:
+        """The figures of steady work, as `explain(analyze=True)` has them; or since `begin`, with the waits since."""
+        together = self.together(begin)
+        waits = self.waits_now() if since is None else since
+        waited = waits.waited - waits.starting
         taken = max(together.end.taken - together.begin.taken, 1)
-        consumer = max(together.elapsed - waited, 0.0) / taken if self.waits.steps else 0.0
-        consumer = max(consumer, 0.0)
+        consumer = max(together.elapsed - waited, 0.0) / taken if waits.steps else 0.0
         found = assembled(self.plan, self.options, self._as_if_alone(together), together, consumer)
-        steady = self.waits.running - self.waits.starting or together.elapsed
+        steady = waits.running - waits.starting
+        if steady <= 0:
+            steady = together.elapsed
         return replace(found, consumer_waited=min(max(waited / max(steady, 1e-9), 0.0), 1.0))
 
     def _as_if_alone(self, together: Together) -> Alone:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import FailedPreconditionError
+from penstock.profiler.recording.observing import recording_is_on, switch_off, switch_on
 from penstock.profiler.recording.recording import Recording
 from penstock.runtime import profiled
-from penstock.runtime.processes import pool
 
 
 class Profiler:
@@ -56,7 +56,7 @@ class Profiler:
     def start(self) -> Profiler:
         """Record passes that begin from now on."""
         self._begun = True
-        if profiled.recording is not None:
+        if recording_is_on():
             warnings.warn("A profiler is on in this process already: this one records nothing.", stacklevel=2)
             return self
         try:
@@ -64,8 +64,7 @@ class Profiler:
         except OSError as error:
             warnings.warn(f"No profile can be written to {self.logs} ({error}): nothing is recorded.", stacklevel=2)
             return self
-        profiled.recording = made
-        pool.worker_done = made.process
+        switch_on(made)
         atexit.register(self._left_open)
         return self
 
@@ -78,9 +77,7 @@ class Profiler:
         if made is None:
             return
         atexit.unregister(self._left_open)
-        if profiled.recording is made:
-            profiled.recording = None
-            pool.worker_done = None
+        switch_off(made)
         if made._pid != os.getpid():
             return  # a forked child: the files are the parent's
         made.stop()

@@ -44,19 +44,20 @@ class Looks:
         The lock is held if any of those at work holds it: each look is laid to their charge by what the others hold
         anyway, again and again until it fits.
         """
-        keys = {key for at_work in (*self.late, *self.free) for key in at_work}
+        late, free = dict(self.late), dict(self.free)  # others read while there is looked
+        keys = {key for at_work in (*late, *free) for key in at_work}
         found = dict.fromkeys(keys, 0.5)
         for _ in range(_ROUNDS):
             blame: Counter[Key] = Counter()
             seen: Counter[Key] = Counter()
-            for at_work, count in self.late.items():
+            for at_work, count in late.items():
                 none = 1.0
                 for key in at_work:
                     none *= 1 - found[key]
                 for key in at_work:
                     blame[key] += count * found[key] / max(1 - none, 1e-6)  # type: ignore[assignment]
                     seen[key] += count
-            for at_work, count in self.free.items():
+            for at_work, count in free.items():
                 for key in at_work:
                     seen[key] += count
             found = {key: min(blame[key] / seen[key], 1.0) if seen[key] else 0.0 for key in keys}

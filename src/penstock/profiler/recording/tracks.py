@@ -18,7 +18,8 @@ class Tracks:
     A ring that is full loses its oldest spans, never the thread's time: sums are kept elsewhere, and stay exact.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = _ROOM) -> None:
+        self._room = room  # 0: spans are not kept at all
         self.names: list[str] = []  # of spans, by number
         self.titles: list[str] = []  # of tracks, by number
         self._numbers: dict[str, int] = {}
@@ -51,7 +52,7 @@ class Tracks:
 
     def _track(self, title: str) -> deque[Span]:
         with self._lock:
-            ring: deque[Span] = deque(maxlen=_ROOM)
+            ring: deque[Span] = deque(maxlen=self._room)
             self._rings.append(ring)
             self.titles.append(title)
             return ring

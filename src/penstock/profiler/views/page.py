@@ -18,7 +18,7 @@ from penstock.profiler.views.chart import HUES, bars, line, timeline
 _WAIT, _STEP = "wait for data", "step"
 _MOST_ROWS = 16
 _SHOWN = 40  # steps in the timeline
-_STYLE = """
+STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--fg:#1e293b;--soft:#64748b;--line:#e2e8f0;--idle:#f1f5f9;--wait:#dc2626;
 --step:#2563eb;--good:#15803d;--mid:#a16207;--bad:#b91c1c}
 @media (prefers-color-scheme:dark){:root{--bg:#0f172a;--fg:#e2e8f0;--soft:#94a3b8;--line:#334155;--idle:#1e293b;
@@ -53,7 +53,7 @@ def page(recorded: Recorded, told: dict[str, Any], spans: NDArray[np.int64]) -> 
     body += [_pipeline(recorded, each, alone=len(told["pipelines"]) == 1) for each in told["pipelines"]]
     body.append(_memory(recorded))
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(title)}</title>"
-    return f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head><body>{''.join(body)}</body></html>"
+    return f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
 
 
 def _facts(told: dict[str, Any]) -> str:

@@ -1,0 +1,152 @@
+"""snapshot: what all passes of this process are at, as plain values. Every live view shows these and nothing else.
+
+The figures are those of `explain(analyze=True)`, of the last seconds; the verdict is that of a recorded run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from penstock.plan.explain import short_location
+from penstock.plan.node import Node
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step
+from penstock.profiler.analysis.model import cpu_seconds
+from penstock.profiler.analysis.wording import named, workers
+from penstock.profiler.live.observer import observed
+from penstock.profiler.memory import memory_report
+from penstock.profiler.recording.observing import resident
+from penstock.profiler.recording.pipeline import Pipeline
+from penstock.profiler.verdict.verdict import verdict
+from penstock.runtime.machine.granted import granted_cpus, granted_memory
+
+VERSION = 1
+
+
+def snapshot(plan: Node | None = None) -> dict[str, Any]:
+    """Of all passes, or of those over one plan; those that ended are told of for a minute."""
+    pipelines = [each for observing in observed() for each in list(observing.pipelines.values())]
+    if plan is not None:
+        pipelines = [each for each in pipelines if each.written is not None and each.written() is plan]
+    told = [_pipeline(each) for each in pipelines]
+    for number, each in enumerate(told, 1):
+        each["name"] = f"pipeline {number}"
+    told.sort(key=lambda each: not each["running"])
+    return {
+        "version": VERSION,
+        "pid": os.getpid(),
+        "program": _printable(" ".join(sys.argv))[:200] or "python",
+        "at": time.time(),
+        "cpus": float(granted_cpus()),
+        "memory": resident(),
+        "memory_granted": granted_memory(),
+        "pipelines": told,
+    }
+
+
+def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
+    analysis, waits = pipeline.recent()
+    start = None if pipeline.start is None else asdict(pipeline.start)
+    found = verdict({"waits": asdict(waits), "start": start, "analysis": asdict(analysis)})
+    running = max(waits.running, waits.waited)
+    totals = pipeline.totals()
+    now = pipeline.waits_now()
+    held = _held(pipeline)
+    where = pipeline.plan.where
+    return {
+        "name": pipeline.name,
+        "defined_at": _printable(short_location(where) or "") or pipeline.plan.label,
+        "running": bool(pipeline.running),
+        "passes": now.passes,
+        "elements": now.steps,
+        "epoch_elements": analysis.epoch_elements,
+        "elements_per_second": analysis.elements_per_second if pipeline.running else 0.0,
+        "waited": now.waited,
+        "waited_share": min(waits.waited / running, 1.0) if running else 0.0,
+        "cpu_used": analysis.cpu_used,
+        "verdict": {
+            "kind": found.kind,
+            "input_bound": found.input_bound,
+            "step": found.step,
+            "sentences": [_printable(text) for text in found.sentences],
+            "changes": [_printable(text) for text in found.changes],
+        },
+        "rows": [_row(analysis, totals, step, prefix, found.step, held) for prefix, step in _tree(analysis)],
+    }
+
+
+def _tree(analysis: Analysis) -> Iterator[tuple[str, Step]]:
+    """Steps from the loop's side on, a chain below each other; what a step joins or opens stands in from it."""
+    steps = {step.name: step for step in analysis.steps}
+    taken = {name for step in analysis.steps for name in step.inputs}
+    ends = [step.name for step in analysis.steps if step.name not in taken and "/" not in step.name]
+    waiting = [("", name) for name in ends[-1:]]
+    seen: set[str] = set()
+    while waiting:
+        prefix, name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        step = steps[name]
+        yield prefix, step
+        deeper = prefix if len(step.inputs) < 2 else prefix + "  "
+        waiting += [(deeper, below) for below in reversed(step.inputs)]
+        opened = [each.name for each in analysis.steps if each.name.startswith(f"{name}/")]
+        waiting += [(prefix + "  ", below) for below in opened]
+
+
+def _row(
+    analysis: Analysis, totals: Analysis, step: Step, prefix: str, bottleneck: str | None, held: dict[Any, int]
+) -> dict[str, Any]:
+    lane = analysis.lane(step.lane)
+    own = [each for each in analysis.lanes if each.name in (step.name, f"{step.name} inputs")]
+    inputs = [each for each in analysis.lanes if each.consumer == lane.name]
+    first = next(each for each in reversed(analysis.steps) if each.lane == step.lane).name == step.name
+    work = step.cpu + step.shipping
+    total = cpu_seconds(analysis)
+    whole = next((each for each in totals.steps if each.name == step.name), step)
+    window = own[0].window if own else None
+    bounded = window is not None and window < 1 << 62
+    buffered = held.get((step.label, step.where), 0)
+    return {
+        "name": step.name,
+        "label": _printable(named(step)),
+        "where": _printable(short_location(step.where) or ""),
+        "prefix": prefix,
+        "runs_on": "loop" if lane.name == LOOP else workers(lane) if step.parallel else "1 thread",
+        "per_second": step.per_second,
+        "cpu_us": work * 1e6,
+        "waiting_us": step.waiting * 1e6,
+        "cores": step.per_second * work,
+        "cpu_share": step.ratio * work / total if total else 0.0,
+        "waits": min(sum(each.starved for each in inputs), 1.0) if first and inputs else None,
+        "full": own[0].full if own else None,
+        "held": buffered,
+        "room": window if bounded else None,
+        "fill": min(buffered / window, 1.0) if bounded and window else None,
+        "bottleneck": step.name == bottleneck,
+        "elements": whole.elements,
+        "cpu_seconds": whole.elements * (whole.cpu + whole.shipping),
+        "failed": whole.failures,
+    }
+
+
+def _held(pipeline: Pipeline) -> dict[Any, int]:
+    """Bytes that each step holds now, by its label and line, as `Dataset.memory` tells them."""
+    plan = None if pipeline.written is None else pipeline.written()
+    found: dict[Any, int] = {}
+    if plan is None or not pipeline.running:
+        return found
+    for row in memory_report(plan, pipeline.options).rows:
+        key = row.stage, row.where
+        found[key] = found.get(key, 0) + row.nbytes
+    return found
+
+
+def _printable(text: str) -> str:
+    """Without what moves a terminal's cursor."""
+    return "".join(each if each.isprintable() else "?" for each in text)

@@ -1,0 +1,142 @@
+"""Observing: what notes what passes do, whoever reads it; and which of those that are on a pass is shown to."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from penstock.forked import in_child, new_lock
+from penstock.options import Options
+from penstock.plan.node import Node
+from penstock.profiler.recording.iterating import ProfiledIterator
+from penstock.profiler.recording.pipeline import Pipeline
+from penstock.profiler.recording.tracks import Span, Tracks
+from penstock.runtime import profiled
+from penstock.runtime.processes import pool
+from penstock.runtime.run import Iterator, Settings
+
+MOST_PIPELINES = 64
+WAIT, STEP = "wait for data", "step"
+
+
+class Observing:
+    """The side that passes see. A `Recording` writes to the disk what comes in here; a `Live` answers who asks."""
+
+    files = False  # whether spans are wanted too
+
+    def __init__(self) -> None:
+        self.goes_on = True
+        self.tracks = Tracks() if self.files else Tracks(room=0)
+        self.pipelines: dict[tuple[Any, ...], Pipeline] = {}
+        self.step_marks = 0
+        self._lock = new_lock()
+        self._wait, self._step = self.tracks.name(WAIT), self.tracks.name(STEP)
+        self._steps: deque[Span] = self.tracks._track("steps of the training loop")
+        self._last: dict[str, float] = {}
+        self._marked: float | None = None
+        self._pid = os.getpid()
+
+    # -- the pipeline's side
+
+    def iterator(self, plan: Node, options: Options, epoch: int, settings: Settings, continued: Any) -> Iterator:
+        return ProfiledIterator(plan, options, epoch, settings, continued, self)
+
+    def pipeline(self, plan: Node, options: Options) -> Pipeline | None:
+        """The one that a pass over a plan belongs to; None for a pass too many at once."""
+        if not self.goes_on:
+            return None
+        shape = tuple((type(node).__name__, node.label, node.where) for node in plan.walk())
+        with self._lock:
+            for turn in range(MOST_PIPELINES):
+                found = self.pipelines.get((turn, shape))
+                if found is not None and not found.running:
+                    found.plan = found.tracer._plan
+                    return found
+                if found is None and self._has_room():
+                    made = Pipeline(self._free_name(), plan, options, self.tracks)
+                    self.pipelines[turn, shape] = made
+                    return made
+        return None
+
+    def _has_room(self) -> bool:
+        return len(self.pipelines) < MOST_PIPELINES
+
+    def _free_name(self) -> str:
+        taken = {each.name for each in self.pipelines.values()}
+        return next(name for n in range(1, len(taken) + 2) if (name := f"pipeline {n}") not in taken)
+
+    def stepped(self, pipeline: Pipeline, asked: float, got: float, steps: int) -> None:
+        """The loop of a pipeline asked for more, and got it."""
+        ring, wait = self.tracks.ring(), int(asked * 1e9)
+        ring.append((self._wait, wait, int((got - asked) * 1e9)))
+        last, self._last[pipeline.name] = self._last.get(pipeline.name), asked
+        if last is not None and not self.step_marks and steps:
+            self._steps.append((self._step, int(last * 1e9), wait - int(last * 1e9)))
+
+    def process(self, pid: int, label: str, started: float, seconds: float) -> None:
+        """A worker process has worked for a step."""
+        self.tracks.process(pid).append((self.tracks.name(label), int(started * 1e9), int(seconds * 1e9)))
+
+    # -- the user's side
+
+    def mark_step(self) -> None:
+        now, last = time.perf_counter(), self._marked
+        self._marked = now
+        self.step_marks += 1
+        begun = now if last is None else last
+        self._steps.append((self._step, int(begun * 1e9), int((now - begun) * 1e9)))
+
+    def annotated(self, name: int, began: float) -> None:
+        now = time.perf_counter()
+        self.tracks.ring().append((name, int(began * 1e9), int((now - began) * 1e9)))
+
+
+_on: list[Observing] = []
+
+
+def switch_on(observing: Observing) -> None:
+    """Passes that begin from now on are shown to it, or to a recording if one is on: that sees more."""
+    _on.append(observing)
+    _choose()
+
+
+def switch_off(observing: Observing) -> None:
+    """Idempotent."""
+    if observing in _on:
+        _on.remove(observing)
+    _choose()
+
+
+def all_on() -> list[Observing]:
+    return list(_on)
+
+
+def recording_is_on() -> bool:
+    return any(each.files for each in _on)
+
+
+def _choose() -> None:
+    chosen = next((each for each in _on if each.files), _on[0] if _on else None)
+    profiled.recording = chosen
+    pool.worker_done = chosen.process if chosen is not None and chosen.files else None
+
+
+@in_child
+def _forget() -> None:
+    """A forked child records nothing, and answers nobody: all of it is the parent's."""
+    for each in _on:
+        each.goes_on = False
+    _on.clear()
+    _choose()
+
+
+def resident() -> int:
+    """Bytes of memory of this process that are in use."""
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
