@@ -58,8 +58,10 @@ class Turn:
         entry = self._storage.entry
         return entry.elements > count or (entry.complete and entry.elements == count)
 
-    def writer(self, at: int) -> EntryWriter | None:
-        """What writes from element number `at` on, or None where nothing is to be written now.
+    def writer(self, count: int, skip: int) -> EntryWriter | None:
+        """What writes what the input gives next, or None where nothing is to be written now.
+
+        The pass has given `count` elements; the input is `skip` elements behind that, which it makes once more.
 
         The pass then waits (`waited`), or goes on by itself.
         """
@@ -71,7 +73,7 @@ class Turn:
             return None
         try:
             lock = storage.lock()
-            return None if lock is None else self._written_by_this(lock, at)
+            return None if lock is None else self._written_by_this(lock, count, skip)
         except Unlockable as error:
             self._alone = True
             if storage.entry.folder not in _UNLOCKABLE:
@@ -82,18 +84,20 @@ class Turn:
             _LOG.warning("%s: nothing is written to %s in this pass, which goes on without: %s", *self._names(), error)
         return None
 
-    def _written_by_this(self, lock: Lock, at: int) -> EntryWriter | None:
+    def _written_by_this(self, lock: Lock, count: int, skip: int) -> EntryWriter | None:
         """The writer, which has the lock, or None where others were here before it was taken."""
         storage = self._storage
         try:
             storage.look()
-            if not storage.entry.complete and storage.entry.elements == at:
+            held = storage.entry.elements
+            if not storage.entry.complete and held == count - skip:
                 return storage.writer(lock)
         except BaseException:
             lock.release()
             raise
         lock.release()
-        self._alone = not storage.fixed or storage.entry.elements < at
+        ends_in_what_is_skipped = count - skip < held <= count  # written by who left no state that this pass knows
+        self._alone = not storage.fixed or held < count - skip or ends_in_what_is_skipped
         return None
 
     def _names(self) -> tuple[str, str]:

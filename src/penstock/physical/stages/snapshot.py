@@ -105,7 +105,7 @@ class Snapshot(StretchStage):
             if self._turn.moved(self._count):
                 self._decide()
                 continue
-            self._writer = self._turn.writer(self._count - self._skip)
+            self._writer = self._turn.writer(self._count, self._skip)
             if self._writer is not None or not self._turn.waited():
                 return
 
