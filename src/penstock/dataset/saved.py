@@ -15,7 +15,7 @@ from penstock.io import storage
 from penstock.io.saved.compression import AUTO, codec_of
 from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.dataset")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between looks at a folder
 _PATIENCE = 10.0  # seconds, behind which it is said that it waits
 

@@ -30,7 +30,7 @@ from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.processes.worker import packed_end
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.delivery")
 _LATE = 20  # seconds without a worker, behind which it is said why
 _MOST_STARTS = 30  # actors in the place of those that died, for one pass
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 _FIRST = 5.0  # seconds until something is said, ...
 _AGAIN = 20.0  # ... and until it is said again
 

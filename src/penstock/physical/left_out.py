@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 
 
 class LeftOut:

@@ -24,7 +24,7 @@ from penstock.plan.snapshot_store import SnapshotStore, without_hint
 from penstock.plan.storing import Snapshot
 from penstock.sources.saved import SavedSource
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 
 
 @dataclass(frozen=True)

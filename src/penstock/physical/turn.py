@@ -11,7 +11,7 @@ from penstock.cache.entry.writer import EntryWriter
 from penstock.errors import PenstockError
 from penstock.physical.storage import Storage
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 _PAUSE = 0.05  # seconds between looks at what another process commits
 _PATIENCE = 10.0  # seconds without a commit, after which the other seems to stand still
 _LOOK = 0.25  # seconds between looks of a pass that goes on by itself

@@ -24,7 +24,7 @@ from penstock.plan.content_key import MadeOf, made_of, why_not
 from penstock.plan.node import Node
 from penstock.sources.saved import SavedSource
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.plan")
 
 
 class SnapshotStore:

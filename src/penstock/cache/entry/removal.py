@@ -14,7 +14,7 @@ from penstock.block.size_text import size_text
 from penstock.cache.entry.lock import Unlockable, last_used, take, unused
 from penstock.io.saved.manifest import NAME
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.cache")
 KEY = re.compile("[0-9a-f]{32}")  # what the folder of an entry is called
 
 

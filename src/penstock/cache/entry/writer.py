@@ -19,7 +19,7 @@ from penstock.cache.entry import here
 from penstock.cache.entry.committer import Committer
 from penstock.cache.entry.gathered import Gathered
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.cache")
 _BYTES = 1 << 24  # that wait to become chunks
 _SECONDS = 5.0  # that they wait at most
 _QUEUE = 1 << 26  # bytes that the pass may be ahead of the disk

@@ -13,6 +13,7 @@ from penstock.compat.teaching import missing_in
 from penstock.compat.tf.arrays import _alike, _axis, inside
 from penstock.compat.values import array_of, same_text, whole
 from penstock.compat.values import true_divide as _divided
+from penstock.errors import InvalidArgumentError
 
 pi = np.pi
 
@@ -102,7 +103,10 @@ logical_and = _binary("logical_and", np.logical_and, exact=True)
 logical_or = _binary("logical_or", np.logical_or, exact=True)
 logical_xor = _binary("logical_xor", np.logical_xor, exact=True)
 divide_no_nan = _binary(
-    "divide_no_nan", lambda x, y: np.divide(x, y, out=np.zeros(np.broadcast(x, y).shape, x.dtype), where=y != 0)[()]
+    "divide_no_nan",
+    lambda x, y: np.divide(
+        x, y, out=np.zeros(np.broadcast(x, y).shape, x.dtype if x.dtype.kind in "fc" else np.float64), where=y != 0
+    )[()],
 )
 
 
@@ -182,21 +186,38 @@ def _sum(x: Any, **how: Any) -> Any:
 def _mean(x: Any, **how: Any) -> Any:
     if x.dtype.kind not in "iu":
         return np.mean(x, dtype=x.dtype, **how)
-    total = _sum(x, **how)
+    total = np.sum(x, dtype=np.int64 if x.dtype.itemsize < 4 else x.dtype, **how)  # 8 and 16 bits would overflow
     count = x.size // max(np.size(total), 1)
-    return (np.sign(total) * (np.abs(total) // x.dtype.type(count))).astype(x.dtype)
+    return (np.sign(total) * (np.abs(total) // total.dtype.type(count))).astype(x.dtype)
 
 
 def _log_sum_exp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     top = np.max(x, axis=axis, keepdims=True)
-    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    top = np.where(np.isfinite(top), top, _same(x, 0))  # infinity less itself is no number
+    with np.errstate(divide="ignore"):  # the logarithm of nothing is minus infinity
+        total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else np.squeeze(total, axis)[()]
 
 
+def _extreme(function: Callable[..., Any], of: str) -> Callable[..., Any]:
+    """The greatest or least value; of no values, the one that every other one takes the place of."""
+    sign = -1 if of == "max" else 1
+
+    def found(x: Any, **how: Any) -> Any:
+        if x.size:
+            return function(x, **how)
+        numbers = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
+        start = sign * np.inf if numbers is None else getattr(numbers, "min" if of == "max" else "max")
+        return function(x, initial=start, **how)
+
+    return found
+
+
+_max, _min = _extreme(np.max, "max"), _extreme(np.min, "min")
 reduce_sum = _reduced("reduce_sum", _sum, _by_block(_sum))
 reduce_mean = _reduced("reduce_mean", _mean)
-reduce_max = _reduced("reduce_max", np.max, _by_block(np.max))
-reduce_min = _reduced("reduce_min", np.min, _by_block(np.min))
+reduce_max = _reduced("reduce_max", _max, _by_block(_max))
+reduce_min = _reduced("reduce_min", _min, _by_block(_min))
 reduce_prod = _reduced("reduce_prod", lambda x, **how: np.prod(x, dtype=x.dtype, **how))
 reduce_all = _reduced("reduce_all", np.all, _by_block(np.all))
 reduce_any = _reduced("reduce_any", np.any, _by_block(np.any))
@@ -248,15 +269,21 @@ def cumprod(x: Any, axis: int = 0) -> Any:
 
 @op("math.bincount")
 def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = "int32") -> Any:
-    found = np.bincount(whole(arr).reshape(-1), weights, int(minlength or 0))
-    return found[: None if maxlength is None else int(maxlength)].astype(as_dtype(dtype).dtype)
+    each = None if weights is None else whole(weights).reshape(-1)
+    found = np.bincount(whole(arr).reshape(-1), each, int(minlength or 0))
+    wanted = as_dtype(dtype).dtype if each is None else each.dtype
+    return found[: None if maxlength is None else int(maxlength)].astype(wanted)
 
 
 @op("math.top_k")
 def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
     """The greatest values along the last axis, and their places."""
     array = whole(input)
-    at = np.argsort(-array if array.dtype.kind != "u" else array.max(initial=0) - array, -1, kind="stable")[..., :k]
+    if not array.ndim or array.shape[-1] < k:
+        message = f"input must have at least k columns. Had {array.shape[-1] if array.ndim else 0}, needed {k}"
+        raise InvalidArgumentError(message)
+    falling = ~array if array.dtype.kind in "iub" else -array  # the least integer has no negative
+    at = np.argsort(falling, -1, kind="stable")[..., :k]
     return np.take_along_axis(array, at, -1), at.astype(np.int32)
 
 
@@ -295,6 +322,9 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = 
     array = whole(tensor)
     if ord in ("euclidean", 2) and axis is None:
         return np.sqrt(_sum(np.square(array), keepdims=bool(keepdims)))
+    if axis is None:
+        found = np.linalg.norm(array.reshape(-1), ord).astype(array.dtype)
+        return found.reshape((1,) * array.ndim) if keepdims else found
     return np.linalg.norm(array, None if ord == "euclidean" else ord, _axis(axis), bool(keepdims)).astype(array.dtype)
 
 

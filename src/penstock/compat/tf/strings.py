@@ -46,7 +46,7 @@ def _cut(text: bytes, start: int, count: int, unit: str) -> bytes:
         message = f"pos {start} out of range for string {text!r:.60}"
         raise InvalidArgumentError(message)
     begin = start + len(whole) if start < 0 else start
-    part = whole[begin : begin + count]
+    part = whole[begin:] if count < 0 else whole[begin : begin + count]
     return part.encode() if isinstance(part, str) else part
 
 
@@ -152,6 +152,8 @@ def regex_full_match(input: Any, pattern: Any) -> Any:
 
 def _number(text: bytes, kind: str) -> Any:
     try:
+        if b"_" in text:  # Python's spelling
+            raise ValueError
         return int(text) if kind in "iu" else float(text)
     except ValueError:
         message = f"StringToNumberOp could not correctly convert string: {text.decode(errors='replace')}"
@@ -174,7 +176,9 @@ def _shown(value: Any, precision: int, shortest: bool, width: int, fill: str, sc
         text = f"{value:.{6 if precision < 0 else precision}{letter}}"
     else:
         text = str(value)
-    return text.rjust(width, fill or " ").encode() if width > 0 else text.encode()
+    if fill in ("0", "-"):  # as printf has them: zeros behind the sign, blanks on the right
+        return (text.zfill(width) if fill == "0" else text.ljust(width)).encode()
+    return text.rjust(max(width, 0), fill or " ").encode()
 
 
 @op("strings.as_string")

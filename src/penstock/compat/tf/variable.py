@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compat.values import Tensor, array_of, raised, whole
+from penstock.errors import InvalidArgumentError
 
 
 class Variable:
@@ -35,7 +36,11 @@ class Variable:
         self.trainable = trainable is not False
 
     def assign(self, value: Any, *args: Any, **kwargs: Any) -> Variable:
-        self._value = np.array(array_of(value), self._value.dtype).reshape(self._value.shape)
+        given = np.array(array_of(value), self._value.dtype)
+        if given.shape != self._value.shape:
+            message = f"Cannot assign a value of shape {given.shape} to {self.name!r} of shape {self._value.shape}."
+            raise InvalidArgumentError(message, hint="A variable keeps its shape: make another one.")
+        self._value = given
         return self
 
     def assign_add(self, delta: Any, *args: Any, **kwargs: Any) -> Variable:
@@ -110,6 +115,10 @@ for _name in [
     "rsub",
     "rmul",
     "rtruediv",
+    "rfloordiv",
+    "rmod",
+    "rpow",
+    "abs",
     "eq",
     "ne",
     "lt",

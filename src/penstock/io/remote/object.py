@@ -22,7 +22,7 @@ from penstock.redacted import redacted
 GAP = 1 << 18  # bytes between two ranges that are read and thrown away, rather than asked for apart
 LARGEST = 1 << 23  # bytes of one request
 _CHANGED = "Objects must not be replaced while they are read. Start again, or write new data under a new name."
-_log = logging.getLogger("penstock")
+_log = logging.getLogger("penstock.io")
 
 
 class RemoteObject:

@@ -13,7 +13,7 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
 from penstock.plan.node import UNKNOWN_CARDINALITY
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 
 
 class Cached(Stage):

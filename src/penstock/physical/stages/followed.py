@@ -13,7 +13,7 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.stages.scan import Scan
 from penstock.plan.snapshot_store import committed
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 _PAUSE = 0.05  # seconds between looks
 _PATIENCE = 10.0  # seconds without anything new, behind which it is said that nobody writes
 

@@ -10,7 +10,7 @@ from penstock.physical.quarantine import described, write_line
 from penstock.physical.stage import Stage, State
 from penstock.plan.stateful import IgnoreErrors as IgnoreErrorsNode
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 RATE_OVER = 1000  # elements; below, a rate says little, and is looked at when the input ends
 
 

@@ -18,7 +18,7 @@ from penstock.physical.stretch import Stretch, failure
 from penstock.physical.turn import Turn
 from penstock.plan.snapshot_store import without_hint
 
-_LOG = logging.getLogger("penstock")
+_LOG = logging.getLogger("penstock.physical")
 _SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
 
 
