@@ -10,7 +10,7 @@ from tests.delivery.test_served import noted
 
 import penstock as ps
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, at_length]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,6 @@ def restarted(service, folder, workers=1):
     return ps.service.start(workers=workers, folder=folder)
 
 
-@at_length
 def test_a_service_may_start_late_and_again_before_between_and_in_passes():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="penstock-") as folder:
         started = []
@@ -51,7 +50,6 @@ def test_a_service_may_start_late_and_again_before_between_and_in_passes():
                 each.stop()
 
 
-@at_length
 def test_registered_data_sets_are_there_after_a_restart():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="penstock-") as folder:
         service = ps.service.start(workers=1, folder=folder)

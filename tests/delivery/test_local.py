@@ -82,6 +82,7 @@ def test_killed_workers_change_nothing():
     assert_same_elements(found, list(dataset.iterator(epoch=0)))
 
 
+@at_length
 def test_a_worker_that_was_stopped_is_replaced(monkeypatch):
     monkeypatch.setattr(crew, "_STOPPED", 0.0)
     dataset = ps.Dataset.range(60).map(slow).batch(5)
@@ -93,6 +94,7 @@ def test_a_worker_that_was_stopped_is_replaced(monkeypatch):
     assert found == list(range(60))
 
 
+@at_length
 def test_more_workers_come_while_the_loop_waits(monkeypatch):
     monkeypatch.setattr(local, "granted_cpus", lambda: 2)
     before = set(pids())
