@@ -99,6 +99,11 @@ def test_slices(text, start, stop):
         assert as_split(text).parts(splits) == [Part("train", start, stop)]
 
 
+@pytest.mark.parametrize("text", ["train[:9000000]", "train[1234567:7654321]", "train[:33.3%]", "train[2shard:]"])
+def test_a_slice_is_written_as_it_was_given(text):
+    assert str(as_split(text)) == text
+
+
 def test_all_and_sums():
     splits = splits_of(3, test=(2,))
     assert numbers("all", splits) == whole(splits) == numbers("train+test", splits)

@@ -88,7 +88,7 @@ class ReadInstruction(Split):
         if self.from_ is None and self.to is None:
             return self.split_name
         unit = "" if self.unit == "abs" else self.unit
-        edges = (f"{edge:g}{unit}" if edge is not None else "" for edge in (self.from_, self.to))
+        edges = (f"{edge:.15g}{unit}" if edge is not None else "" for edge in (self.from_, self.to))
         return f"{self.split_name}[{':'.join(edges)}]"
 
     def parts(self, splits: Mapping[str, Counted]) -> list[Part]:
@@ -250,7 +250,7 @@ def _number(text: str | None, unit: str) -> float | None:
 
 
 def _edge(edge: float | None) -> str:
-    return "" if edge is None else f"{edge:g}"
+    return "" if edge is None else f"{edge:.15g}"
 
 
 def _not_a_split(spec: str) -> InvalidArgumentError:
