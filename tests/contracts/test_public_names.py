@@ -49,6 +49,7 @@ DATASET = {
     "load",
     "map",
     "memory",
+    "monitor",
     "options",
     "pad_to_cardinality",
     "pack",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
     from penstock.profiler.analysis.figures import Analysis
     from penstock.profiler.analysis.prediction import Prediction
+    from penstock.profiler.live.notebook import Notebook
     from penstock.profiler.placement.placing import Placing
 
 _FORMATS = ("text", "json")
@@ -194,6 +195,23 @@ class Explaining:
                 pass
         told = summary(Recorded(profiler.folder))
         return "\n".join(each["verdict"]["text"] for each in told["pipelines"])
+
+    def monitor(self, *, seconds: float = 1.0) -> Notebook:
+        """Show, in a notebook, what the passes over this data set are at, as a table that is refreshed.
+
+        What is shown is what `penstock top` shows of a process: the steps with their rates, waiting, CPU, what their
+        buffers hold, the step that holds the others back, and the verdict. Passes that begin from now on are seen.
+        `seconds` lie between two looks; `stop()` of what is returned ends them, and so does the end of a `with` block.
+
+            table = ds.monitor()
+            for batch in ds: ...
+            table.stop()
+
+        Raises FailedPreconditionError outside of a notebook, and InvalidArgumentError for `seconds` out of 0.1 to 3600.
+        """
+        from penstock.profiler.live.notebook import Notebook
+
+        return Notebook(self._plan, seconds)
 
     def _analysed(self, seconds: float, consumer_seconds: float) -> Analysis:
         from penstock.profiler.analysis.analyse import analyse

@@ -77,13 +77,15 @@ def test_two_passes_at_once_are_two_pipelines_and_a_second_monitor_is_the_first(
     with ps.monitor() as first:
         assert ps.monitor() is first
         ds = _dataset()
-        with iter(ds) as one, iter(ds) as two, iter(ps.Dataset.zip(ds, ds)) as three:
+        with iter(ds) as one, iter(ds) as two, iter(ps.Dataset.zip(ds, _dataset())) as three:
             next(one), next(two), next(three)
             told = snapshot()["pipelines"]
             assert [each["name"] for each in told] == ["pipeline 1", "pipeline 2", "pipeline 3"]
             assert all(each["running"] for each in told)
             assert sum(row["name"].startswith("zip") for row in told[2]["rows"]) == 1
-            assert len({row["prefix"] for row in told[2]["rows"]}) == 2
+            drawn_as = [row["prefix"] for row in told[2]["rows"]]
+            assert drawn_as[:2] == ["", "└ "]  # zip, and what it takes from
+            assert drawn_as.count("└ ") == 2
 
 
 def test_a_wait_that_is_not_over_counts() -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from penstock.plan.explain import short_location
@@ -33,8 +34,11 @@ def snapshot(plan: Node | None = None) -> dict[str, Any]:
     if plan is not None:
         pipelines = [each for each in pipelines if each.written is not None and each.written() is plan]
     told = [_pipeline(each) for each in pipelines]
-    for number, each in enumerate(told, 1):
-        each["name"] = f"pipeline {number}"
+    taken: set[str] = set()
+    for each in told:  # a name stays with its pipeline; a recording and a monitor both begin with 1
+        if each["name"] in taken:
+            each["name"] = next(name for n in count(1) if (name := f"pipeline {n}") not in taken)
+        taken.add(each["name"])
     told.sort(key=lambda each: not each["running"])
     return {
         "version": VERSION,
@@ -84,19 +88,20 @@ def _tree(analysis: Analysis) -> Iterator[tuple[str, Step]]:
     steps = {step.name: step for step in analysis.steps}
     taken = {name for step in analysis.steps for name in step.inputs}
     ends = [step.name for step in analysis.steps if step.name not in taken and "/" not in step.name]
-    waiting = [("", name) for name in ends[-1:]]
+    waiting = [("", "", name) for name in ends[-1:]]  # what stands before its own row, and before those below it
     seen: set[str] = set()
     while waiting:
-        prefix, name = waiting.pop()
+        head, prefix, name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
         step = steps[name]
-        yield prefix, step
-        deeper = prefix if len(step.inputs) < 2 else prefix + "  "
-        waiting += [(deeper, below) for below in reversed(step.inputs)]
+        yield head, step
+        branch = (prefix + "└ ", prefix + "  ")
+        heads = (prefix, prefix) if len(step.inputs) < 2 else branch
+        waiting += [(*heads, below) for below in reversed(step.inputs)]
         opened = [each.name for each in analysis.steps if each.name.startswith(f"{name}/")]
-        waiting += [(prefix + "  ", below) for below in opened]
+        waiting += [(branch[0 if below == opened[-1] else 1], branch[1], below) for below in opened]
 
 
 def _row(
