@@ -11,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from io import StringIO
@@ -33,10 +34,11 @@ from penstock.runtime import profiled
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    yield
+def _own_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with tempfile.TemporaryDirectory() as short:  # a socket's path has 107 bytes at most; tmp_path may have more
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        monkeypatch.setattr("tempfile.tempdir", short)
+        yield
     assert profiled.recording is None
     assert not observed()
 
