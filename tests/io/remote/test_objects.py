@@ -243,13 +243,21 @@ def test_a_file_reads_as_a_local_one(steps, wanted):
             assert file.tell() == plain.tell() or plain.tell() > len(content)
 
 
-def test_what_is_read_in_order_is_asked_for_ahead_and_within_the_limit(monkeypatch):
+@pytest.mark.parametrize("window", [LEAST, 1 << 26])  # one that had grown before the limit was set, too
+@pytest.mark.parametrize("others", [0, 500 << 10])  # bytes that other files have taken
+def test_what_is_read_in_order_is_asked_for_ahead_and_within_the_limit(monkeypatch, window, others):
     monkeypatch.setenv("PENSTOCK_REMOTE_BUFFER", "600K")
     FILES["a"] = bytes(3 << 20), "v1"
     with RemoteFile("flaky://a") as file:
-        assert file.read(10) == bytes(10)
-        assert 0 < ROOM.taken <= 600 << 10
-        assert len(file.read()) == (3 << 20) - 10
+        monkeypatch.setattr(file._rate, "window", window)
+        assert ROOM.take(others)
+        read = 0
+        while read < 3 << 20:
+            read += len(file.read(100_000))
+            ahead = sum(piece.stop - piece.start for piece in file._ahead)
+            assert ahead == ROOM.taken - others <= (600 << 10) - others
+            assert ahead or others or read > 2 << 20
+        ROOM.give(others)
     assert ROOM.taken == 0
 
 

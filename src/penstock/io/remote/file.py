@@ -171,13 +171,16 @@ class RemoteFile(io.RawIOBase):
             piece.give()
 
     def _fill(self, at: int, *, first: bool = False) -> None:
-        """Ask for what follows, from `at` on, up to what may be in flight."""
+        """Ask for what follows, from `at` on, up to what may be in flight.
+
+        Where there is no room, only the first piece is asked for, which a reader waits for: it is not ahead of anybody.
+        """
         room, piece = self._rate.share, _FIRST if first else self._rate.piece
         have = sum(each.stop - each.start for each in self._ahead)
-        while at < self._object.size and (have < room or not self._ahead):
+        while at < self._object.size and have < room:
             stop = min(at + piece, self._object.size)
             taken = ROOM.take(stop - at)
-            if not taken and self._ahead:
+            if not taken and (self._ahead or not first):
                 break
             self._ahead.append(self._asked(at, stop, taken=taken))
             have += stop - at

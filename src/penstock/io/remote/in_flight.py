@@ -38,8 +38,8 @@ class InFlight:
 
     @property
     def share(self) -> int:
-        """Bytes that one of the files that are open may have in flight."""
-        return max(self.window // max(self.readers, 1), _LEAST_PIECE)
+        """Bytes that one of the files that are open may have in flight; the limit may be less than when it grew."""
+        return max(min(self.window, settings().buffer) // max(self.readers, 1), _LEAST_PIECE)
 
     @property
     def piece(self) -> int:
