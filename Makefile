@@ -34,10 +34,11 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
 
-check: $(VENV)/dev.stamp ## lint, types and import contracts only
+check: $(VENV)/dev.stamp ## lint, types, import contracts, and how the tree grows
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .
 	@echo "mypy";         $(VENV)/bin/mypy --no-error-summary
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
+	@echo "size beside the last release's"; $(VENV)/bin/python -m tests.size_report
 
 fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (half an hour)
 	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \

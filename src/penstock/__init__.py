@@ -8,35 +8,19 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock import errors, experimental, image, io
+from penstock import errors
 from penstock.block.provenance import Provenance
 from penstock.block.ragged_spec import RaggedTensorSpec
 from penstock.block.spec import TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
-from penstock.dataset import schedule as mixing
-from penstock.dataset.array_record import ArrayRecordDataset
-from penstock.dataset.arrow import ArrowDataset
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.fixed_length import FixedLengthRecordDataset
-from penstock.dataset.image_folder import ImageFolderDataset
-from penstock.dataset.indexed_tfrecord import IndexedTFRecordDataset
-from penstock.dataset.json_lines import JsonLinesDataset
-from penstock.dataset.lmdb import LmdbDataset
-from penstock.dataset.map_fn import map_fn
-from penstock.dataset.numpy_files import NumpyDataset
-from penstock.dataset.parquet import ParquetDataset
-from penstock.dataset.text_line import TextLineDataset
 from penstock.dataset.tfrecord import TFRecordDataset
-from penstock.dataset.webdataset import WebDataset
 from penstock.habits.tables import NAMES
 from penstock.habits.teach import unknown_in
 from penstock.options import Options, ThreadingOptions
 from penstock.plan.indexing import ALL
 from penstock.plan.mix_weights import MixWeights
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from penstock.runtime.instrument import Recorder
-from penstock.runtime.run import Iterator
-from penstock.trace.drawing import element_key
 
 __version__ = "0.1.0"
 
@@ -77,25 +61,69 @@ __all__ = [
     "mixing",
 ]
 
-_LATER = ("catalog", "formats", "profiler", "service", "viz")  # packages that are imported when they are asked for
-_FROM = {"monitor": "penstock.profiler.live.monitor"}  # functions, in the same way
+# What comes when it is first asked for: packages, and names with the modules that define them.
+_PACKAGES = ("catalog", "experimental", "formats", "image", "io", "profiler", "service", "viz")
+_NAMES = {
+    "ArrayRecordDataset": "penstock.dataset.array_record",
+    "ArrowDataset": "penstock.dataset.arrow",
+    "FixedLengthRecordDataset": "penstock.dataset.fixed_length",
+    "ImageFolderDataset": "penstock.dataset.image_folder",
+    "IndexedTFRecordDataset": "penstock.dataset.indexed_tfrecord",
+    "Iterator": "penstock.runtime.run",
+    "JsonLinesDataset": "penstock.dataset.json_lines",
+    "LmdbDataset": "penstock.dataset.lmdb",
+    "NumpyDataset": "penstock.dataset.numpy_files",
+    "ParquetDataset": "penstock.dataset.parquet",
+    "Recorder": "penstock.runtime.instrument",
+    "TextLineDataset": "penstock.dataset.text_line",
+    "WebDataset": "penstock.dataset.webdataset",
+    "element_key": "penstock.trace.drawing",
+    "map_fn": "penstock.dataset.map_fn",
+    "monitor": "penstock.profiler.live.monitor",
+}
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LATER, *_FROM, "__version__"])
+    return sorted({*__all__, *_PACKAGES, *_NAMES, "__version__"})
 
 
 if TYPE_CHECKING:
     from penstock import catalog as catalog
+    from penstock import experimental as experimental
     from penstock import formats as formats
+    from penstock import image as image
+    from penstock import io as io
     from penstock import profiler as profiler
     from penstock import service as service
     from penstock import viz as viz
+    from penstock.dataset import schedule as mixing
+    from penstock.dataset.array_record import ArrayRecordDataset as ArrayRecordDataset
+    from penstock.dataset.arrow import ArrowDataset as ArrowDataset
+    from penstock.dataset.fixed_length import FixedLengthRecordDataset as FixedLengthRecordDataset
+    from penstock.dataset.image_folder import ImageFolderDataset as ImageFolderDataset
+    from penstock.dataset.indexed_tfrecord import IndexedTFRecordDataset as IndexedTFRecordDataset
+    from penstock.dataset.json_lines import JsonLinesDataset as JsonLinesDataset
+    from penstock.dataset.lmdb import LmdbDataset as LmdbDataset
+    from penstock.dataset.map_fn import map_fn as map_fn
+    from penstock.dataset.numpy_files import NumpyDataset as NumpyDataset
+    from penstock.dataset.parquet import ParquetDataset as ParquetDataset
+    from penstock.dataset.text_line import TextLineDataset as TextLineDataset
+    from penstock.dataset.webdataset import WebDataset as WebDataset
     from penstock.profiler.live.monitor import monitor as monitor
+    from penstock.runtime.instrument import Recorder as Recorder
+    from penstock.runtime.run import Iterator as Iterator
+    from penstock.trace.drawing import element_key as element_key
 else:
     _unknown = unknown_in("penstock", NAMES, __dir__())
 
     def __getattr__(name: str) -> Any:
-        if name in _FROM:
-            return getattr(importlib.import_module(_FROM[name]), name)
-        return importlib.import_module(f"penstock.{name}") if name in _LATER else _unknown(name)
+        if name in _PACKAGES:
+            return importlib.import_module(f"penstock.{name}")
+        if name == "mixing":
+            found = importlib.import_module("penstock.dataset.schedule")
+        elif name in _NAMES:
+            found = getattr(importlib.import_module(_NAMES[name]), name)
+        else:
+            return _unknown(name)
+        globals()[name] = found
+        return found

@@ -5,18 +5,15 @@ A hint is added as a note; type, text and traceback of the exception stay as the
 
 from __future__ import annotations
 
-import difflib
-import re
+import re  # patterns are compiled when an exception needs them
 from typing import Any
 
 TEXT = 'Text is bytes here, as in tf.data: write b"…" in place of "…", or decode it first with .decode().'
-_BYTES = re.compile(r"\bbytes\b")
-_STR = re.compile(r"\bstr\b|\bstrings?\b")
-_COUNTED = re.compile(
-    r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument"
-)
-_READ_ONLY = re.compile(r"(destination|array|buffer) is read-only")
-_NOT_FOUND = re.compile(r"^b['\"].*is not in (list|deque)$")
+_BYTES = r"\bbytes\b"
+_STR = r"\bstr\b|\bstrings?\b"
+_COUNTED = r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument"
+_READ_ONLY = r"(destination|array|buffer) is read-only"
+_NOT_FOUND = r"^b['\"].*is not in (list|deque)$"
 _MOST_KEYS = 20
 NO_ELEMENT = object()
 
@@ -33,16 +30,16 @@ def hint_for(raised: BaseException, element: Any = NO_ELEMENT) -> str | None:
         return _of_key(raised.args[0], element) if len(raised.args) == 1 else None
     said = str(raised)
     if isinstance(raised, TypeError):
-        if _COUNTED.search(said) and _at_the_call(raised):
+        if re.search(_COUNTED, said) and _at_the_call(raised):
             return _of_arguments(element)
-        return TEXT if _BYTES.search(said) and _STR.search(said) else None
+        return TEXT if re.search(_BYTES, said) and re.search(_STR, said) else None
     if isinstance(raised, AttributeError):
         missing = getattr(raised, "name", None)
         return TEXT if type(getattr(raised, "obj", None)) is bytes and hasattr(str, str(missing)) else None
     if isinstance(raised, ValueError):
-        if _READ_ONLY.search(said):
+        if re.search(_READ_ONLY, said):
             return "Elements may be read by others too: copy what you change, as in x = x.copy()."
-        return TEXT if _NOT_FOUND.search(said) else None
+        return TEXT if re.search(_NOT_FOUND, said) else None
     return None
 
 
@@ -53,6 +50,8 @@ def _of_key(key: Any, element: Any) -> str | None:
         if isinstance(part, dict) and isinstance(key, str) and key not in part:
             keys = [str(one) for one in part][:_MOST_KEYS]
             listed = ", ".join(map(repr, keys)) + (", …" if len(part) > len(keys) else "")
+            import difflib
+
             near = difflib.get_close_matches(key, keys, 1)
             return f"The element has the keys {listed}." + (f" Did you mean {near[0]!r}?" if near else "")
     return None

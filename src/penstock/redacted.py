@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-_USER = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<user>[^/?#@\s'\"]*):[^/?#\s'\"]*@")  # up to the last @ of it
-_QUERY = re.compile(
-    r"(?P<name>[?&][\w.%-]*(?:sig|token|secret|password|passwd|credential|auth|key|delegation)[\w.%-]*=)[^&#\s'\")]+",
-    re.IGNORECASE,
+_USER = r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<user>[^/?#@\s'\"]*):[^/?#\s'\"]*@"  # up to the last @ of it
+_QUERY = (
+    r"(?P<name>[?&][\w.%-]*(?:sig|token|secret|password|passwd|credential|auth|key|delegation)[\w.%-]*=)[^&#\s'\")]+"
 )
 _MARK = "***"
 
@@ -20,5 +19,5 @@ def redacted(text: str) -> str:
     """
     if "://" not in text:
         return text
-    text = _USER.sub(rf"\g<scheme>\g<user>:{_MARK}@", text)
-    return _QUERY.sub(rf"\g<name>{_MARK}", text)
+    text = re.sub(_USER, rf"\g<scheme>\g<user>:{_MARK}@", text)
+    return re.sub(_QUERY, rf"\g<name>{_MARK}", text, flags=re.IGNORECASE)

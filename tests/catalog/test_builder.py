@@ -77,7 +77,7 @@ def test_the_order_on_disk_is_that_of_md5_of_split_and_key(numbers):
 
 
 def load_in_file_order(made):
-    from penstock.io.tfrecord import RecordReader
+    from penstock.io.tfrecord.reader import RecordReader
 
     for name in made.info.splits["train"].filenames("numbers"):
         with RecordReader(str(made.data_path / name)) as reader:

@@ -1,13 +1,20 @@
-"""Golden texts: what users read, kept word for word.
+"""Golden texts: what users read, kept word for word, in one table for each file of tests.
 
 `PENSTOCK_GOLDEN=write` writes what comes instead of comparing; read the difference before keeping it.
+
+A table lies under the name of the tests that hold it (`tests/io/test_example.py`: `golden/io/example.txt`). In it
+`==== name` stands above each text; the names are in alphabetical order, and a text ends without empty lines.
 """
 
+import fcntl
 import os
 import re
+import sys
+from functools import cache
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
+_HEAD = "==== "
 
 
 def normal(text):
@@ -18,9 +25,38 @@ def normal(text):
 
 
 def assert_golden(name, text):
-    path = FOLDER / f"{name}.txt"
-    found = normal(text).rstrip() + "\n"
+    """`text` is what the table of the calling file says under `name`."""
+    caller = Path(sys._getframe(1).f_code.co_filename).resolve().relative_to(TESTS)
+    table = TESTS / "golden" / caller.with_name(caller.name.removeprefix("test_")).with_suffix(".txt")
+    found = normal(text).rstrip()
+    assert not re.search(f"^{_HEAD}", found, re.MULTILINE)
     if os.environ.get("PENSTOCK_GOLDEN") == "write":
-        path.write_text(found, encoding="utf-8")
-    wanted = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert found == wanted
+        _write(table, name, found)
+    else:
+        assert found == _read(table).get(name, "")
+
+
+@cache
+def _read(table):
+    return parsed(table.read_text(encoding="utf-8")) if table.exists() else {}
+
+
+def parsed(text):
+    """The texts of a table by their names."""
+    parts = re.split(f"^{_HEAD}(.*)\n", text, flags=re.MULTILINE)[1:]
+    return {name: body.rstrip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def printed(texts):
+    """A table of texts by their names."""
+    return "\n".join(f"{_HEAD}{name}\n{texts[name]}\n" for name in sorted(texts))
+
+
+def _write(table, name, text):
+    table.parent.mkdir(parents=True, exist_ok=True)
+    with table.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # tests run in several processes
+        file.seek(0)
+        whole = printed({**parsed(file.read()), name: text})
+        file.truncate(0)
+        file.write(whole)

@@ -16,8 +16,12 @@ from penstock.io.kernels.tfrecord.crc_by_tables import crc_by_tables
 from penstock.io.kernels.tfrecord.gather import gather
 from penstock.io.kernels.tfrecord.instruction import INSTRUCTION
 from penstock.io.kernels.tfrecord.scan import scan
-from penstock.io.tfrecord import RecordReader, TFRecordOptions, TFRecordWriter, build_index, read_at, walk
+from penstock.io.tfrecord import walk
 from penstock.io.tfrecord.framing import EVERYTHING, FINE, LENGTHS, NOTHING, frame, plain_gather, plain_records
+from penstock.io.tfrecord.index import build_index, read_at
+from penstock.io.tfrecord.options import TFRecordOptions
+from penstock.io.tfrecord.reader import RecordReader
+from penstock.io.tfrecord.writer import TFRecordWriter
 
 COMPRESSIONS = pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
 RECORDS = [b"", b"a", b"seven b", b"eight by", b"x" * 1000, bytes(range(256)) * 40]

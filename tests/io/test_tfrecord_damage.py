@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from penstock.errors import DataLossError
 from penstock.io.kernels.tfrecord.find_record import find_record
-from penstock.io.tfrecord import RecordReader, build_index, read_at
 from penstock.io.tfrecord.framing import (
     FINE,
     SHORT_BODY,
@@ -22,6 +21,8 @@ from penstock.io.tfrecord.framing import (
     plain_find,
     plain_records,
 )
+from penstock.io.tfrecord.index import build_index, read_at
+from penstock.io.tfrecord.reader import RecordReader
 
 RECORDS = [f"record {i}".encode() * (i + 1) for i in range(6)]
 WAYS = ["mapped", "url", "GZIP", "ZLIB"]

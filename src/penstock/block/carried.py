@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,8 @@ class InitialState:
     @classmethod
     def of(cls, nest: Any) -> InitialState:
         """The state that a user gives: literals become numpy values, arrays are copied."""
+        import json
+
         leaves, structure = flatten(nest)
         try:
             refuse_none(structure)
@@ -38,6 +39,8 @@ class InitialState:
             raise InvalidTypeError(message, hint="Give numbers, text, arrays, or tuples and dicts of them.") from None
 
     def carried(self) -> Carried:
+        import json
+
         return Carried(self.structure, [from_json(leaf) for leaf in json.loads(self.text)])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.catalog.info import SplitInfo, shard_name
 from penstock.catalog.progress import Step
 from penstock.catalog.spool import Place, Spool
-from penstock.io.tfrecord import TFRecordWriter
+from penstock.io.tfrecord.writer import TFRecordWriter
 
 _MIB = 1 << 20
 _RECORD_OVERHEAD = 16  # length and two checksums

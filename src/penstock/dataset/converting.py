@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.options import Options
 from penstock.plan.scan import Scan
-from penstock.sources.arrow_pieces import as_columns
-from penstock.sources.arrow_table import TableSource
 from penstock.sources.generator import GeneratorSource
-from penstock.sources.sequence import SequenceSource
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -127,6 +124,8 @@ class Converting:
         Raises InvalidTypeError for an object that has neither elements by number nor can be iterated.
         """
         if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (Mapping, type)):
+            from penstock.sources.sequence import SequenceSource
+
             return _made(SequenceSource(dataset, "from_torch"))
         if isinstance(dataset, Iterable) and not isinstance(dataset, (Mapping, str, bytes)):
             return _made(GeneratorSource(lambda: iter(dataset)))
@@ -142,6 +141,9 @@ def _made(source: Any) -> Dataset:
 
 
 def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:
+    from penstock.sources.arrow_pieces import as_columns
+    from penstock.sources.arrow_table import TableSource
+
     source = TableSource(table, as_columns(columns, fill_null), name)
     _ = source.spec  # a column that is missing, or of a type that no tensor holds, is met on the user's line
     return _made(source)

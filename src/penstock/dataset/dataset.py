@@ -38,15 +38,14 @@ from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
 from penstock.plan.seen import Seen
-from penstock.runtime import profiled
-from penstock.runtime.instrument import Instrument, Silent
-from penstock.runtime.run import Iterator, Settings
 from penstock.sources.generator import GeneratorSource
 
 if TYPE_CHECKING:
     from penstock.profiler.lint.report import Report
     from penstock.profiler.memory import MemoryReport
     from penstock.profiler.placement.placing import Placing
+    from penstock.runtime.instrument import Instrument
+    from penstock.runtime.run import Iterator, Settings
 
 
 class Dataset(
@@ -128,10 +127,16 @@ class Dataset(
         >>> list(ds.iterator(epoch=3)) == list(ds.iterator(epoch=3, executor="inline"))
         True
         """
-        settings = Settings(executor, instrument or Silent(), dataset=_inner)
-        return self._pass(epoch, settings)
+        from penstock.runtime.instrument import Silent
+        from penstock.runtime.run import Settings
+
+        return self._pass(epoch, Settings(executor, instrument or Silent(), dataset=_inner))
 
     def _pass(self, epoch: int | None, settings: Settings) -> Iterator[T_co]:
+        from penstock.runtime import (
+            profiled,
+        )  # here and below: the engine comes with the first pass, and not with the name
+
         if not self._looked_at:
             from penstock.profiler.lint.warn_of_kept import warn_of_kept
             from penstock.profiler.lint.warn_of_unkeyed import warn_of_unkeyed
@@ -175,10 +180,14 @@ class Dataset(
         >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
         False
         """
+        from penstock.runtime.run import Settings
+
         return self._pass(None, Settings(read_only=True, dataset=_inner))
 
     def _views(self) -> Iterator:
         """A pass whose elements a user's function gets, as those inside of a plan do: arrays that it may only read."""
+        from penstock.runtime.run import Settings
+
         return self._pass(None, Settings(read_only=True, views=True, dataset=_inner))
 
     @property
@@ -242,6 +251,7 @@ class Dataset(
     def _inline(self, plan: Node) -> AbstractIterator[Any]:
         """The elements of a part of the plan, without a trace in its caches."""
         from penstock.profiler.analysis.apart import apart
+        from penstock.runtime.run import Iterator, Settings
 
         settings = Settings("inline", dataset=_inner)
         with apart(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:

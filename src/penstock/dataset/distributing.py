@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.block.element_type import T_co
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
-from penstock.plan.distribution import Distribute
 from penstock.plan.node import AUTOTUNE, Node, UnaryNode, check_int
 
 if TYPE_CHECKING:
@@ -90,6 +89,8 @@ class Distributing(Generic[T_co]):
         is none of theirs; for another `sharding`; for "static" and "off" without a number of workers, or over a step
         that writes files.
         """
+        from penstock.plan.distribution import Distribute
+
         try:
             count = _count_of(workers)
             shares = sharding in ("static", "off")

@@ -11,16 +11,14 @@ from penstock.block.handover import handed_over
 from penstock.block.provenance import Provenance
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
-from penstock.physical.access import Access, access, obstacle, require_access
-from penstock.physical.lower import Lowering
 from penstock.plan.in_files import in_files
 from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled, is_endless
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_int
-from penstock.rewrite.driver import optimise_inner
-from penstock.runtime.executors.inline import InlineExecutor
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
+    from penstock.physical.access import Access
+    from penstock.physical.lower import Lowering
     from penstock.runtime.run import Iterator
 
 _ANY = -(2**63)
@@ -116,6 +114,8 @@ class Indexing(Generic[T_co]):
         return found if step == 1 else found.shard(step, 0)
 
     def _access(self, epoch: int) -> Access:
+        from penstock.physical.access import access, require_access
+
         epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
         if self._last_access is None or self._last_access[0] != epoch:
             hint = "batch_at(step) runs the data set up to the element instead."
@@ -125,6 +125,8 @@ class Indexing(Generic[T_co]):
 
     def _in_files(self) -> Node:
         """The plan, with the files of complete snapshots in the place of steps that are in the way of numbers."""
+        from penstock.physical.access import obstacle
+
         if obstacle(self._plan) is None:
             return self._plan
         return in_files(self._plan, self._options.seed, self._options.deterministic)
@@ -142,6 +144,8 @@ class Indexing(Generic[T_co]):
 
         Raises OutOfRangeError behind the last batch, and whatever the batch raises.
         """
+        from penstock.physical.access import obstacle
+
         number = check_int("step", step, least=0, hint="Batches are counted from 0.")
         if obstacle(self._in_files(), fill=False) is None:
             return self.at(number, epoch)
@@ -153,6 +157,8 @@ class Indexing(Generic[T_co]):
 
     def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset[T_co]:
         """What `shuffle(ALL)` returns."""
+        from penstock.physical.access import require_access
+
         try:
             hint = "Shuffle in front of that step, or with a buffer: shuffle(10_000)."
             require_access(self._in_files(), "shuffle(ALL)", hint=hint)
@@ -184,6 +190,9 @@ class Indexing(Generic[T_co]):
 def _beside(options: Options, epoch: int) -> Lowering:
     """For elements that are asked for from outside of a pass."""
     from penstock.dataset.dataset import _inner
+    from penstock.physical.lower import Lowering
+    from penstock.rewrite.driver import optimise_inner
+    from penstock.runtime.executors.inline import InlineExecutor
 
     return Lowering(options, InlineExecutor(options), epoch, optimise=optimise_inner, dataset=_inner)
 

@@ -12,7 +12,6 @@ from penstock.options import Options
 from penstock.plan.mix_weights import MixWeights
 from penstock.plan.mixing import ChooseFrom, SampleFrom
 from penstock.plan.node import Node
-from penstock.plan.resampling import Accept, EstimateMix, WithClass, acceptance
 from penstock.plan.weights import check_weights
 
 if TYPE_CHECKING:
@@ -138,6 +137,8 @@ class Mixing:
         `initial_dist` rules out. A class that is no integer, or not below their number, is an error in the place of its
         element.
         """
+        from penstock.plan.resampling import Accept, EstimateMix, WithClass, acceptance
+
         with _Located(WithClass.name):
             target = np.array(check_weights("target_dist", target_dist, each="class"))
             target /= target.sum()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.plan import packing
 from penstock.plan.node import UnaryNode
 
 if TYPE_CHECKING:
@@ -60,8 +59,10 @@ class Packing:
 
         Raises InvalidTypeError for elements that are no 1-D arrays of numbers.
         """
+        from penstock.plan.packing import Pack
+
         return self._then(
-            packing.Pack,
+            Pack,
             length=length,
             strategy=strategy,
             open_rows=open_rows,
@@ -116,8 +117,10 @@ class Packing:
         before the window's batches. A checkpoint holds no elements: those that wait are read again. Raises
         InvalidTypeError where the elements have no length and there is no `length_func`.
         """
+        from penstock.plan.packing import BatchByTokens
+
         return self._then(
-            packing.BatchByTokens,
+            BatchByTokens,
             max_tokens=max_tokens,
             length_func=length_func,
             cost=cost,

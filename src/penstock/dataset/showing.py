@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any
 
 from penstock.plan.node import Node, UnaryNode, check_int
@@ -59,6 +58,8 @@ class Showing:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what an element is, and the plan. Nothing is run."""
+        import html
+
         from penstock.plan.explain import tree
 
         parts = [html.escape(repr(self)), html.escape(tree(self._plan))]

@@ -13,7 +13,6 @@ from penstock.block.element_type import T_co
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure, user_location
 from penstock.options import Options
 from penstock.plan import stateful
-from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function, function_name
 from penstock.plan.scan import Scan
 from penstock.sources.counting import counter_source
@@ -221,5 +220,7 @@ class Stateful(Generic[T_co]):
         >>> ps.Dataset.range(3).fingerprint() == ps.Dataset.range(4).fingerprint()
         False
         """
+        from penstock.plan.fingerprint import fingerprint
+
         options = self._options
         return int(fingerprint(self._plan, options.seed, options.deterministic)[:16], 16)

@@ -7,26 +7,16 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from penstock.cache.alike import stored_as
-from penstock.cache.writer import SavedWriter
-from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
 from penstock.errors import Context, InvalidArgumentError, PenstockError, UnimplementedError, annotate, user_location
 from penstock.io import storage
 from penstock.io.saved.compression import codec_of
-from penstock.io.saved.manifest import read_manifest
 from penstock.options import Options
-from penstock.physical.key_function import KeyFunction
-from penstock.plan.content_key import files_of
-from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.scan import Scan
-from penstock.plan.shards import read_by
 from penstock.plan.storing import Followed, Snapshot, local_folder
-from penstock.runtime.run import Settings
-from penstock.runtime.whole_pass import whole_pass
-from penstock.sources.saved import SavedSource
 
 if TYPE_CHECKING:
+    from penstock.cache.writer import SavedWriter
     from penstock.dataset.dataset import Dataset
 
 Path = str | os.PathLike[str]
@@ -67,6 +57,11 @@ class Storing:
         that fails ends the pass with its error, and nothing changes at `path`. Raises InvalidArgumentError for a data
         set without end, InvalidTypeError for elements that cannot be stored, UnimplementedError for `checkpoint_args`.
         """
+        from penstock.cache.alike import stored_as
+        from penstock.cache.writer import SavedWriter
+        from penstock.plan.content_key import files_of
+        from penstock.plan.fingerprint import fingerprint
+
         label, where = "save", user_location()
         try:
             folder, codec = local_folder(path, "save"), codec_of(compression)
@@ -96,6 +91,9 @@ class Storing:
 
     def _write(self, writer: SavedWriter, shard_func: Any, context: Context) -> None:
         from penstock.dataset.dataset import _inner
+        from penstock.physical.key_function import KeyFunction
+        from penstock.runtime.run import Settings
+        from penstock.runtime.whole_pass import whole_pass
 
         epoch = self._next_epoch
         self._next_epoch += 1
@@ -150,6 +148,10 @@ class Storing:
         elements for a damaged file; InvalidTypeError and InvalidArgumentError for another spec or compression.
         """
         from penstock.dataset.dataset import Dataset
+        from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
+        from penstock.io.saved.manifest import read_manifest
+        from penstock.plan.shards import read_by
+        from penstock.sources.saved import SavedSource
 
         where = user_location()
         try:

@@ -12,7 +12,6 @@ import numpy as np
 from penstock.block.element_type import T_co
 from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import Options
-from penstock.physical.access import obstacle
 from penstock.plan import ops
 from penstock.plan.combine import Concatenate
 from penstock.plan.indexing import All, autotuned_buffer, unwieldy
@@ -265,6 +264,8 @@ class Transform(Generic[T_co]):
         if isinstance(buffer_size, All):
             return self._shuffled_globally(seed, again=again)
         if isinstance(buffer_size, Integral) and buffer_size == AUTOTUNE:
+            from penstock.physical.access import obstacle
+
             found = obstacle(self._plan, fill=False) or unwieldy(self._plan)
             if found is None:
                 return self._shuffled_globally(seed, again=again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.block import Block
@@ -66,7 +66,6 @@ class Given(Stage):
         """Nothing was given before."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Holder(Seen):
     """Stands below a step of the middle, for the stage that gives it its elements."""
 

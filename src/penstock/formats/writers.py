@@ -91,7 +91,7 @@ class ArrowFile(_Gathering):
 
 class TFRecordFile(TableWriter):
     def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
-        from penstock.io.tfrecord import TFRecordWriter
+        from penstock.io.tfrecord.writer import TFRecordWriter
 
         self._plain = schema.names == ["record"] and schema.field(0).type == "binary"
         for field in flattened(schema.empty_table()).schema:

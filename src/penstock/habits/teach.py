@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
+import contextlib
 import functools
+import importlib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from penstock.errors import InvalidTypeError, UnknownNameError
@@ -28,6 +30,8 @@ def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str
         return AttributeError(f"{owner} has no {name!r}.")
     hint = table.get(name)
     if hint is None:
+        import difflib
+
         near = difflib.get_close_matches(name, list(names), 1)
         hint = f"Did you mean {near[0]}?" if near else None
     return UnknownNameError(f"{owner} has no {name!r}.", hint=hint)
@@ -40,6 +44,36 @@ def unknown_in(module: str, table: Mapping[str, str], names: Iterable[str]) -> C
         raise unknown(module, name, table, names)
 
     return missing
+
+
+def namespace(package: str, table: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose public names its module `public` holds.
+
+    That module is imported when the first of them is asked for, and all of them are attributes of the package then.
+
+    >>> _, names = namespace("penstock.io", {})
+    >>> "parse_example" in names()
+    True
+    """
+
+    def public() -> ModuleType:
+        return importlib.import_module(f"{package}.public")
+
+    def found(name: str) -> Any:
+        if name == "__all__":  # of `from package import *`
+            return public().__all__
+        if name.startswith("_"):  # a protocol that somebody asks for
+            raise unknown(package, name, table, ())
+        with contextlib.suppress(ModuleNotFoundError):  # `from package import module`
+            return importlib.import_module(f"{package}.{name}")
+        offered = public()
+        values = {each: getattr(offered, each) for each in offered.__all__}
+        vars(sys.modules[package]).update(values)
+        if name not in values:
+            raise unknown(package, name, table, values)
+        return values[name]
+
+    return found, lambda: sorted(public().__all__)
 
 
 class Taught(type):
@@ -88,6 +122,8 @@ def _explained(name: str, function: Callable[..., Any], said: str) -> InvalidTyp
     if unexpected:
         argument = unexpected.group(1)
         message = f"{name}() has no argument {argument!r}: it has {', '.join(parameters)}."
+        import difflib
+
         near = difflib.get_close_matches(argument, parameters, 1, cutoff=0.7)
         if near:
             return InvalidTypeError(message, hint=f"Did you mean {near[0]}?")

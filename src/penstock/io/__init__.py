@@ -5,64 +5,10 @@ The image codecs are those of `penstock.image`, where their documentation is. No
 
 from typing import TYPE_CHECKING
 
-from penstock.habits.tables import IO
-from penstock.habits.teach import unknown_in
-from penstock.image.bmp import decode_bmp
-from penstock.image.decode import decode_image
-from penstock.image.encode import encode_jpeg, encode_png
-from penstock.image.gif import decode_gif
-from penstock.image.jpeg import decode_jpeg, extract_jpeg_shape, is_jpeg
-from penstock.image.png import decode_png
-from penstock.image.webp import decode_webp
-from penstock.io.batch import parse_example
-from penstock.io.blocks import parse_columns
-from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
-from penstock.io.example import Example, decode_example, encode_example
-from penstock.io.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from penstock.io.sequence import parse_single_sequence_example
-from penstock.io.sequence_example import SequenceExample, decode_sequence_example, encode_sequence_example
-from penstock.io.single import parse_single_example
-from penstock.io.tfrecord.options import TFRecordOptions
-from penstock.io.tfrecord.writer import TFRecordWriter
+if TYPE_CHECKING:
+    from penstock.io.public import *  # noqa: F403 - a type checker's; the names stand there once
+else:
+    from penstock.habits.tables import IO
+    from penstock.habits.teach import namespace
 
-__all__ = [
-    "BytesValues",
-    "DenseValues",
-    "Example",
-    "FixedLenFeature",
-    "FixedLenSequenceFeature",
-    "FlatValues",
-    "ParsedColumn",
-    "PartitionedValues",
-    "RaggedFeature",
-    "SequenceExample",
-    "TFRecordOptions",
-    "TFRecordWriter",
-    "VarLenFeature",
-    "decode_bmp",
-    "decode_example",
-    "decode_gif",
-    "decode_image",
-    "decode_jpeg",
-    "decode_png",
-    "decode_sequence_example",
-    "decode_webp",
-    "encode_example",
-    "encode_jpeg",
-    "encode_png",
-    "encode_sequence_example",
-    "extract_jpeg_shape",
-    "is_jpeg",
-    "parse_columns",
-    "parse_example",
-    "parse_single_example",
-    "parse_single_sequence_example",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # a type checker knows what is there
-    __getattr__ = unknown_in("penstock.io", IO, __all__)
+    __getattr__, __dir__ = namespace("penstock.io", IO)

@@ -5,7 +5,6 @@ A path is local unless it starts with `scheme://`; only then fsspec is loaded. N
 
 from __future__ import annotations
 
-import glob as local_glob
 import os
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -75,6 +74,8 @@ def glob(pattern: Path) -> list[str]:
     elif os.path.isfile(name):
         return [name]
     else:
+        import glob as local_glob
+
         found = local_glob.glob(name, recursive=True)
         matches = [path for path in found if not os.path.isdir(path)]
     if not matches:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -46,6 +45,8 @@ def unknown(group: Group, name: str) -> UnknownNameError:
 def _hint(group: Group, name: str) -> str:
     """The setting that was meant: of this group, or of any other, or else all that there are."""
     here = [*group._settings, *group._below]
+    import difflib
+
     close = difflib.get_close_matches(name, here, 1, cutoff=0.75)
     if close:
         return f"Did you mean {close[0]!r}?"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, UnaryNode
 
 
-@dataclass(frozen=True, kw_only=True)
 class Apart(Node):
     """Stands where a part had its input: what it reads is the matter of the step that it is a part of."""
 

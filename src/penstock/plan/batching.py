@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryN
 from penstock.plan.padding import Padding, as_shape, paddings
 
 
-@dataclass(frozen=True, kw_only=True)
 class BatchNode(UnaryNode):
     """`batch_size` neighbours made into one element; subclasses say how."""
 
@@ -47,7 +45,6 @@ class BatchNode(UnaryNode):
         return None if self.input.spec is None else flatten(self.input.spec)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PaddedBatch(BatchNode):
     """Neighbours of differing shape, filled up to one shape and stacked."""
 
@@ -90,7 +87,6 @@ def _plain_value(leaf: Any) -> Any:
     return leaf[()] if isinstance(leaf, np.ndarray) and not leaf.ndim else leaf
 
 
-@dataclass(frozen=True, kw_only=True)
 class RaggedBatch(BatchNode):
     """Neighbours of differing shape as the rows of a ragged tensor."""
 
@@ -137,7 +133,6 @@ def _ragged_dims(leaf: LeafSpec) -> int:
     return max(unknown) + 1 if unknown else 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class SparseBatch(BatchNode):
     """Neighbours of differing shape as the rows of a sparse tensor."""
 
@@ -175,7 +170,6 @@ class SparseBatch(BatchNode):
         return None if self.input.spec is None else ValueSpec(SparseTensor, self.input.spec.dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Rebatch(UnaryNode):
     """Batches cut and joined into batches of other sizes, which are taken in turn."""
 

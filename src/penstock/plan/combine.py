@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.block.structure import Structure, flatten
@@ -10,7 +9,6 @@ from penstock.errors import InvalidTypeError
 from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedNode, Node
 
 
-@dataclass(frozen=True, kw_only=True)
 class Zip(JoinedNode):
     """One element of each input, in the nest the user gave the inputs in; ends with the shortest."""
 
@@ -44,7 +42,6 @@ def relaxed(first: Any, second: Any) -> Any:
     return None if any(leaf is None for leaf in found) else structure.build(found)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Concatenate(JoinedNode):
     """All elements of the first input, then all of the second."""
 

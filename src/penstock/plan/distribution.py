@@ -13,7 +13,7 @@ the plan, of its share of the elements or of all of them, and an element of each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.cache.memory import MemoryStore
@@ -47,7 +47,6 @@ from penstock.plan.seen import Seen
 from penstock.plan.stateful import IgnoreErrors
 from penstock.plan.storing import Cache, Snapshot
 from penstock.plan.unbatch import Unbatch
-from penstock.trace.purity import may_draw
 
 BATCHES = (Batch, PaddedBatch, RaggedBatch, SparseBatch)
 # few elements below them become many, or are asked for by number: they are part of the base
@@ -60,7 +59,6 @@ _SHARED_BELOW = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Distribute(UnaryNode):
     """What stands above it is made by the workers of `service`; the elements and their order are its input's.
 
@@ -135,7 +133,6 @@ class Distribute(UnaryNode):
         return InTurn(parts=tuple(shares), where=self.where)
 
 
-@dataclass(frozen=True, kw_only=True)
 class InTurn(JoinedNode):
     """An element of each part in turn, without those that have ended. Each is a pass of its own, as in `repeat`."""
 
@@ -168,7 +165,6 @@ def _share(plan: Node, count: int, index: int) -> Node:
     return node
 
 
-@dataclass(frozen=True, kw_only=True)
 class Remote(Node):
     """The part of a plan that workers run: made when a plan is lowered, never by users.
 
@@ -297,7 +293,11 @@ def _why_kept(node: Node, *, numbered: bool, counted: bool) -> str | None:
         if getattr(node, "executor", None) == "inline":
             return f"{node.label} has executor='inline'"
         function = node.function if isinstance(node, Map) else node.predicate
-        if not numbered and may_draw(function):
+        if not numbered:
+            from penstock.trace.purity import may_draw
+
+            if not may_draw(function):
+                return None
             name = function_name(function)
             return f"{name} may draw by the number of its element, and a filter or unbatch is in front of {node.label}"
         return None

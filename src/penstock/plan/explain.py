@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
+from penstock.plan.node import Node
 
 _WIDEST = 80  # columns that the tree may move to the right
 
@@ -37,9 +37,3 @@ def short_location(where: str | None) -> str:
         return ""
     path, _, line = where.rpartition(":")
     return f"{PurePath(path).name}:{line}"
-
-
-def cardinality_text(count: int) -> str:
-    if count == INFINITE_CARDINALITY:
-        return "infinite"
-    return "unknown" if count == UNKNOWN_CARDINALITY else str(count)

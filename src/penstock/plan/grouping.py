@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.block.spec import LeafSpec, TensorSpec
@@ -21,7 +20,6 @@ from penstock.plan.padding import Padding, paddings
 from penstock.plan.reducer import Reducer
 
 
-@dataclass(frozen=True, kw_only=True)
 class Window(UnaryNode):
     """`size` elements, `stride` apart, as a data set for each leaf; a window begins at every `shift`-th element."""
 
@@ -59,7 +57,6 @@ class Window(UnaryNode):
         return max((count - (self.size - 1) * self.stride - 1) // self.shift + 1, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Grouped(UnaryNode):
     """A step whose results follow from the values of its elements."""
 
@@ -73,7 +70,6 @@ class _Grouped(UnaryNode):
         return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupByWindow(_Grouped):
     """Windows of elements whose `key_func(element)` is equal, given to `reduce_func(key, window)`."""
 
@@ -103,7 +99,6 @@ class GroupByWindow(_Grouped):
         return f"group_by_window({function_name(self.key_func)}, {function_name(self.reduce_func)}, {size})"
 
 
-@dataclass(frozen=True, kw_only=True)
 class BucketBySequenceLength(_Grouped):
     """Batches of elements of like length: bucket i has those from `bucket_boundaries[i - 1]` up to, not including, [i].
 
@@ -179,7 +174,6 @@ def _numbers(argument: str, values: Any, least: int, hint: str) -> tuple[int, ..
     return tuple(check_int(f"{argument}[{i}]", value, least=least, hint=hint) for i, value in enumerate(values))
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupByReducer(_Grouped):
     """One element for each `key_func(element)`, made by a Reducer of all elements with that key."""
 

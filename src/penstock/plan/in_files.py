@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
-from penstock.plan.explain import cardinality_text
-from penstock.plan.node import UNKNOWN_CARDINALITY, Node, rebuilt
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, rebuilt
 from penstock.plan.scan import Scan
 from penstock.plan.seen import Seen
 from penstock.plan.storing import Cache, Snapshot
@@ -62,4 +61,10 @@ def count_text(plan: Node, seed: int, deterministic: bool) -> str:  # noqa: FBT0
     if known == UNKNOWN_CARDINALITY:
         with suppress(PenstockError, OSError):  # a snapshot that cannot be read: a pass says so
             known = in_files(_in_memory(plan), seed, deterministic, look=False).cardinality
-    return cardinality_text(known)
+    return _text_of(known)
+
+
+def _text_of(count: int) -> str:
+    if count == INFINITE_CARDINALITY:
+        return "infinite"
+    return "unknown" if count == UNKNOWN_CARDINALITY else str(count)

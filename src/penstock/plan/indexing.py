@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -30,7 +29,6 @@ from penstock.plan.ops import (
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
 from penstock.plan.unbatch import Unbatch
-from penstock.sources.parquet import ParquetSource
 
 _BUFFER = 1 << 28  # bytes that a buffer of AUTOTUNE's may hold, if elements are what their spec says
 _UNKNOWN = 1 << 17  # bytes that stand for all parts of an element whose size no spec tells: an encoded picture
@@ -51,7 +49,6 @@ class All:
 ALL: Final = All()
 
 
-@dataclass(frozen=True, kw_only=True)
 class GlobalShuffle(UnaryNode):
     """All elements in an order drawn from all orders; the input is read by the numbers of its elements.
 
@@ -107,9 +104,9 @@ def unwieldy(plan: Node) -> tuple[Node, str] | None:
     """The step for which a plan that can be read by number is not to be shuffled so, and why; None if there is none."""
     if is_endless(plan):
         return plan, "never ends"
-    scan = _below(plan, lambda node: isinstance(node, Scan) and isinstance(node.source, ParquetSource))
-    if scan is not None:
-        return scan, "decodes a whole row group for one row"
+    scan = _below(plan, lambda node: isinstance(node, Scan) and node.source.costly_by_number is not None)
+    if isinstance(scan, Scan) and scan.source.costly_by_number is not None:
+        return scan, scan.source.costly_by_number
     unbatch = _below(plan, lambda node: isinstance(node, Unbatch))
     return None if unbatch is None else (unbatch, "makes a whole batch for one element")
 
@@ -152,7 +149,6 @@ def _grouped(plan: Node) -> int:
     return size * max(map(_grouped, plan.inputs), default=1) if isinstance(size, int) else 1
 
 
-@dataclass(frozen=True, kw_only=True)
 class WithProvenance(UnaryNode):
     """`(element, Provenance)` for every element."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from penstock.plan.weights import check_weights
 ON_EMPTY = ("continue", "stop", "repeat", "error")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SampleFrom(JoinedNode):
     """Each element from one of the sources, drawn by weight.
 
@@ -84,7 +82,6 @@ class SampleFrom(JoinedNode):
         return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChooseFrom(JoinedNode):
     """Each element from the source whose number an element of the first part gives."""
 

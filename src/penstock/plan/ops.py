@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,10 +28,8 @@ from penstock.plan.node import (
     limit,
     settle_salt_of_function,
 )
-from penstock.trace.traced import traced_spec
 
 
-@dataclass(frozen=True, kw_only=True)
 class Map(UnaryNode):
     """`function(element)` for every element; plain tuples unpack into arguments.
 
@@ -60,10 +58,11 @@ class Map(UnaryNode):
 
     @property
     def spec(self) -> Any:
+        from penstock.trace.traced import traced_spec  # tracing comes with the first function
+
         return traced_spec(self.function, self.input.spec)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Filter(UnaryNode):
     """The elements for which `predicate(element)` is true. `salt` is as in `Map`."""
 
@@ -86,7 +85,6 @@ class Filter(UnaryNode):
         return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
-@dataclass(frozen=True, kw_only=True)
 class Batch(UnaryNode):
     """`batch_size` neighbours stacked into one element."""
 
@@ -133,7 +131,6 @@ class Chosen(int):
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shuffle(UnaryNode):
     """A uniform pick from a buffer of `buffer_size` elements, again and again.
 
@@ -164,7 +161,6 @@ class Shuffle(UnaryNode):
         return f"shuffle({'AUTOTUNE: ' if isinstance(self.buffer_size, Chosen) else ''}{self.buffer_size})"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Repeat(UnaryNode):
     """The input `count` times over; -1 means for ever."""
 
@@ -191,7 +187,6 @@ class Repeat(UnaryNode):
         return count if count == UNKNOWN_CARDINALITY else count * self.count
 
 
-@dataclass(frozen=True, kw_only=True)
 class Take(UnaryNode):
     """The first `count` elements; -1 means all."""
 
@@ -211,7 +206,6 @@ class Take(UnaryNode):
         return self.input.cardinality if self.count < 0 else limit(self.input.cardinality, self.count)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Skip(UnaryNode):
     """All but the first `count` elements; -1 means none are left."""
 
@@ -234,7 +228,6 @@ class Skip(UnaryNode):
         return count if count < 0 else max(count - self.count, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shard(UnaryNode):
     """Every `num_shards`-th element, beginning with number `index`."""
 
@@ -265,7 +258,6 @@ class Shard(UnaryNode):
         return count if count < 0 else max(-(-(count - self.index) // self.num_shards), 0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Enumerate(UnaryNode):
     """`(number, element)` for every element."""
 
@@ -286,7 +278,6 @@ class Enumerate(UnaryNode):
         return None if self.input.spec is None else (TensorSpec((), np.int64), self.input.spec)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FlatMap(UnaryNode):
     """The elements of the data set that `function(element)` returns, one data set after the other."""
 
@@ -310,7 +301,6 @@ class FlatMap(UnaryNode):
         return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
-@dataclass(frozen=True, kw_only=True)
 class Interleave(UnaryNode):
     """`block_length` elements from each of `cycle_length` open data sets in turn, made by `function(element)`."""
 
@@ -344,7 +334,6 @@ class Interleave(UnaryNode):
         return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
 
 
-@dataclass(frozen=True, kw_only=True)
 class Prefetch(UnaryNode):
     """Up to `buffer_size` elements made ahead of the consumer; AUTOTUNE bounds them by bytes alone."""
 
@@ -384,7 +373,6 @@ def executor_of(steps: Sequence[Map | Filter]) -> str:
     return "inline" if "inline" in asked else next(iter(asked), "auto")
 
 
-@dataclass(frozen=True, kw_only=True)
 class FusedMap(UnaryNode):
     """Neighbouring maps and filters as one step: made by rewrites, never by users."""
 
@@ -428,7 +416,6 @@ class FusedMap(UnaryNode):
         return node
 
 
-@dataclass(frozen=True, kw_only=True)
 class MapAndBatch(UnaryNode):
     """Maps whose workers make the batches: a rewrite of map and batch."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.spec import LeafSpec, Shape, TensorSpec, dtype_name
@@ -29,7 +28,6 @@ class Layout(NamedTuple):
     order: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pack(UnaryNode):
     """Several sequences side by side in rows of one length, with the numbers of their segments and their positions."""
 
@@ -142,7 +140,6 @@ COSTS = ("padded", "sum")
 TOO_COSTLY = ("error", "alone", "drop")
 
 
-@dataclass(frozen=True, kw_only=True)
 class BatchByTokens(UnaryNode):
     """Neighbours, or elements of like length within a window, in padded batches of limited cost.
 

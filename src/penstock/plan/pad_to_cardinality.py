@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,6 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.node import INFINITE_CARDINALITY, UnaryNode, check_int
 
 
-@dataclass(frozen=True, kw_only=True)
 class PadToCardinality(UnaryNode):
     """Dicts with a mark `mask_key`, true for elements and false for the zeros that follow up to `count`."""
 

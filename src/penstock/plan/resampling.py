@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +29,6 @@ def acceptance(initial: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.
     return accepted, np.minimum(least[..., 0], 1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class WithClass(UnaryNode):
     """`(class, element)` for every element, the class a number below `num_classes`."""
 
@@ -51,7 +49,6 @@ class WithClass(UnaryNode):
         return None if self.input.spec is None else (TensorSpec((), np.int64), self.input.spec)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Accept(UnaryNode):
     """The `(class, element)` pairs that a draw accepts, so that classes come as in `target` beside the rest.
 
@@ -77,7 +74,6 @@ class Accept(UnaryNode):
         return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
-@dataclass(frozen=True, kw_only=True)
 class EstimateMix(UnaryNode):
     """For every `(class, element)` pair the weights of taking elements as they come, and of taking accepted ones."""
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.plan.node import Node
 from penstock.sources.source import Source
 
 
-@dataclass(frozen=True, kw_only=True)
 class Scan(Node):
     """The elements of a source."""
 

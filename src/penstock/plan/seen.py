@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node
 
 
-@dataclass(frozen=True, kw_only=True)
 class Seen(Node):
     """A part whose elements are described by `element`. It gives none: nothing is run over it."""
 

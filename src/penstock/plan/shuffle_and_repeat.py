@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from penstock.plan.apart import apart
@@ -10,7 +10,6 @@ from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Repeat, Shuffle
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShuffleAndRepeat(UnaryNode):
     """`repeat` of `shuffle`: made by a rewrite; epochs never mix."""
 
@@ -32,7 +31,6 @@ class ShuffleAndRepeat(UnaryNode):
         return replace(self.repeat, input=self.input).cardinality
 
 
-@dataclass(frozen=True, kw_only=True)
 class Held(UnaryNode):
     """What stands below each epoch's shuffle: its input, of which some may be read before the epoch begins."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +26,6 @@ from penstock.plan.node import (
 from penstock.plan.tally import Tally
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatefulMap(UnaryNode):
     """`function(state, element)` gives the next state and an element of the output, for every element in turn."""
 
@@ -49,7 +48,6 @@ class StatefulMap(UnaryNode):
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TakeWhile(UnaryNode):
     """The elements in front of the first one for which `predicate(element)` is false."""
 
@@ -69,7 +67,6 @@ class TakeWhile(UnaryNode):
         return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unique(UnaryNode):
     """Every value once, where it comes first."""
 
@@ -95,7 +92,6 @@ class Unique(UnaryNode):
         return count if count in (0, 1) else UNKNOWN_CARDINALITY
 
 
-@dataclass(frozen=True, kw_only=True)
 class AssertCardinality(UnaryNode):
     """The input, known to hold `expected_cardinality` elements; a pass that finds another number is an error.
 
@@ -123,7 +119,6 @@ class AssertCardinality(UnaryNode):
         return self.expected_cardinality
 
 
-@dataclass(frozen=True, kw_only=True)
 class IgnoreErrors(UnaryNode):
     """The elements without those that failed, which are counted, and may be limited and written down."""
 
@@ -168,7 +163,6 @@ def _local_file(path: Any) -> str:
     return name
 
 
-@dataclass(frozen=True, kw_only=True)
 class Random(Node):
     """Uniform integers without end: the same in every pass unless `rerandomize` asks for others."""
 

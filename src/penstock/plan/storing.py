@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.io import storage
 from penstock.io.saved.compression import codec_of
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
-from penstock.plan.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from penstock.plan.snapshot_store import SnapshotStore
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cache(UnaryNode):
     """The first complete pass is kept in memory and serves every later one.
 
@@ -27,7 +28,6 @@ class Cache(UnaryNode):
     name: ClassVar[str] = "cache"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Snapshot(UnaryNode):
     """Passes are written to files, behind what earlier ones have written, and read from them, in any process.
 
@@ -54,6 +54,8 @@ class Snapshot(UnaryNode):
             hint = f"Put {self.name}() in front of repeat(), or bound it with take()."
             raise InvalidArgumentError(message, hint=hint)
         if self.store is None:
+            from penstock.plan.snapshot_store import SnapshotStore
+
             store = SnapshotStore(self.path, self.input, self.shard_func, self.compression, droppable=self.repairs)
             object.__setattr__(self, "store", store)
 
@@ -67,7 +69,6 @@ class Snapshot(UnaryNode):
         return self.reader_func is None and self.shard_func is None
 
 
-@dataclass(frozen=True, kw_only=True)
 class DiskCache(Snapshot):
     """A cache in files: what it holds can be made again, and is where it is damaged."""
 
@@ -77,7 +78,6 @@ class DiskCache(Snapshot):
     repairs: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, kw_only=True)
 class Followed(Node):
     """The elements of an entry that is being written; how many there will be nobody knows yet."""
 
@@ -113,7 +113,7 @@ def local_folder(path: Any, step: str) -> str:
     if storage.is_url(name):
         message = f"{step} writes to a local folder, got {name!r}."
         raise InvalidArgumentError(message, hint="Write it locally, and copy the folder.")
-    if Path(name).is_file():
+    if os.path.isfile(name):  # noqa: PTH113 - pathlib takes longer to import than this module
         message = f"{step} writes into a folder, and {name!r} is a file."
         raise InvalidArgumentError(message, hint="Give the path of a folder, which need not be there.")
     return name

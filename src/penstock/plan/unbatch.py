@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.block.spec import TensorSpec
@@ -12,7 +11,6 @@ from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, 
 from penstock.plan.rows import rows_of
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unbatch(UnaryNode):
     """Every slice along the first axis as an element of its own."""
 

@@ -35,6 +35,7 @@ class ParquetSource(RowFilesSource):
 
     kind: ClassVar[str] = "ParquetDataset"
     chooses_columns: ClassVar[bool] = True
+    costly_by_number: ClassVar[str | None] = "decodes a whole row group for one row"
 
     def open_rows(self, name: str) -> RowFile:
         return ParquetRows(name, self.columns)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
-from penstock.io.tfrecord.reader import RecordReader
 from penstock.sources.files import FileReader, FilesSource, Place
+
+if TYPE_CHECKING:
+    from penstock.io.tfrecord.reader import RecordReader
 
 _CHUNK = 1 << 22  # bytes of records read at a time
 
@@ -27,6 +29,8 @@ class RecordsSource(FilesSource):
         return TensorSpec((), bytes)
 
     def open_file(self, name: str, place: Place) -> FileReader:
+        from penstock.io.tfrecord.reader import RecordReader
+
         reader = RecordReader(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)
         return _RecordsFile(name, reader)
 

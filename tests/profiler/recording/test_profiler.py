@@ -18,7 +18,7 @@ import pytest
 import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import FailedPreconditionError
-from penstock.io.tfrecord import RecordReader
+from penstock.io.tfrecord.reader import RecordReader
 from penstock.profiler.recording.recording import Recording
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.views.write import write_views

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ _CHECKSUM = b',\n "crc32c": '  # of all that stands in front of it
 
 def library() -> str:
     """The version of penstock."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("penstock")
     except PackageNotFoundError:  # run from its source
