@@ -6,11 +6,12 @@ import functools
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
+from dataclasses import field, fields, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
 from penstock.keys import fold
+from penstock.plan.frozen import Frozen
 from penstock.plan.once import once
 
 AUTOTUNE = -1
@@ -20,14 +21,10 @@ DEEP = 300  # steps in a row from which only a pass tells whether the next one f
 EXECUTORS = ("auto", "thread", "process", "inline")  # who may call a step's function
 
 
-@dataclass_transform(eq_default=True, frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-@dataclass(init=False, repr=False, eq=False)
-class Node(ABC):
-    """One step of a plan. A subclass is a frozen dataclass, whose fields are its annotations, given by keyword.
+class Node(Frozen, ABC):
+    """One step of a plan.
 
     `where` is the user's line that made it, and takes no part in equality.
-
-    What `dataclass(frozen=True)` would write anew for every class, and compile at import, stands here once for all.
     """
 
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
@@ -37,54 +34,8 @@ class Node(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        dataclass(init=False, repr=False, eq=False)(cls)
         for name in vars(cls).keys() & {"spec", "cardinality"}:
             setattr(cls, name, once(vars(cls)[name]))
-
-    if not TYPE_CHECKING:  # a type checker makes one of the fields
-
-        def __init__(self, **given: Any) -> None:
-            facts = vars(self)
-            for each in fields(self):
-                if each.name in given:
-                    facts[each.name] = given.pop(each.name)
-                elif each.default is not MISSING:
-                    facts[each.name] = each.default
-                elif each.default_factory is not MISSING:
-                    facts[each.name] = each.default_factory()
-                else:
-                    message = f"{type(self).__qualname__} needs {each.name}"
-                    raise TypeError(message)
-            if given:
-                message = f"{type(self).__qualname__} has no field {next(iter(given))!r}"
-                raise TypeError(message)
-            self.__post_init__()
-
-    def __post_init__(self) -> None:  # noqa: B027 - many steps have nothing to check
-        """Check the fields, so that a mistake is met on the user's line."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        message = f"cannot assign to field {name!r}"
-        raise FrozenInstanceError(message)
-
-    def __delattr__(self, name: str) -> None:
-        message = f"cannot delete field {name!r}"
-        raise FrozenInstanceError(message)
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return self._compared() == other._compared()  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash(self._compared())
-
-    def __repr__(self) -> str:
-        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
-        return f"{type(self).__qualname__}({', '.join(shown)})"
-
-    def _compared(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
 
     @property
     def inputs(self) -> tuple[Node, ...]:

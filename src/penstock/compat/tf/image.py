@@ -13,7 +13,7 @@ from penstock.compat.values import whole
 
 ResizeMethod = ps.image.ResizeMethod
 
-for _name in ps.image.__all__:
+for _name in dir(ps.image):
     if _name not in ("ResizeMethod", "cast", "cutmix", "mixup", "pad"):
         globals()[_name] = through(getattr(ps.image, _name))
 
