@@ -45,6 +45,21 @@ def test_set_epoch_names_the_next_pass():
     assert [list(one), list(one)] == epochs(4)[2:]
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_pass_that_nothing_was_asked_of_is_none(ahead):
+    one = loader(ahead)
+    iter(one)  # as Lightning asks whether it can
+    assert [list(one), list(one)] == epochs(2)
+    resumed = loader(ahead)
+    resumed.load_state_dict(one.state_dict())
+    iter(resumed).close()
+    assert resumed.state_dict() == one.state_dict()
+    held = iter(resumed)
+    resumed.set_epoch(1)
+    del held
+    assert list(resumed) == epochs(2)[1]
+
+
 @settings(max_examples=25)
 @given(st.booleans(), st.integers(0, 2), st.integers(0, 4), st.sampled_from(["held", "dropped", "closed"]))
 def test_a_state_taken_anywhere_goes_on_exactly(ahead, before, taken, left):

@@ -31,6 +31,8 @@ class Loader:
     `state_dict()` may be asked for at any time, `load_state_dict` prepares the next `iter()`: it goes on behind the
     last batch given, or with the epoch behind one that was complete. As torchdata's StatefulDataLoader does.
 
+    A pass that is dropped before it was asked for a batch is none: trainers call `iter(loader)` to see whether they can.
+
     `dataset` is what it reads from.
     """
 
@@ -45,6 +47,7 @@ class Loader:
         self._last = _Place(None)
 
     def __iter__(self) -> Pass:
+        before = self._next_epoch, self._resume, self._last
         resume, self._resume = self._resume, None
         epoch = self._next_epoch
         elements = self.dataset.iterator(epoch=epoch)
@@ -55,8 +58,13 @@ class Loader:
         if self._agreed is not None:
             self._agreed(epoch)
             self._agreed = None
-        self._last = _Place(epoch)
-        return Pass(self._feed(elements), self._last)
+        place = self._last = _Place(epoch)
+
+        def untouched() -> None:
+            if self._last is place and self._next_epoch == epoch + 1:  # nothing was said since
+                self._next_epoch, self._resume, self._last = before
+
+        return Pass(self._feed(elements), place, untouched)
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -98,9 +106,10 @@ class Loader:
 class Pass:
     """One pass of a loader: an iterator. Leaving it (its end, `close`, or no reference left) ends its workers."""
 
-    def __init__(self, feed: Feed, place: _Place) -> None:
+    def __init__(self, feed: Feed, place: _Place, untouched: Callable[[], None]) -> None:
         self._feed = feed
         self._place = place
+        self._untouched: Callable[[], None] | None = untouched  # what is done if it ends before it was asked
         self._closed = False
         place.follow(self)
 
@@ -110,6 +119,7 @@ class Pass:
     def __next__(self) -> Any:
         if self._closed:
             raise StopIteration
+        self._untouched = None
         try:
             return self._feed.next()
         except StopIteration:
@@ -124,14 +134,18 @@ class Pass:
     def close(self) -> None:
         """End the workers; what the loader's state says stays. Idempotent."""
         if not self._closed:
-            self._closed = True
-            self._place.keep(self._feed.state())
+            self._leave()
             self._feed.close()
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and not sys.is_finalizing():
-            self._closed = True
-            self._place.keep(self._feed.state())  # the feed, held by nobody else, ends by itself
+            self._leave()  # the feed, held by nobody else, ends by itself
+
+    def _leave(self) -> None:
+        self._closed = True
+        self._place.keep(self._feed.state())
+        if self._untouched is not None:
+            self._untouched()
 
 
 class _Place:

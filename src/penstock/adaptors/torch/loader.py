@@ -37,6 +37,16 @@ class TorchLoader(Loader):
         self._depth = check_int("prefetch", prefetch, least=1, hint="Batches that are copied ahead of the step.")
         super().__init__(dataset, self._fed, agreed)
 
+    def __getattr__(self, name: str) -> Any:
+        """For `skip_first_batches` of Accelerate, which the Trainer of Hugging Face calls when it resumes."""
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in ("sampler", "batch_sampler"):
+            message += (
+                ": nothing has to be read to skip batches. load_state_dict() goes on behind those that were given; "
+                "tell a Trainer of Hugging Face so with TrainingArguments(ignore_data_skip=True)"
+            )
+        raise AttributeError(message)
+
     def _fed(self, elements: Elements) -> Feed:
         if self._device is not None and self._device.type == "cuda":
             copies = CudaCopies(self._torch, self._tensors, self._device, pin=self._pin)
