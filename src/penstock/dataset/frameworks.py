@@ -270,4 +270,5 @@ def _warn_of_ranks(plan: Node, count: int, word: str) -> None:
             f'All {count} processes get the same elements. Write shard="{word}" to give each its part, '
             "or shard=False if that is meant."
         )
-        warnings.warn(message, stacklevel=6)
+        file, _, line = (user_location() or "").rpartition(":")
+        warnings.warn_explicit(message, UserWarning, file, int(line or 0))

@@ -232,6 +232,11 @@ def save(
     dataset.save(path, compression, shard_func and called(shard_func))
 
 
+def distributed_save(dataset: Dataset, path: Any, dispatcher_address: Any, compression: Any = "AUTO") -> None:
+    """Have a service's workers write a saved data set."""
+    ps.service.distributed_save(dataset, path, service._address(dispatcher_address))
+
+
 def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None) -> Dataset:
     """`Dataset.load`."""
     found: Dataset = adopted(Dataset.load(path, element_spec, compression, reader_func))
@@ -255,6 +260,5 @@ __getattr__ = missing_in(
         "DistributeOptions": "Leave it out: ds.shard(num_shards, index) divides a data set.",
         "StatsAggregator": "Write ds.explain(analyze=True), or ps.profiler.Profiler.",
         "TFRecordWriter": "Write tf.io.TFRecordWriter.",
-        "distributed_save": "Write ds.save(path) or ds.snapshot(path).",
     },
 )

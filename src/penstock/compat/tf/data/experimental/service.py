@@ -1,19 +1,225 @@
-"""`tf.data.experimental.service`: what `penstock.service` has, where this version has it."""
+"""`tf.data.experimental.service`, by `penstock.service`: the dispatcher and its workers are processes of this machine.
+
+Both of TensorFlow's servers may be where they are in its programs. The dispatcher starts the worker processes (as many
+as there are cores, if consumers wait for them), so that a `WorkerServer` only joins a dispatcher that is there. An
+address names a port, as in TensorFlow; what it stands for is a folder of this user's, in which nobody else may look.
+"""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import os
+import secrets
+import shutil
+import time
+import weakref
+from dataclasses import dataclass
 from typing import Any
 
-from penstock.errors import UnknownNameError
+import penstock as ps
+from penstock.compat.dataset import Dataset, adopted
+from penstock.compat.teaching import missing_in
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
+
+_LOCAL = ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")
+_PORTS = range(49152, 65536)  # of which port=0 means any
+_LOOK = 0.2  # seconds between two looks at whether a dispatcher is still there
+_MODES = {"parallel_epochs": "off", "distributed_epoch": "dynamic"}
 
 
-def __getattr__(name: str) -> Any:
-    if not name.startswith("_") and importlib.util.find_spec("penstock.service") is not None:
-        found = importlib.import_module("penstock.service")
-        if hasattr(found, name):
-            return getattr(found, name)
-    message = f"tf.data.experimental.service has no {name!r}."
-    hint = "Each process prepares its own part: ds.shard(num_shards, index), with num_parallel_calls=tf.data.AUTOTUNE."
-    raise UnknownNameError(message, hint=hint) if not name.startswith("_") else AttributeError(message)
+class ShardingPolicy:
+    """Who makes which elements; a member is what `processing_mode` takes."""
+
+    OFF, DYNAMIC = "off", "dynamic"
+    FILE = DATA = FILE_OR_DATA = HINT = "static"
+
+
+class CrossTrainerCache:
+    """Trainers that share what was made: those of one job do, here, without being told."""
+
+    def __init__(self, trainer_id: Any) -> None:
+        self.trainer_id = trainer_id
+
+
+@dataclass
+class DispatcherConfig:
+    """Where a dispatcher listens. What else TensorFlow has is here for its programs, and says nothing."""
+
+    port: int = 0
+    protocol: Any = None
+    work_dir: Any = None
+    fault_tolerant_mode: bool = False
+    worker_addresses: Any = None
+    job_gc_check_interval_ms: Any = None
+    job_gc_timeout_ms: Any = None
+    worker_timeout_ms: Any = None
+    worker_max_concurrent_snapshots: Any = None
+
+
+@dataclass
+class WorkerConfig:
+    """The dispatcher that a worker joins. What else TensorFlow has is here for its programs, and says nothing."""
+
+    dispatcher_address: str
+    worker_address: Any = None
+    port: int = 0
+    protocol: Any = None
+    heartbeat_interval_ms: Any = None
+    dispatcher_timeout_ms: Any = None
+    data_transfer_protocol: Any = None
+    data_transfer_address: Any = None
+
+
+class DispatchServer:
+    """A service: it ends with this process, or with this object."""
+
+    def __init__(self, config: DispatcherConfig | None = None, start: bool = True) -> None:
+        port = (config or DispatcherConfig()).port
+        self._port = port or _PORTS.start + secrets.randbelow(len(_PORTS))
+        self._handle: Any = None
+        if start:
+            self.start()
+
+    def start(self) -> None:
+        """Begin; nothing if it has begun."""
+        if self._handle is None:
+            self._handle = ps.service.start(folder=_folder(self._port))
+            self._end = weakref.finalize(self, _ended, self._handle)
+
+    @property
+    def target(self) -> str:
+        """What `distribute` takes, in any process of this user."""
+        return f"grpc://localhost:{self._port}"
+
+    def join(self) -> None:
+        """Wait until the service has ended."""
+        _wait(self._handle)
+
+    def _stop(self) -> None:
+        if self._handle is not None:
+            self._handle = None
+            self._end()
+
+
+class WorkerServer:
+    """Joins a dispatcher, which has its worker processes already."""
+
+    def __init__(self, config: WorkerConfig, start: bool = True) -> None:
+        self._config = config
+        self._handle: Any = None
+        if start:
+            self.start()
+
+    def start(self) -> None:
+        """Raise FailedPreconditionError where there is no dispatcher at the address."""
+        address = self._config.dispatcher_address
+        try:
+            self._handle = ps.service.connect(_address(address))
+        except FailedPreconditionError as error:
+            message = f"No dispatcher answers at {address!r}."
+            hint = "Begin a DispatchServer before, in this process or in another one of this machine and user."
+            raise FailedPreconditionError(message, hint=hint) from error
+
+    def join(self) -> None:
+        """Wait until the service has ended."""
+        _wait(self._handle)
+
+    def _stop(self) -> None:
+        self._handle = None
+
+
+def distribute(
+    processing_mode: Any,
+    service: Any,
+    job_name: Any = None,
+    consumer_index: Any = None,
+    num_consumers: Any = None,
+    max_outstanding_requests: Any = None,
+    data_transfer_protocol: Any = None,
+    compression: Any = "AUTO",
+    cross_trainer_cache: Any = None,
+    target_workers: Any = "AUTO",
+) -> Any:
+    """`Dataset.distribute` as a function for `Dataset.apply`."""
+    how = _how(processing_mode, service, consumer_index, num_consumers, max_outstanding_requests)
+    address = _address(service)
+    return lambda dataset: adopted(dataset).distribute(address, job_name, **how)
+
+
+def register_dataset(service: Any, dataset: Any, compression: Any = "AUTO", dataset_id: Any = None) -> str:
+    """Have a service know a data set; its id, for `from_dataset_id`."""
+    return ps.service.register_dataset(_address(service), dataset, dataset_id)
+
+
+def from_dataset_id(
+    processing_mode: Any,
+    service: Any,
+    dataset_id: Any,
+    element_spec: Any = None,
+    job_name: Any = None,
+    consumer_index: Any = None,
+    num_consumers: Any = None,
+    max_outstanding_requests: Any = None,
+    data_transfer_protocol: Any = None,
+    cross_trainer_cache: Any = None,
+    target_workers: Any = "AUTO",
+) -> Dataset:
+    """The data set that was registered with this id, made by the service's workers."""
+    how = _how(processing_mode, service, consumer_index, num_consumers, max_outstanding_requests)
+    made = ps.service.from_dataset_id(_address(service), dataset_id, job_name, element_spec=element_spec, **how)
+    found: Dataset = adopted(made)
+    return found
+
+
+def _how(mode: Any, service: Any, index: Any, consumers: Any, outstanding: Any) -> dict[str, Any]:
+    sharding = _MODES.get(mode, mode)
+    if sharding not in ("off", "dynamic", "static"):
+        message = f"processing_mode={mode!r} is none of tf.data.experimental.service.ShardingPolicy."
+        hint = (
+            "DYNAMIC, or 'distributed_epoch', gives each element once; OFF, or 'parallel_epochs', all to each worker."
+        )
+        raise InvalidArgumentError(message, hint=hint)
+    how = {
+        "sharding": sharding,
+        "consumer_index": index,
+        "num_consumers": consumers,
+        "max_outstanding": outstanding,
+    }
+    if sharding != "dynamic":
+        address = _address(service)
+        local = address.startswith("unix://")
+        how["workers"] = len(ps.service.connect(address).status()["workers"]) if local else 1
+    return {name: value for name, value in how.items() if value is not None}
+
+
+def _address(service: Any) -> str:
+    """penstock's address for one of TensorFlow's: `grpc://localhost:5050`, with or without the protocol."""
+    text = os.fspath(getattr(service, "address", service))
+    protocol, _, rest = text.rpartition("://")
+    if protocol in ("unix", "ray") or text in ("local", "ray"):
+        return text
+    host, _, port = rest.rpartition(":")
+    if host not in _LOCAL or not port.isdigit():
+        message = f"The address of a dispatcher is that of one on this machine, got {text!r}."
+        hint = 'Such as dispatcher.target or "grpc://localhost:5050"; "ray://host:port" has the workers of a cluster.'
+        raise InvalidArgumentError(message, hint=hint)
+    return f"unix://{_folder(int(port))}"
+
+
+def _folder(port: int) -> str:
+    return f"/tmp/penstock-service-{os.getuid()}-{port}"  # a short path: it holds sockets
+
+
+def _ended(handle: Any) -> None:
+    handle.stop()
+    shutil.rmtree(handle.folder, ignore_errors=True)
+
+
+def _wait(handle: Any) -> None:
+    try:
+        while handle is not None and handle.status():
+            time.sleep(_LOOK)
+    except FailedPreconditionError:
+        return
+
+
+__getattr__ = missing_in("tf.data.experimental.service", globals())
