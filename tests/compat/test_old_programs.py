@@ -122,7 +122,40 @@ def test_refuses_what_tensorflow_refuses(call):
         call()
 
 
-@pytest.mark.parametrize("name", ["nest", "test", "Assert", "ensure_shape", "logging", "lookup"])
+@pytest.mark.parametrize("name", ["test", "sets", "timestamp", "logging", "signal", "raw_ops"])
 def test_a_name_that_is_not_there_says_what_to_use(name):
     with pytest.raises(AttributeError, match="Write"):
         getattr(tf, name)
+
+
+def test_a_vocabulary_in_a_file(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("the\ncat\n")
+    kinds = tf.lookup.TextFileIndex
+    words = tf.lookup.TextFileInitializer(str(path), tf.string, kinds.WHOLE_LINE, tf.int64, kinds.LINE_NUMBER)
+    table = tf.lookup.StaticVocabularyTable(words, num_oov_buckets=1)
+    assert table.lookup(tf.constant(["cat", "dog", "the"])).numpy().tolist() == [1, 2, 0]
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a\t1.5\nb\t2\n")
+    ds = tf.data.Dataset.from_tensor_slices(["cat", "dog"]).map(lambda word: table.lookup(word))
+    assert [x.numpy() for x in ds] == [1, 2]
+    numbers = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(str(pairs), tf.string, 0, tf.float32, 1), 0)
+    assert numbers.lookup(tf.constant("b")).numpy() == 2.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="two values for the key"):
+        tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "a"], [1, 2]), 0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="num_oov_buckets"):
+        tf.lookup.StaticVocabularyTable(words, 3)
+
+
+def test_structures_that_differ():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="differ"):
+        tf.nest.map_structure(lambda x, y: x, {"a": 1}, {"b": 1})
+    with pytest.raises(TypeError, match="differ"):
+        tf.nest.assert_same_structure([1], (1,))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="2 leaves"):
+        tf.nest.pack_sequence_as([1, 2], [1])
+    tf.debugging.assert_shapes([(tf.zeros([2, 3]), ("n", 3)), (tf.zeros([2]), ("n",))])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="has shape"):
+        tf.debugging.assert_shapes([(tf.zeros([2, 3]), ("n", 3)), (tf.zeros([4]), ("n",))])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="does not hold"):
+        tf.Assert(tf.constant([True, False]), ["x"])

@@ -9,7 +9,6 @@ from penstock.compat import tf
 IMAGES = np.random.default_rng(3).integers(0, 256, (6, 8, 10, 3), np.uint8)
 VECTORS = np.random.default_rng(4).normal(size=(9, 4)).astype(np.float32)
 WORDS = [b"cats/1.jpg", b"dogs/22.jpg", b"birds/3.png", b"cats/4.jpg"]
-
 BY_BLOCK = {
     "image": (IMAGES, lambda x: tf.image.resize(tf.cast(x, tf.float32) / 255.0, [4, 5])),
     "transfer learning": (IMAGES, lambda x: tf.image.resize((tf.cast(x, tf.float32) / 127.5) - 1, (6, 6))),
@@ -43,6 +42,11 @@ BY_BLOCK = {
     "substr": (WORDS, lambda t: tf.not_equal(tf.strings.substr(t, 0, 1), "c")),
     "length": (WORDS, lambda t: tf.strings.length(tf.strings.join([t, "!"]))),
     "raw": (WORDS, lambda t: tf.io.decode_raw(t, tf.uint8)),
+    "nest": (VECTORS, lambda x: tf.nest.map_structure(lambda part: part * 2.0, {"a": x, "b": (x[0],)})["b"][0]),
+    "segments": (VECTORS, lambda x: tf.math.unsorted_segment_sum(x, [0, 1, 1, 2], 3)),
+    "einsum": (VECTORS, lambda x: tf.einsum("i,j->ij", x, x)),
+    "shape that is known": (VECTORS, lambda x: tf.ensure_shape(x, [None])),
+    "seeds": (np.arange(5), lambda x: tf.random.stateless_uniform([2], tf.random.fold_in([1, 2], x))),
     "map_fn": (VECTORS, lambda x: tf.map_fn(lambda row: row * 2.0, x)),
 }
 

@@ -31,7 +31,7 @@ class Loader:
     `state_dict()` may be asked for at any time, `load_state_dict` prepares the next `iter()`: it goes on behind the
     last batch given, or with the epoch behind one that was complete. As torchdata's StatefulDataLoader does.
 
-    A pass that is dropped before it was asked for a batch is none: trainers call `iter(loader)` to see whether it works.
+    A pass that is dropped before it was asked for a batch is none: trainers call `iter(loader)` to see if it works.
 
     `dataset` is what it reads from.
     """

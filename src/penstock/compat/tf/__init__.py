@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from penstock.compat.values import TensorShape, whole
 from penstock.compat.values import Text as _Text
 
 __version__ = "2.21.0"
+version = SimpleNamespace(VERSION=__version__)
 __name__ = "penstock.compat.tf"
 
 AUTOTUNE = ps.AUTOTUNE
@@ -112,13 +114,16 @@ _FROM = {
         matmul maximum minimum mod multiply negative norm not_equal pow reduce_all reduce_any reduce_logsumexp
         reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance round rsqrt sigmoid sign sin
         sinh sqrt square squared_difference subtract tan tanh tensordot truediv softmax is_nan is_inf is_finite log1p
-        count_nonzero in_top_k cumprod bincount reciprocal logical_xor""",
+        count_nonzero in_top_k cumprod bincount reciprocal logical_xor einsum searchsorted clip_by_global_norm
+        histogram_fixed_width realdiv truncatediv truncatemod real imag conj accumulate_n scalar_mul bitwise""",
     "io": """parse_example parse_single_example parse_single_sequence_example decode_raw decode_csv read_file write_file
         FixedLenFeature FixedLenSequenceFeature VarLenFeature matching_files decode_base64 encode_base64 parse_tensor
         serialize_tensor gfile""",
     "image": "random_crop",
     "random": "set_random_seed",
     "strings": "as_string regex_replace substr",
+    "debugging": """Assert assert_equal assert_greater assert_greater_equal assert_less assert_less_equal
+        assert_positive assert_non_negative assert_rank""",
     "scopes": "device name_scope control_dependencies group no_op",
 }
 _ALSO = {
@@ -151,7 +156,10 @@ _MODULES = [
     "errors",
     "io",
     "image",
+    "linalg",
+    "lookup",
     "math",
+    "nest",
     "nn",
     "profiler",
     "python",
@@ -172,26 +180,28 @@ _MISSING = {
     "GradientTape": "Training is the framework's: torch, JAX, or tf.keras.",
     "Module": "Write a class; models are tf.keras.Model.",
     "distribute": "Each process takes its part: ds.shard(num_shards, index).",
-    "lookup": "Write a dict, in a function for tf.numpy_function; or np.searchsorted over sorted keys.",
     "signal": "Write np.fft or scipy.signal in a function.",
     "audio": "Write soundfile.read or scipy.io.wavfile in a function for tf.py_function.",
-    "linalg": "Write np.linalg, or tf.linalg's function in numpy.",
     "estimator": "Write model.fit of tf.keras.",
     "app": "Write absl.app, or if __name__ == '__main__'.",
     "flags": "Write argparse or absl.flags.",
     "logging": "Write import logging.",
-    "nest": "Write optree.tree_map(function, element), or a function that takes the parts of the element.",
     "test": "Write unittest or pytest; numpy.testing.assert_allclose compares arrays.",
-    "Assert": "Write tf.debugging.assert_equal, or assert.",
-    "ensure_shape": "Write x.set_shape(shape), or tf.reshape(x, shape).",
     "set_shape": "It is a method: x.set_shape(shape).",
     "TypeSpec": "Write tf.TensorSpec or tf.RaggedTensorSpec; ds.element_spec describes the elements.",
-    "searchsorted": "Write np.searchsorted in a function for tf.numpy_function.",
     "summary": "Write torch.utils.tensorboard, or ps.profiler.Profiler for the pipeline.",
     "saved_model": "It belongs to a model: model.save of tf.keras.",
     "bfloat16": "Install ml_dtypes and cast the batch where it is trained; elements have numpy's dtypes.",
-    "einsum": "Write np.einsum in a function for tf.numpy_function.",
-    "data_flow_ops": "Not there.",
+    **dict.fromkeys(
+        ("layers", "losses", "metrics", "initializers", "optimizers"), "It belongs to a model: tf.keras has it."
+    ),
+    **dict.fromkeys(("experimental", "raw_ops"), "Write the function of tf itself, or numpy's."),
+    "sets": "Write np.intersect1d, np.union1d or np.setdiff1d in a function.",
+    "timestamp": "Write time.time().",
+    "get_logger": "Write logging.getLogger('penstock').",
+    "extract_image_patches": "Write np.lib.stride_tricks.sliding_window_view(image, (h, w), (0, 1)).",
+    "SparseTensorSpec": "Write tf.TensorSpec; ds.element_spec describes sparse elements.",
+    "edit_distance": "Write a function of your own, with rapidfuzz or nltk, for tf.numpy_function.",
 }
 
 

@@ -501,3 +501,18 @@ def is_tensor(x: Any) -> bool:
     from penstock.compat.values import Tensor, Text
 
     return isinstance(x, (Tensor, Text, SymbolicTensor, ps.RaggedTensor, ps.SparseTensor))
+
+
+def _of_shape(x: Any, shape: Any, *, rows: bool = False) -> Any:
+    array = array_of(x)
+    found = np.shape(array)[rows:]
+    if len(found) != len(shape) or any(one not in (None, extent) for one, extent in zip(shape, found, strict=True)):
+        message = f"The value has shape {found}, and {tuple(shape)} was expected."
+        raise InvalidArgumentError(message)
+    return array
+
+
+@op("ensure_shape", block=lambda x, shape: _of_shape(x, shape, rows=True))
+def ensure_shape(x: Any, shape: Any) -> Any:
+    """The value itself; raises InvalidArgumentError for another shape, of which None stands for any extent."""
+    return _of_shape(x, shape)

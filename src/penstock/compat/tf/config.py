@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from penstock.compat.teaching import missing_in
@@ -18,5 +19,20 @@ list_logical_devices = list_physical_devices
 def run_functions_eagerly(run_eagerly: Any) -> None:
     """Nothing to do: functions are Python."""
 
+
+def set_visible_devices(devices: Any, device_type: Any = None) -> None:
+    """Nothing to do: nothing here takes a device."""
+
+
+set_soft_device_placement = run_functions_eagerly
+experimental = SimpleNamespace(
+    list_physical_devices=list_physical_devices,
+    set_memory_growth=set_visible_devices,
+    set_visible_devices=set_visible_devices,
+)
+optimizer = SimpleNamespace(set_jit=run_functions_eagerly)
+threading = SimpleNamespace(
+    set_inter_op_parallelism_threads=run_functions_eagerly, set_intra_op_parallelism_threads=run_functions_eagerly
+)
 
 __getattr__ = missing_in("tf.config", globals())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compat.teaching import missing_in
-from penstock.compat.values import whole
+from penstock.compat.values import lowered, whole
 from penstock.errors import InvalidArgumentError
 
 
@@ -32,5 +32,35 @@ assert_less_equal = _asserting("less_equal", np.less_equal)
 assert_positive = _asserting("positive", lambda x: x > 0)
 assert_non_negative = _asserting("non_negative", lambda x: x >= 0)
 assert_all_finite = _asserting("all_finite", np.isfinite)
+
+
+def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError, with the data, unless all of the condition holds."""
+    if not np.all(whole(condition)):
+        message = f"An assertion does not hold: {', '.join(str(lowered(item)) for item in data)}"
+        raise InvalidArgumentError(message)
+
+
+def assert_rank(x: Any, rank: Any, message: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError for another number of dimensions."""
+    if np.ndim(whole(x)) != int(lowered(rank)):
+        text = f"{message or ''} The value has rank {np.ndim(whole(x))}, and {rank} was expected.".strip()
+        raise InvalidArgumentError(text)
+
+
+def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message: Any = None, name: Any = None) -> None:
+    """Raise InvalidArgumentError unless values have these shapes; a letter stands for one extent in all of them."""
+    extents: dict[Any, int] = {}
+    for value, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
+        found = np.shape(whole(value))
+        parts = tuple(wanted) if isinstance(wanted, (str, list, tuple)) else (wanted,)
+        fits = len(parts) == len(found)
+        for part, extent in zip(parts, found, strict=False):
+            known = extents.setdefault(part, extent) if isinstance(part, str) else part
+            fits = fits and (known in (None, extent) or part == ".")
+        if not fits:
+            text = f"{message or ''} A value has shape {found}, and {tuple(wanted)} was expected.".strip()
+            raise InvalidArgumentError(text)
+
 
 __getattr__ = missing_in("tf.debugging", globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -359,5 +360,142 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, dty
     np.add.at(found, (rows, columns), 1)
     return found
 
+
+real = _unary("real", np.real, exact=True)
+imag = _unary("imag", np.imag, exact=True)
+conj = _unary("conj", np.conj, exact=True)
+angle = _unary("angle", np.angle)
+softsign = _unary("softsign", lambda x: x / (_same(x, 1) + np.abs(x)), exact=True)
+log_sigmoid = _unary("log_sigmoid", lambda x: -np.logaddexp(_same(x, 0), -x))
+multiply_no_nan = _binary("multiply_no_nan", lambda x, y: np.where(y == 0, y, x) * y, exact=True)
+scalar_mul, accumulate_n, realdiv = multiply, add_n, truediv
+
+
+def _towards_zero(x: Any, y: Any) -> Any:
+    return np.trunc(x / y) if x.dtype.kind == "f" else np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
+
+
+truncatediv = _binary("truncatediv", _towards_zero, exact=True)
+truncatemod = _binary("truncatemod", np.fmod, exact=True)
+
+
+@op("math.zero_fraction")
+def zero_fraction(value: Any) -> Any:
+    return np.mean(whole(value) == 0, dtype=np.float32)
+
+
+@op("math.is_non_decreasing")
+def is_non_decreasing(x: Any) -> Any:
+    array = whole(x).reshape(-1)
+    return np.bool_((array[1:] >= array[:-1]).all())
+
+
+@op("math.is_strictly_increasing")
+def is_strictly_increasing(x: Any) -> Any:
+    array = whole(x).reshape(-1)
+    return np.bool_((array[1:] > array[:-1]).all())
+
+
+@op("math.invert_permutation")
+def invert_permutation(x: Any) -> Any:
+    return np.argsort(whole(x)).astype(whole(x).dtype)
+
+
+@op("math.polyval")
+def polyval(coeffs: Any, x: Any) -> Any:
+    return np.polyval([whole(one) for one in coeffs], array_of(x))
+
+
+@op("einsum")
+def einsum(equation: str, *inputs: Any, optimize: Any = "greedy") -> Any:
+    return np.einsum(equation, *_alike(inputs))
+
+
+@op("searchsorted")
+def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = "int32") -> Any:
+    """Where each value stands in a sorted sequence; of several sequences, each in the row that is its own."""
+    rows, wanted = _alike([whole(sorted_sequence), whole(values)])
+    if rows.ndim == 1:
+        return np.searchsorted(rows, wanted, side).astype(as_dtype(out_type).dtype)
+    found = [np.searchsorted(*row, side) for row in zip(_rows_of(rows), _rows_of(wanted), strict=True)]
+    return np.stack(found).reshape(wanted.shape).astype(as_dtype(out_type).dtype)
+
+
+def _rows_of(array: Any) -> Any:
+    return array.reshape(-1, array.shape[-1])
+
+
+@op("clip_by_global_norm")
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> Any:
+    """Tensors scaled together, so that their norm is `clip_norm` at most; and the norm they had."""
+    arrays = [whole(one) for one in t_list]
+    squares = np.sum([np.sum(np.square(one)) for one in arrays], dtype=arrays[0].dtype)
+    norm = np.sqrt(squares) if use_norm is None else whole(use_norm)[()]
+    scale = clip_norm / max(norm, clip_norm)
+    return [(one * scale).astype(one.dtype) for one in arrays], norm
+
+
+@op("histogram_fixed_width")
+def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32") -> Any:
+    """How many values fall into each of `nbins` parts of the range; those outside count in the first and last."""
+    low, high = (float(end) for end in value_range)
+    place = np.floor((whole(values).reshape(-1) - low) / (high - low) * int(nbins))
+    counts = np.bincount(np.clip(place, 0, int(nbins) - 1).astype(np.int64), minlength=int(nbins))
+    return counts.astype(as_dtype(dtype).dtype)
+
+
+def _segments(name: str, ufunc: Any, start: Any, *, empty: Any = 0) -> tuple[Any, Any]:
+    """`segment_…`, whose numbers are sorted, and `unsorted_segment_…`, of which there are `num_segments`."""
+
+    def reduced(data: Any, ids: Any, count: int, filler: Any) -> Any:
+        rows, numbers = whole(data), whole(ids)
+        found = np.full((count, *rows.shape[numbers.ndim :]), start(rows.dtype), rows.dtype)
+        rows, numbers = rows.reshape(-1, *found.shape[1:]), numbers.reshape(-1)
+        kept = (numbers >= 0) & (numbers < count)
+        ufunc.at(found, numbers[kept], rows[kept])
+        sizes = np.bincount(numbers[kept], minlength=count)
+        if name == "mean":
+            found = (found / np.maximum(sizes, 1).reshape(-1, *(1,) * (found.ndim - 1))).astype(rows.dtype)
+        found[sizes == 0] = filler if filler is not None else start(rows.dtype)
+        return found
+
+    @op(f"math.segment_{name}")
+    def of_sorted(data: Any, segment_ids: Any) -> Any:
+        numbers = whole(segment_ids)
+        return reduced(data, numbers, int(numbers[-1]) + 1 if numbers.size else 0, empty)
+
+    @op(f"math.unsorted_segment_{name}")
+    def of_any(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+        return reduced(data, segment_ids, int(num_segments), None)
+
+    for function, kind in ((of_sorted, "segment"), (of_any, "unsorted_segment")):
+        function.__name__ = function.__qualname__ = f"{kind}_{name}"
+        function.__doc__ = f"The {name} of the rows that have the same number."
+    return of_sorted, of_any
+
+
+def _least(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else np.finfo(dtype).min
+
+
+def _most(dtype: Any) -> Any:
+    return np.iinfo(dtype).max if dtype.kind in "iu" else np.finfo(dtype).max
+
+
+segment_sum, unsorted_segment_sum = _segments("sum", np.add, lambda dtype: 0)
+segment_mean, unsorted_segment_mean = _segments("mean", np.add, lambda dtype: 0)
+segment_prod, unsorted_segment_prod = _segments("prod", np.multiply, lambda dtype: 1, empty=1)
+segment_max, unsorted_segment_max = _segments("max", np.maximum, _least)
+segment_min, unsorted_segment_min = _segments("min", np.minimum, _most)
+
+# `tf.bitwise`
+bitwise = SimpleNamespace(
+    bitwise_and=_binary("bitwise_and", np.bitwise_and, exact=True),
+    bitwise_or=_binary("bitwise_or", np.bitwise_or, exact=True),
+    bitwise_xor=_binary("bitwise_xor", np.bitwise_xor, exact=True),
+    invert=_unary("invert", np.invert, exact=True),
+    left_shift=_binary("left_shift", np.left_shift, exact=True),
+    right_shift=_binary("right_shift", np.right_shift, exact=True),
+)
 
 __getattr__ = missing_in("tf.math", globals())

@@ -6,10 +6,12 @@ calls. They are other numbers than TensorFlow's.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op, seeds
 from penstock.compat.teaching import missing_in
@@ -65,6 +67,10 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32
 @op("random.truncated_normal", draws=True)
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", *, key: int = 0) -> Any:
     """Numbers of the normal distribution that lie within two standard deviations."""
+    return _truncated(key, shape, mean, stddev, dtype)
+
+
+def _truncated(key: int, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any:
     generator, extents = _generator(key), _extents(shape)
     found = generator.standard_normal(extents)
     while (far := np.abs(found) > 2).any():
@@ -102,6 +108,34 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
     return _normal(_key(seed), shape, mean, stddev, dtype)
 
 
+@op("random.stateless_truncated_normal")
+def stateless_truncated_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", alg: Any = None
+) -> Any:
+    """As `truncated_normal`, from `seed` alone."""
+    return _truncated(_key(seed), shape, mean, stddev, dtype)
+
+
+@op("random.split")
+def split(seed: Any, num: Any = 2, alg: Any = None) -> Any:
+    """Seeds made of one, as the rows of an array."""
+    key = _key(seed)
+    return np.array([[fold(key, row, part) >> 1 for part in (0, 1)] for row in range(int(num))], whole(seed).dtype)
+
+
+@op("random.fold_in")
+def fold_in(seed: Any, data: Any, alg: Any = None) -> Any:
+    """A seed made of one and of a number."""
+    key = _key(seed)
+    return np.array([fold(key, int(data), part) >> 1 for part in (0, 1)], np.uint64).astype(whole(seed).dtype)
+
+
+@op("random.stateless_shuffle")
+def stateless_shuffle(value: Any, seed: Any, alg: Any = None) -> Any:
+    """The rows in another order, from `seed` alone."""
+    return _generator(_key(seed)).permutation(whole(value), axis=0)
+
+
 class Generator:
     """Numbers of a seed, in the order in which they are drawn. Inside a `map` use `tf.random.uniform`."""
 
@@ -126,8 +160,21 @@ class Generator:
         return stateless_uniform([2, int(count)], self._next(), 0, 2**62, "int64")
 
 
+experimental = SimpleNamespace(
+    stateless_split=split,
+    stateless_fold_in=fold_in,
+    stateless_shuffle=stateless_shuffle,
+    Generator=Generator,
+    index_shuffle=ps.experimental.index_shuffle,
+)
+
 __getattr__ = missing_in(
     "tf.random",
     globals(),
-    {"experimental": "tf.random.Generator.from_seed(seed) is there.", "gamma": "np.random has it."},
+    {
+        **dict.fromkeys(
+            ("gamma", "poisson"), "Draw in a function: np.random.default_rng(ps.element_key()).poisson(…)."
+        ),
+        "get_global_generator": "Write tf.random.Generator.from_seed(seed), or tf.random.uniform.",
+    },
 )

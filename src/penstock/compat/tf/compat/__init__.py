@@ -13,7 +13,7 @@ def as_str(bytes_or_text: Any, encoding: str = "utf-8") -> str:
     return bytes_or_text if isinstance(bytes_or_text, str) else bytes(bytes_or_text).decode(encoding)
 
 
-as_text = as_str
+as_text = as_str_any = as_str
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import fsspec
@@ -32,6 +33,18 @@ def write_bytes(path: str, content: bytes) -> None:
     system.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH120 - the path may be a URL
     with fsspec.open(path, "wb") as file:
         file.write(content)
+
+
+def join(path: Any, *paths: Any) -> str:
+    """Paths joined by a slash, as those of URLs are."""
+    return os.path.join(*(os.fsdecode(lowered(part)) for part in (path, *paths)))  # noqa: PTH118 - may be a URL
+
+
+def stat(path: Any) -> Any:
+    """The `length` of a file, and whether it `is_directory`."""
+    system, place = _at(path)
+    info = system.info(place)
+    return SimpleNamespace(length=info["size"], is_directory=info["type"] == "directory")
 
 
 def GFile(name: Any, mode: str = "r") -> Any:
