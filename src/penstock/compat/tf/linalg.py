@@ -8,8 +8,8 @@ import numpy as np
 
 from penstock.compat.op import op
 from penstock.compat.teaching import missing_in
-from penstock.compat.tf.arrays import eye
-from penstock.compat.tf.math import _alike, einsum, l2_normalize, matmul, norm, tensordot
+from penstock.compat.tf.arrays import _alike, eye
+from penstock.compat.tf.math import einsum, l2_normalize, matmul, norm, tensordot
 from penstock.compat.values import whole
 
 __all__ = ["einsum", "eye", "l2_normalize", "matmul", "norm", "tensordot"]
@@ -73,7 +73,8 @@ def det(input: Any) -> Any:
 
 @op("linalg.cross")
 def cross(a: Any, b: Any) -> Any:
-    return np.cross(*_alike([whole(a), whole(b)]))
+    one, other = _alike([whole(a), whole(b)])
+    return np.cross(one, other)
 
 
 __getattr__ = missing_in("tf.linalg", globals(), dict.fromkeys(("svd", "eigh", "qr", "solve"), "np.linalg has it."))

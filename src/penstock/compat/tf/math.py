@@ -412,12 +412,12 @@ def einsum(equation: str, *inputs: Any, optimize: Any = "greedy") -> Any:
 
 
 @op("searchsorted")
-def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = "int32") -> Any:
+def searchsorted(sorted_sequence: Any, values: Any, side: Any = "left", out_type: Any = "int32") -> Any:
     """Where each value stands in a sorted sequence; of several sequences, each in the row that is its own."""
     rows, wanted = _alike([whole(sorted_sequence), whole(values)])
     if rows.ndim == 1:
         return np.searchsorted(rows, wanted, side).astype(as_dtype(out_type).dtype)
-    found = [np.searchsorted(*row, side) for row in zip(_rows_of(rows), _rows_of(wanted), strict=True)]
+    found = [np.searchsorted(row, its, side) for row, its in zip(_rows_of(rows), _rows_of(wanted), strict=True)]
     return np.stack(found).reshape(wanted.shape).astype(as_dtype(out_type).dtype)
 
 

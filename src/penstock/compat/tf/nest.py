@@ -19,10 +19,11 @@ def _parts(structure: Any) -> list[Any]:
 
 
 def _like(structure: Any, parts: list[Any]) -> Any:
+    kind: Any = type(structure)
     if isinstance(structure, Mapping):
         made = dict(zip(sorted(structure), parts, strict=True))
-        return type(structure)((name, made[name]) for name in structure)
-    return type(structure)(*parts) if hasattr(structure, "_fields") else type(structure)(parts)
+        return kind((name, made[name]) for name in structure)
+    return kind(*parts) if hasattr(structure, "_fields") else kind(parts)
 
 
 @known

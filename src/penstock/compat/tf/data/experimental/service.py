@@ -193,7 +193,7 @@ def _how(mode: Any, service: Any, index: Any, consumers: Any, outstanding: Any) 
 
 def _address(service: Any) -> str:
     """penstock's address for one of TensorFlow's: `grpc://localhost:5050`, with or without the protocol."""
-    text = os.fspath(getattr(service, "address", service))
+    text = str(getattr(service, "address", service))
     protocol, _, rest = text.rpartition("://")
     if protocol in ("unix", "ray") or text in ("local", "ray"):
         return text
