@@ -14,7 +14,7 @@ from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock.adaptors.keras.weights import ClassWeights
-from penstock.errors import MissingDependencyError, PenstockError
+from penstock.errors import InvalidArgumentError, MissingDependencyError, PenstockError
 
 SCRIPT = Path(__file__).with_name("keras_fit.py")
 needs_keras = pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="Keras is not installed")
@@ -64,6 +64,14 @@ def test_wrong_weights_teach(name):
     with pytest.raises(PenstockError) as caught:
         WRONG[name]()
     assert_golden(f"argument_class_weight_{name}", str(caught.value))
+
+
+@needs_keras
+@pytest.mark.slow
+def test_a_data_set_without_batches_is_an_error():
+    adapter = ps.Dataset.range(3).batch(4, drop_remainder=True).to_keras()
+    with pytest.raises(InvalidArgumentError, match="has no batch for Keras"):
+        next(adapter.get_numpy_iterator())
 
 
 def test_without_keras_the_error_says_what_to_install(monkeypatch):

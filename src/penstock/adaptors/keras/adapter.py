@@ -18,8 +18,9 @@ from penstock.adaptors.keras.inputs import ArrayInputs, TorchInputs
 from penstock.adaptors.keras.weights import ClassWeights
 from penstock.adaptors.loader import Passes
 from penstock.adaptors.tensorflow.to import to_tf
-from penstock.errors import FailedPreconditionError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
+_EMPTY = "Look for a filter or take() that leaves nothing, or drop_remainder with a batch larger than the data."
 _PLACE = "keras.src.trainers.data_adapters.data_adapter"
 
 
@@ -113,6 +114,9 @@ def adapter_type() -> type:
                 element = next(self._elements)
             except StopIteration:
                 self._ended()
+                if not self._given:  # Keras fails somewhere behind it, in words about something else
+                    message = "The data set has no batch for Keras."
+                    raise InvalidArgumentError(message, hint=_EMPTY) from None
                 raise
             self._given += 1
             if self._given == self._length:  # Keras asks for no more
