@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
 import penstock as ps
+from penstock.block.structure import flatten
 from penstock.catalog import PartialDecoding, SkipDecoding, features, make_decoder
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.features.from_json import feature_of, load_features
@@ -108,6 +109,12 @@ def test_what_goes_in_comes_out(name, tmp_path):
     assert read.entry() == written.entry()
     back = read.deserialize(record)["it/self"]
     same(back, value if wanted is None else wanted)
+    leaves, told = (
+        flatten(ps.Dataset.range(1).map(lambda _: {"self": back})[0])[0],
+        flatten({"self": read["it/self"].spec()})[0],
+    )
+    for leaf, spec in zip(leaves, told, strict=True):
+        assert spec.admits(leaf), (spec, leaf)
     if hasattr(feature, "dtype") and feature.dtype is not bytes:
         assert np.asarray(back).dtype == feature.dtype
 

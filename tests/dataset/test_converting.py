@@ -171,6 +171,13 @@ class TestPolars:
         assert [(float(r["x"]), r["name"], r["many"].tolist()) for r in ds] == [(0.5, b"a", [1, 2]), (-1.0, b"bc", [3])]
         assert ds[1]["name"] == b"bc"
 
+    def test_categories(self):
+        kinds = pl.Series(["u", None, "v"], dtype=pl.Categorical)
+        frame = pl.DataFrame({"kind": kinds, "size": pl.Series(["s", "l", "s"], dtype=pl.Enum(["s", "l"]))})
+        ds = ps.Dataset.from_polars(frame, fill_null={"kind": "?"})
+        assert ds.element_spec == {"kind": ps.TensorSpec((), bytes), "size": ps.TensorSpec((), bytes)}
+        assert list(ds) == [{"kind": a, "size": b} for a, b in ((b"u", b"s"), (b"?", b"l"), (b"v", b"s"))]
+
     def test_a_lazy_frame_is_collected_by_the_user(self):
         with pytest.raises(InvalidTypeError, match=r"frame\.collect\(\)"):
             ps.Dataset.from_polars(pl.DataFrame({"x": [1]}).lazy())
@@ -210,6 +217,14 @@ class TestHuggingFace:
     def test_each_feature(self, hugging):
         ds = ps.Dataset.from_huggingface(hugging)
         assert len(ds) == 6
+        assert ds.element_spec == {
+            "image": ps.TensorSpec((None, None, None), np.uint8),
+            "label": ps.TensorSpec((), np.int64),
+            "text": ps.TensorSpec((), bytes),
+            "grid": ps.TensorSpec((2, 3), np.float32),
+            "many": ps.TensorSpec((None,), np.int32),
+            "views": ps.TensorSpec((None,), bytes),
+        }
         for i, row in enumerate(ds):
             assert np.array_equal(row["image"], png(i)[0])
             assert row["label"] == i % 2

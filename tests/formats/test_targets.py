@@ -182,6 +182,38 @@ def test_hugging_face_loads_what_is_written(tmp_path):
 
 PICTURE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
 IMAGE = [picture(1), picture(2)]
+
+
+def test_float64_is_rounded_where_that_is_meant(tmp_path):
+    nest = pa.array([{"a": 0.1, "b": [0.2]}, None], pa.struct([("a", pa.float64()), ("b", pa.list_(pa.float64()))]))
+    source = written(tmp_path, {"x": [0.1, float("nan")], "many": [[0.1, None], []], "nest": nest, "n": [1, 2]})
+    convert(source, tmp_path / "a.arrow", float32=True)
+    found = rows_of(tmp_path / "a.arrow")
+    single = float(np.float32(0.1))
+    assert found[0] == {
+        "x": single,
+        "many": [single, None],
+        "nest": {"a": single, "b": [float(np.float32(0.2))]},
+        "n": 1,
+    }
+    assert math.isnan(found[1]["x"])
+    convert(written(tmp_path, {"x": [0.1, math.inf]}), tmp_path / "a.tfrecord", float32=True)
+    assert rows_of(tmp_path / "a.tfrecord") == [{"x": single}, {"x": math.inf}]
+    convert(source, tmp_path / "hf", target_format="huggingface", float32=True)
+    noted = json.loads((tmp_path / "hf" / "dataset_info.json").read_text())["features"]
+    assert noted["x"] == {"dtype": "float32", "_type": "Value"}
+
+
+def test_a_folder_of_images_comes_back_from_webdataset(tmp_path):
+    for name in ("cat/one.png", "dog/two.png"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True)
+        (tmp_path / "photos" / name).write_bytes(picture(len(name)))
+    convert(tmp_path / "photos", tmp_path / "photos.tar")
+    convert(tmp_path / "photos.tar", tmp_path / "back", target_format="image_folder")
+    files = {str(file.relative_to(tmp_path / "back")): file.read_bytes() for file in (tmp_path / "back").rglob("*.png")}
+    assert files == {"cat/one.png": picture(11), "dog/two.png": picture(11)}
+
+
 WRONG = {
     "csv_bytes": ({"x": [b"\xff\xfe"]}, "a.csv", {}),
     "csv_list": ({"x": [[1, 2]]}, "a.csv", {}),
@@ -199,6 +231,7 @@ WRONG = {
     "image_by_path": ({"x": pa.array([{"bytes": None, "path": "a.png"}], PICTURE)}, "a.tfrecord", {}),
     "tfrecord_time": ({"x": pa.array([1], pa.timestamp("us"))}, "a.tfrecord", {}),
     "tfrecord_rounding": ({"x": [0.1]}, "a.tfrecord", {}),
+    "tfrecord_range": ({"x": [[0.5, 1e300]]}, "a.tfrecord", {"float32": True}),
     "format_unknown": ({"x": [1]}, "out", {}),
     "compression": ({"x": [1]}, "a.csv", {"compression": "zstd"}),
 }

@@ -47,10 +47,7 @@ def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any
 
     Raises InvalidArgumentError when `fill_null` names what is not there.
     """
-    import pyarrow as pa
-
-    empty = [pa.array([], getattr(part.type, "storage_type", part.type)) for part in schema]
-    arrays = [_extended(array, part.type) for array, part in zip(empty, schema, strict=True)]
+    arrays = [_extended(_empty(getattr(part.type, "storage_type", part.type)), part.type) for part in schema]
     nest = _nest(schema, arrays, _Place("", fill=fill_null or {}))
     names = column_names(flatten(nest)[1])
     for name in fill_null or ():
@@ -58,6 +55,14 @@ def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any
             message = f"fill_null names {name!r}, and the columns are {', '.join(names)}."
             raise InvalidArgumentError(message)
     return map_leaves(lambda leaf: leaf.spec(), nest)
+
+
+def _empty(kind: Any) -> Array:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):  # pa.array() makes none of string views, which polars uses
+        return pa.DictionaryArray.from_arrays(pa.array([], kind.index_type), pa.array([], kind.value_type))
+    return pa.array([], kind)
 
 
 def _extended(storage: Array, kind: Any) -> Array:
@@ -126,7 +131,7 @@ def _walk(array: Array, place: _Place) -> Any:
     if isinstance(array, pa.ExtensionArray):
         return _extension(array, place)
     if types.is_dictionary(array.type):
-        return _walk(array.dictionary_decode(), place)
+        return _walk(_decoded(array), place)
     if types.is_run_end_encoded(array.type):
         return _walk(pa.compute.run_end_decode(array), place)
     if types.is_struct(array.type):  # the nulls of a struct become those of its fields
@@ -143,6 +148,17 @@ def _walk(array: Array, place: _Place) -> Any:
     message = f"Column {place.name!r} is of the Arrow type {array.type}, which no tensor holds."
     hint = "Cast it where the file is written, or leave it out with columns=[...]."
     raise InvalidTypeError(message, hint=hint)
+
+
+def _decoded(array: Array) -> Array:
+    """What a dictionary-encoded array stands for."""
+    import pyarrow as pa
+
+    words = array.dictionary
+    if pa.types.is_string_view(words.type) or pa.types.is_binary_view(words.type):  # as polars has categories
+        kind = pa.large_string() if pa.types.is_string_view(words.type) else pa.large_binary()
+        return words.cast(kind).take(array.indices)  # pyarrow takes none of views
+    return array.dictionary_decode()
 
 
 def _list(array: Array, place: _Place) -> Any:

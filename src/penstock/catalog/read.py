@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from penstock.block.spec import TensorSpec
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.features.decoders import PartialDecoding, SkipDecoding
+from penstock.catalog.features.feature import Feature, Stored
 from penstock.catalog.info import DatasetInfo, SplitInfo, supervised
 from penstock.catalog.shards import ShardsSource, Stretch, check_format
 from penstock.catalog.splits import as_split
@@ -56,9 +58,25 @@ class DecodeExample:
         labels = [names for feature in self._features.values() if (names := getattr(feature, "names", None))]
         return list(labels[0]) if len(labels) == 1 else None
 
+    def result_spec(self, record: Any) -> Any:
+        """The nest of specs of what is returned, as the features tell it; None where one does not."""
+        using = self._decoders or {}
+        found = {name: _spec(feature, using.get(name)) for name, feature in self._features.items()}
+        if None in found.values():
+            return None
+        return found if self._keys is None else supervised(found, self._keys)
+
     def __call__(self, record: bytes) -> Any:
         example = self._features.deserialize(record, self._decoders)
         return example if self._keys is None else supervised(example, self._keys)
+
+
+def _spec(feature: Feature, decoder: Any) -> Any:
+    """The spec of a feature that is decoded by `decoder`, or by itself."""
+    if decoder is None:
+        return feature.spec()
+    stored = feature.stored() if isinstance(decoder, SkipDecoding) else None
+    return TensorSpec(stored.shape, stored.dtype) if isinstance(stored, Stored) and not stored.shape else None
 
 
 class _ShardRecords:

@@ -27,6 +27,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--columns", metavar="NAMES", help="only these, with commas between them")
     parser.add_argument("--shards", type=int, metavar="N", help="write a folder of so many files")
     parser.add_argument("--compression", metavar="NAME", help="of the files, none included; parquet: snappy by default")
+    parser.add_argument("--float32", action="store_true", help="round float64, which TFRecord cannot hold, to float32")
     parser.add_argument("--overwrite", action="store_true", help="replace what is at TARGET")
     parser.set_defaults(run=run)
 
@@ -45,6 +46,7 @@ def run(chosen: argparse.Namespace) -> int:
         shards=chosen.shards,
         compression=chosen.compression,
         overwrite=chosen.overwrite,
+        float32=chosen.float32,
     )
     files = f"{len(done.files)} file{'' if len(done.files) == 1 else 's'}"
     print(f"{chosen.target}: {done.rows:,} rows in {files}, {size_text(done.bytes)}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import decode_image
 from penstock.io import storage
@@ -90,6 +91,10 @@ def _decoder(images: Mapping[str, int]) -> Callable[[dict[str, Any]], dict[str, 
             found[name] = decode_image(_contents(row[name], name), channels=channels, expand_animations=False)
         return found
 
+    def result_spec(row: Any) -> Any:
+        return row | {name: TensorSpec((None, None, channels or None), np.uint8) for name, channels in images.items()}
+
+    decode_images.result_spec = result_spec  # type: ignore[attr-defined]
     return decode_images
 
 

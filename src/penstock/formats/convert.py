@@ -63,6 +63,7 @@ def convert(
     shards: int | None = None,
     compression: str | None = None,
     overwrite: bool = False,
+    float32: bool = False,
 ) -> Converted:
     r"""Write what lies at `source` to `target` in another format, row by row in the same order.
 
@@ -73,8 +74,9 @@ def convert(
     `columns` are those that are written, in that order; all by default. With `shards` the target is a folder with
     `data-00000-of-00008.parquet` and so on, neighbouring rows beside each other; without it, one file.
 
-    Names and values stay as they are: what a format cannot hold is an error, and nothing is rounded. What lies at
-    `target` is there until all is written, and then replaced at once; an error or an interrupt leaves nothing.
+    Names and values stay as they are: what a format cannot hold is an error, and nothing is rounded, unless `float32`
+    says that columns of float64 are written as float32, which is all that a TFRecord's tf.train.Example has. What lies
+    at `target` is there until all is written, and then replaced at once; an error or an interrupt leaves nothing.
 
     A folder of images takes one picture for each row, its class (`class_name`, or `label` with the names that the
     source notes, else the number in five digits) and its name (`path`, `__key__`, `file_name`; else the number of the
@@ -105,6 +107,8 @@ def convert(
     table = read_table(found)
     if columns is not None:
         table = table.of(columns)
+    if float32:
+        table = table.in_float32()
     if kind == "huggingface":
         table = as_huggingface(table)
     with _writing_to(where, part):

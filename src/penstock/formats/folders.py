@@ -31,7 +31,8 @@ class ImageFolder(TableWriter):
         self._class = next((name for name in ("class_name", *_LABELS) if name in names), None)
         self._known = class_names(features_of(schema)).get(self._class or "", [])
         self._path = next((name for name in _NAMES if name in names), None)
-        used = {self._class, self._path, "label" if self._class == "class_name" else None}
+        # The key of a sample is how WebDataset numbers it, and no value of it.
+        used = {self._class, self._path, "__key__", "label" if self._class == "class_name" else None}
         left = [field.name for field in self._schema if field.name not in used]
         pictures = [name for name in left if is_bytes(self._schema.field(name).type)]
         if len(pictures) != 1 or len(left) > 1:

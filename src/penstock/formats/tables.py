@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from penstock.formats.examples import seen_in
 from penstock.formats.huggingface import features_of, noted
 from penstock.formats.recognise import Found
 from penstock.formats.suffixes import columns_of, value_of
+from penstock.formats.writers import numbers_in
 
 _BYTES = 1 << 23  # of a batch
 _ROWS = 1 << 14
@@ -73,6 +75,53 @@ class Table:
                 yield pa.record_batch([batch.column(name) for name in wanted], schema=schema)
 
         return Table(schema, batches, self.count)
+
+    def in_float32(self) -> Table:
+        """The same rows with float64 rounded to float32; raises InvalidArgumentError for a value beyond its range."""
+        import pyarrow as pa
+
+        fields = [field.with_type(_in_float32(field.type)) for field in self.schema]
+        schema = pa.schema(fields, self.schema.metadata)
+        features = features_of(schema)
+        if features:
+            schema = noted(schema, json.loads(json.dumps(features).replace('"float64"', '"float32"')))
+
+        def batches() -> Iterator[Any]:
+            for batch in self.batches():
+                columns = [
+                    column if column.type == field.type else _rounded(column, field)
+                    for column, field in zip(batch.columns, schema, strict=True)
+                ]
+                yield pa.record_batch(columns, schema=schema)
+
+        return Table(schema, batches, self.count)
+
+
+def _in_float32(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_float64(kind):
+        return pa.float32()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_float32(field.type)) for field in kind])
+    for test, make in (
+        (pa.types.is_list, pa.list_),
+        (pa.types.is_large_list, pa.large_list),
+        (pa.types.is_fixed_size_list, lambda value: pa.list_(value, kind.list_size)),
+    ):
+        if test(kind):
+            return make(kind.value_field.with_type(_in_float32(kind.value_type)))
+    return kind
+
+
+def _rounded(column: Any, field: Any) -> Any:
+    made = column.cast(field.type)
+    for before, after in zip(numbers_in(column), numbers_in(made), strict=True):
+        over = before[np.isinf(after) & ~np.isinf(before)]
+        if len(over):
+            message = f"Column {field.name!r} holds {float(over[0])!r}, which is beyond the range of float32."
+            raise InvalidArgumentError(message, hint="Write parquet or arrow, which keep float64, without float32.")
+    return made
 
 
 def read_table(found: Found) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -197,18 +198,29 @@ def _check_feature(field: Any) -> None:
 
 def _check_rounding(name: str, column: Any) -> None:
     """float64 that float32 cannot hold is no value that is written."""
+    for numbers in numbers_in(column.combine_chunks()):
+        if numbers.dtype != np.float64:
+            continue
+        with np.errstate(over="ignore"):
+            lost = numbers[(numbers.astype(np.float32) != numbers) & ~np.isnan(numbers)]
+        if len(lost):
+            value = float(lost[0])
+            message = f"Column {name!r} is float64 and holds {value!r}, which the float32 of a tf.train.Example rounds."
+            hint = "Say that this is meant, by float32=True (--float32), or write parquet or arrow, which keep float64."
+            raise InvalidArgumentError(message, hint=hint)
+
+
+def numbers_in(array: Any) -> Iterator[Any]:
+    """The floats in an Arrow array, those in its lists and structs too, without nulls."""
     import pyarrow as pa
 
-    values = column.combine_chunks()
-    while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
-        values = values.flatten()
-    if not pa.types.is_float64(values.type):
-        return
-    numbers = values.drop_null().to_numpy(zero_copy_only=False)
-    lost = numbers[(numbers.astype(np.float32) != numbers) & ~np.isnan(numbers)]
-    if len(lost):
-        message = f"Column {name!r} is float64 and holds {lost[0]!r}, which the float32 of a tf.train.Example rounds."
-        raise InvalidArgumentError(message, hint="Round it first, or write parquet or arrow, which keep float64.")
+    if pa.types.is_struct(array.type):
+        for part in array.flatten():
+            yield from numbers_in(part)
+    elif hasattr(array.type, "value_type") and hasattr(array, "flatten"):
+        yield from numbers_in(array.flatten())
+    elif pa.types.is_floating(array.type):
+        yield array.drop_null().to_numpy(zero_copy_only=False)
 
 
 class WebDatasetFile(TableWriter):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.spec import TensorSpec, ValueSpec
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError
 
@@ -45,6 +46,9 @@ class Stored:
 # One entry, or entries by name.
 StoredNest = Stored | Mapping[str, Any]
 
+# Of the sequences in which a value stands, the outermost first; None where the length differs.
+Lengths = tuple[int | None, ...]
+
 
 class Feature(ABC):
     """One named value of an example: checks and stores it, says what a record holds of it, brings it back.
@@ -70,6 +74,10 @@ class Feature(ABC):
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """The entry of this feature in tfds's `features.json`, less the class name."""
+
+    def spec(self, lengths: Lengths = ()) -> Any:
+        """The nest of specs of what users see, where it stands in sequences of `lengths`; None where only it tells."""
+        return None
 
     def decode_batch(self, stored: Any) -> Any:
         """The values of a sequence, from the stored ones; they must be of one shape."""
@@ -119,6 +127,16 @@ class Feature(ABC):
 
     def load_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none
         """Take up what `save_metadata` has written."""
+
+
+def spec_in_sequences(shape: tuple[int | None, ...], dtype: Any, lengths: Lengths) -> TensorSpec | ValueSpec:
+    """The spec of values of `shape` in sequences: stacked in one, a ragged tensor in several.
+
+    >>> spec_in_sequences((2,), np.int64, (None,))
+    TensorSpec(shape=(None, 2), dtype=int64)
+    """
+    found = TensorSpec((*lengths, *shape), dtype)
+    return found if len(lengths) < 2 else ValueSpec(RaggedTensor, found.dtype)
 
 
 def rows_of(stored: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.catalog.features import wire
-from penstock.catalog.features.feature import Feature, StoredNest, child_name, repr_of_dict
+from penstock.catalog.features.feature import Feature, Lengths, StoredNest, child_name, repr_of_dict
 from penstock.catalog.features.tensor import Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
@@ -104,6 +104,10 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
         return FeaturesDict(found)
 
     # -- as a feature -------------------------------------------------------------------------------------------------
+
+    def spec(self, lengths: Lengths = ()) -> Any:
+        found = {name: feature.spec(lengths) for name, feature in self._features.items()}
+        return None if None in found.values() else found
 
     def encode_example(self, value: Any, name: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import image as codecs
-from penstock.catalog.features.feature import Feature, Stored, fits, shape_json
+from penstock.catalog.features.feature import Feature, Lengths, Stored, fits, shape_json, spec_in_sequences
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 _MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG"}
@@ -100,6 +100,10 @@ class Image(Feature):
         if stored.startswith(_MAGIC["png"]):
             return codecs.decode_png(stored, channels=channels, dtype=self.dtype)
         return codecs.decode_image(stored, channels=channels, dtype=self.dtype, expand_animations=False)
+
+    def spec(self, lengths: Lengths = ()) -> Any:
+        height, width, channels = self.shape
+        return spec_in_sequences((height, width, channels or None), self.dtype, lengths)
 
     def empty_batch(self) -> Any:
         return np.empty((0, *(size or 0 for size in self.shape)), self.dtype)

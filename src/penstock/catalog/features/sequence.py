@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from penstock.catalog.features.feature import Feature, Stored, StoredNest, repr_inside, repr_of_dict, shape_json
+from penstock.catalog.features.feature import (
+    Feature,
+    Lengths,
+    Stored,
+    StoredNest,
+    repr_inside,
+    repr_of_dict,
+    shape_json,
+)
 from penstock.catalog.features.image import Image
 from penstock.catalog.features.tensor import Scalar, Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -66,6 +74,9 @@ class Sequence(Feature):
         if decoders is not None and not isinstance(decoders, Mapping):
             return super().restore(stored, rank, decoders)
         return self.feature.restore(stored, rank + 1, decoders)
+
+    def spec(self, lengths: Lengths = ()) -> Any:
+        return self.feature.spec((*lengths, self.length))
 
     def to_json(self) -> dict[str, Any]:
         length = -1 if self.length is None else self.length

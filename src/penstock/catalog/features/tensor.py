@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from penstock.catalog.features.feature import MOST_BYTES, Feature, Stored, StoredNest, dtype_name, fits, shape_json
+from penstock.catalog.features.feature import (
+    MOST_BYTES,
+    Feature,
+    Lengths,
+    Stored,
+    StoredNest,
+    dtype_name,
+    fits,
+    shape_json,
+    spec_in_sequences,
+)
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError
 
 # For each kind of dtype the kinds of values that it takes without a change of meaning.
@@ -126,6 +136,9 @@ class Tensor(Feature):
         except ValueError as error:
             message = f"{len(content)} bytes are no {self.dtype} array of shape {shape}."
             raise DataLossError(message, hint="Prepare the data set again.") from error
+
+    def spec(self, lengths: Lengths = ()) -> Any:
+        return spec_in_sequences(self.shape, self.dtype, lengths)
 
     def decode_batch(self, stored: Any) -> Any:
         return stored if self.encoding == "none" else super().decode_batch(stored)
