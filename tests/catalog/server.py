@@ -11,12 +11,14 @@ class Site:
     """Files by path, and for each a list of faults, one for each request until they are used up.
 
     A fault is ("status", code, headers), ("reset", after so many bytes), ("short", bytes less than promised),
-    ("redirect", path) or ("other", content that is there from now on).
+    ("stall", after so many bytes, until the site is closed), ("redirect", path) or ("other", content that is there from
+    now on).
     """
 
     def __init__(self):
         self.files, self.faults, self.requests = {}, {}, []
         self.ranges = True
+        self.closed = threading.Event()
         self.address = ""
 
     def url(self, path):
@@ -74,6 +76,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.close_connection = True
             return
+        if fault and fault[0] == "stall":
+            self.wfile.write(part[: fault[1]])
+            self.wfile.flush()
+            site.closed.wait(60)
+            self.close_connection = True
+            return
         self.wfile.write(part)
 
 
@@ -89,6 +97,7 @@ def serving():
     try:
         yield server.site
     finally:
+        server.site.closed.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from dataclasses import replace
 
 import pytest
@@ -93,10 +94,26 @@ def test_what_has_changed_meanwhile_is_fetched_anew(manager, site):
     assert manager.download(url).read_bytes() == b"newer" * 900
 
 
-def test_it_is_waited_as_long_as_the_server_asks(manager, site, waits):
-    site.faults["a.bin"] = [("status", 429, {"Retry-After": "7"}), ("status", 503, {"Retry-After": "100000"})]
+def test_it_is_waited_as_long_as_the_server_asks_and_said(manager, site, waits):
+    manager.progress = Progress(stream=io.StringIO())
+    site.faults["a.bin"] = [
+        ("status", 429, {"Retry-After": "7"}),
+        ("status", 503, {"Retry-After": "100000"}),
+        ("reset", 1),
+    ]
     manager.download(site.url("a.bin"))
-    assert waits == [7.0, 300.0]
+    assert waits == [7.0, 300.0, 0.5]
+    assert manager.progress._stream.getvalue() == (
+        f"{site.url('a.bin')}: the server answered 429 Too Many Requests; trying again in 7 s\n"
+        f"{site.url('a.bin')}: the server answered 503 Service Unavailable; trying again in 300 s\n"
+    )
+
+
+def test_a_server_that_says_nothing_more_is_asked_again(manager, site, monkeypatch):
+    monkeypatch.setattr("penstock.catalog.download.fetch._TIMEOUT", (30.0, 0.2))
+    site.faults["a.bin"] = [("stall", 150_000)]
+    assert manager.download(site.url("a.bin")).read_bytes() == CONTENT
+    assert [range_ for _, range_, _ in site.requests] == [None, f"bytes={2 << 16}-"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from penstock.forked import new_lock
 T = TypeVar("T")
 
 EVERY = 10.0  # seconds between two lines in a log
+_REDRAWN = 0.1  # and between two looks of a bar, which costs more than an example may
 
 _disabled = False
 
@@ -96,15 +97,23 @@ class Progress:
                 self._bars.start()
             self._open += 1
         task = self._bars.add_task(title, total=total, text="")
-        bars = self._bars
+        bars, due = self._bars, 0.0
+
+        def tell(step: Step) -> None:
+            nonlocal due
+            now = self._clock()
+            if now >= due:
+                due = now + _REDRAWN
+                show(step)
+
+        def show(step: Step) -> None:
+            bars.update(task, completed=step.done, total=step.total, text=_amount(step))
+
+        step = Step(title, total, unit, tell)
         try:
-            yield Step(
-                title,
-                total,
-                unit,
-                lambda step: bars.update(task, completed=step.done, total=step.total, text=_amount(step)),
-            )
+            yield step
         finally:
+            show(step)
             with self._lock:
                 self._open -= 1
                 if not self._open:

@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 
 from penstock.errors import DataLossError, FailedPreconditionError, MissingDependencyError, NotFoundError
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16  # what has come of one is lost when a server stalls within it
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_TOLD = 1.0  # seconds of waiting that a user is told of
 _LONGEST_WAIT = 300.0  # a server that asks for more is not waited for
 _TIMEOUT = (30.0, 60.0)  # seconds to connect, and between two pieces
 
@@ -34,10 +35,10 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
     draw: Callable[[], float] = random.random
 
-    def wait(self, failures: int, asked: float | None) -> None:
-        """Wait after so many failures; `asked` is what the server asked for."""
+    def pause(self, failures: int, asked: float | None) -> float:
+        """Seconds to wait after so many failures; `asked` is what the server asked for."""
         pause = min(self.first * 2 ** (failures - 1), self.longest) * (0.5 + self.draw() / 2)
-        self.sleep(max(pause, asked or 0.0))
+        return max(pause, asked or 0.0)
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,13 @@ def fetch(
     size: int | None = None,
     advance: Callable[[int], None] = lambda count: None,
     expect: Callable[[int], None] = lambda count: None,
+    note: Callable[[str], None] = lambda line: None,
     patience: Patience = Patience(),
     session: Any = None,
 ) -> Fetched:
     """Fetch `url` into the file `part`, going on behind what is in it; `size` is what it should have, if known.
+
+    `note` is told what is waited for.
 
     Raises:
         NotFoundError: the server has no such file. FailedPreconditionError: it refuses, or cannot be reached.
@@ -87,7 +91,10 @@ def fetch(
                     message = f"{url} cannot be downloaded: {error} ({failures} times in a row)."
                     hint = "Is the network there? What came is kept, and the next call goes on with it."
                     raise FailedPreconditionError(message, hint=hint) from error
-                patience.wait(failures, error.wait)
+                pause = patience.pause(failures, error.wait)
+                if pause >= _TOLD:
+                    note(f"{url}: {error}; trying again in {pause:.0f} s")
+                patience.sleep(pause)
             else:
                 return Fetched(download.size, download.digest.hexdigest())
     finally:

@@ -156,6 +156,7 @@ class DownloadManager:
                     size=known.size,
                     advance=shared.advance,
                     expect=lambda count: shared.expect(url, count),
+                    note=self._progress().note,
                     patience=self.patience,
                 )
                 size, sha256 = came.size, came.sha256
