@@ -324,7 +324,7 @@ def test_a_builder_of_ones_own_is_prepared_by_its_module(tmp_path, monkeypatch, 
     (tmp_path / "my_data_of_tests.py").write_text(
         textwrap.dedent(
             """
-            from penstock.catalog import Builder, DatasetInfo, features
+            from penstock.catalog import Builder, BuilderConfig, DatasetInfo, features
 
             class MyData(Builder):
                 VERSION = "1.0.0"
@@ -335,14 +335,25 @@ def test_a_builder_of_ones_own_is_prepared_by_its_module(tmp_path, monkeypatch, 
                 def _split_generators(self, dl_manager):
                     assert dl_manager.name == "my_data"
                     return {"train": ((n, {"x": n}) for n in range(3))}
+
+            class Sized(MyData):
+                BUILDER_CONFIGS = (BuilderConfig(name="small"), BuilderConfig(name="big"))
+
+                def _split_generators(self):
+                    return {"test": [(0, {"x": 1 if self.builder_config.name == "big" else 0})]}
             """
         )
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     assert main(["prepare", "my_data_of_tests:MyData", "--data-dir", str(tmp_path)]) == 0
-    assert "my_data train: 3 examples" in capsys.readouterr().out
+    assert "my_data train: 3 examples, " in capsys.readouterr().out
     assert len(load("my_data", split="train", data_dir=tmp_path)) == 3
+    assert main(["prepare", "my_data_of_tests:Sized/big", "--data-dir", str(tmp_path)]) == 0
+    assert "sized test: 1 example, " in capsys.readouterr().out
+    assert load("sized/big", split="test", data_dir=tmp_path)[0]["x"] == 1
+    assert main(["prepare", "my_data_of_tests:Sized/huge"]) == 1
+    assert "has no config 'huge'" in capsys.readouterr().err
     assert main(["prepare", "my_data_of_tests:Other"]) == 1
     assert "has no class 'Other'" in capsys.readouterr().err
     assert main(["prepare", "not_there_at_all:Other"]) == 1

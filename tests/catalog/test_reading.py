@@ -226,6 +226,7 @@ def _no_features(folder):
         ("unknown_name", None, lambda d: catalog.load("numbres", data_dir=d)),
         ("bad_name", None, lambda d: catalog.load("num bers", data_dir=d)),
         ("bad_version", None, lambda d: catalog.load("numbers:1.2", data_dir=d)),
+        ("not_so", None, lambda d: catalog.load("numbers/other", data_dir=d)),
         ("several_configs", _two_configs, lambda d: catalog.load("numbers", data_dir=d)),
         ("not_there", None, lambda d: catalog.builder_from_directory(d / "numbers")),
         ("format", _unknown_format, lambda d: load(d, "train")),

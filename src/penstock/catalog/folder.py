@@ -159,6 +159,14 @@ def prepared_in(dirs: Sequence[Path]) -> list[str]:
     return sorted(found)
 
 
+def found_in(dirs: Sequence[Path], name: str) -> list[str]:
+    """What is prepared of a data set, as `name:version` and `name/config:version`."""
+    found = [f"{name}:{version}" for version in versions_in(dirs, name, None)]
+    for config in configs_in(dirs, name):
+        found += [f"{name}/{config}:{version}" for version in versions_in(dirs, name, config)]
+    return found
+
+
 def _prepared(home: Path) -> list[str]:
     """The versions of a data set that are prepared."""
     return [one.name for one in entries(home) if is_file(one / FILE_NAME)]

@@ -36,6 +36,17 @@ class SplitInfo:
     def num_shards(self) -> int:
         return len(self.shard_lengths)
 
+    @property
+    def summary(self) -> str:
+        """Its size in words.
+
+        >>> SplitInfo("train", (1200,), 81_500).summary
+        '1,200 examples, 81.5 kB in 1 shard'
+        """
+        counts = ((self.num_examples, "example"), (self.num_shards, "shard"))
+        examples, shards = (f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts)
+        return f"{examples}, {size_text(self.num_bytes)} in {shards}"
+
     def __repr__(self) -> str:
         return f"<SplitInfo num_examples={self.num_examples}, num_shards={self.num_shards}>"
 

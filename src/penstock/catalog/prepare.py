@@ -204,10 +204,8 @@ def _write(
                 written = write_shards(spool, folder, builder.name, split, step, builder._num_shards(split))
         state.finish(written)
         shutil.rmtree(spool_folder)
-        megabytes = written.num_bytes / 1e6
-        counts = f"{written.num_examples} examples, {megabytes:.1f} MB in {written.num_shards} shards"
         also = f", {state.skipped['count']} inputs skipped" if state.skipped["count"] else ""
-        progress.say(f"{builder.name}: {split}: {counts}, {watch.seconds:.1f} s{also}")
+        progress.say(f"{builder.name}: {split}: {written.summary}, {watch.seconds:.1f} s{also}")
     else:
         shutil.rmtree(spool_folder, ignore_errors=True)
     assert state.shards is not None

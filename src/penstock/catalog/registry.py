@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from penstock.catalog.builder import Builder, Reading
 from penstock.catalog.data_dir import Given, data_dirs
-from penstock.catalog.folder import FolderBuilder, configs_in, find_folder, prepared_in, versions_in
+from penstock.catalog.folder import FolderBuilder, configs_in, find_folder, found_in, prepared_in, versions_in
 from penstock.catalog.in_place import InPlace
 from penstock.catalog.names import matches, parse_name, snake_case
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -102,7 +102,8 @@ def builder(
     if folder is not None:
         return FolderBuilder(folder)
     if kind is None:
-        raise _unknown(parsed.name, dirs)
+        there = found_in(dirs, parsed.name)
+        raise _not_as_asked(name, there) if there else _unknown(parsed.name, dirs)
     if not matches(kind.VERSION, version):
         there = [kind.VERSION, *versions_in(dirs, parsed.name, config)]
         message = f"there is no version {version} of {parsed.name!r}."
@@ -168,6 +169,11 @@ def _unknown(name: str, dirs: list[Any]) -> InvalidArgumentError:
         known += f" Prepared on disk: {', '.join(prepared)}."
     known += f" Folders of yours are read as {', '.join(_IN_PLACE)}. Labelled photographs without a download: 'shapes'."
     return InvalidArgumentError(message, hint=f"Did you mean {_or(near)}? {known}" if near else known)
+
+
+def _not_as_asked(name: str, there: list[str]) -> InvalidArgumentError:
+    message = f"the data set {name!r} is not prepared, and there is no builder here that could."
+    return InvalidArgumentError(message, hint=f"Prepared on disk: {', '.join(there)}.")
 
 
 def _no_config(name: str, config: Any, kind: type[Builder], dirs: list[Any]) -> InvalidArgumentError:

@@ -12,7 +12,7 @@ DATA_DIR = "where prepared data lives (default: $PENSTOCK_DATA_DIR, else ~/penst
 
 def add_name(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     """The arguments that name a data set; `builder_of` reads them."""
-    text = "the data set: name, name/config, name:version, or module:Class for a builder of your own"
+    text = "the data set: name, name/config, name:version, or module:Class[/config] for a builder of your own"
     parser.add_argument("name", metavar="NAME", nargs=None if needed else "?", help=text)
     parser.add_argument("--data-dir", metavar="DIR", help=DATA_DIR)
 
@@ -23,12 +23,15 @@ def builder_of(chosen: argparse.Namespace, **arguments: Any) -> Any:
     from penstock.catalog.registry import class_at
 
     name: str = chosen.name
-    module, _, class_name = name.partition(":")
+    path, _, config = name.partition("/")
+    module, _, class_name = path.partition(":")
     if not class_name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         return catalog.builder(name, data_dir=chosen.data_dir, **arguments)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    return class_at(name)(data_dir=chosen.data_dir, **arguments)
+    if config:
+        arguments["config"] = config
+    return class_at(path)(data_dir=chosen.data_dir, **arguments)
 
 
 def prepared_builder(chosen: argparse.Namespace) -> Any:

@@ -36,8 +36,7 @@ def run(chosen: argparse.Namespace) -> int:
     found = builder.is_prepared
     builder.download_and_prepare(download_dir=chosen.download_dir, manual_dir=chosen.manual_dir)
     for split in builder.info.splits.values():
-        size = f"{split.num_examples} examples, {split.num_bytes / 1e6:.1f} MB, {split.num_shards} shards"
-        print(f"{builder.name} {split.name}: {size}")
+        print(f"{builder.name} {split.name}: {split.summary}")
     for name, skipped in builder.info.metadata.get("skipped", {}).items():
         print(f"{builder.name} {name}: {skipped['count']} inputs skipped, listed in metadata.json")
     print(f"{'already there' if found else 'written'}: {builder.data_path}")
