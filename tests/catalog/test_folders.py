@@ -69,6 +69,7 @@ def test_slices_shuffles_decoders_and_batches_are_those_of_a_prepared_set(pictur
     shuffled = load("train", shuffle_files=True, read_config=catalog.ReadConfig(shuffle_seed=3))
     assert names_of(shuffled) != whole
     assert sorted(names_of(shuffled)) == sorted(whole)
+    assert shuffled[2]["image/filename"] == next(iter(shuffled.skip(2)))["image/filename"]
     assert sorted(names_of(load("train").shuffle(ps.ALL, seed=1))) == sorted(whole)
     files_only = load("train", decoders={"image": catalog.SkipDecoding()})
     assert {bytes(row["image"]) for row in files_only} == {data for name, data in files.items() if "train" in name}

@@ -22,6 +22,7 @@ from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.io.writing import local
+from penstock.plan.indexing import ALL
 from penstock.plan.node import AUTOTUNE
 
 
@@ -105,7 +106,7 @@ class InPlace(Reading):
         ]
         rows = reduce(lambda left, right: left.concatenate(right), parts)
         if shuffle_files and len(rows):
-            rows = rows.shuffle(len(rows), config.shuffle_seed, config.shuffle_reshuffle_each_iteration)
+            rows = rows.shuffle(ALL, config.shuffle_seed, config.shuffle_reshuffle_each_iteration)
         return self._read_rows(rows, keys, decoders)
 
 
