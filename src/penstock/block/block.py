@@ -106,6 +106,8 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
         return blocks[0]
     first = blocks[0]
     for block in blocks[1:]:
+        if block.structure is first.structure:
+            continue
         if block.structure != first.structure and not block.structure.same_as(first.structure):
             message = (
                 f"The structure of the element changed: expected {first.structure.describe()}, "
@@ -125,7 +127,7 @@ def joins_freely(first: Block, second: Block) -> bool:
     >>> joins_freely(names, names), joins_freely(names, Block.from_elements([1]))
     (True, False)
     """
-    if first.structure != second.structure:
+    if first.structure is not second.structure and first.structure != second.structure:
         return False
     return all(_join_freely(a, b) for a, b in zip(first.columns, second.columns, strict=True))
 

@@ -16,7 +16,6 @@ from penstock.catalog.shards import ShardsSource, Stretch, check_format
 from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
-from penstock.options import Options
 from penstock.plan.node import AUTOTUNE, check_int
 from penstock.plan.scan import Scan
 
@@ -177,4 +176,4 @@ def _is_there(folder: Path, name: str, there: set[str] | None) -> bool:
 
 
 def _scan(source: ShardsSource) -> Dataset:
-    return Dataset._of(Scan(source=source), Options())
+    return Dataset._of(Scan(source=source))

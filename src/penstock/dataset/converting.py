@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.options import Options
 from penstock.plan.scan import Scan
 from penstock.sources.generator import GeneratorSource
 
@@ -137,7 +136,7 @@ class Converting:
 def _made(source: Any) -> Dataset:
     from penstock.dataset.dataset import Dataset
 
-    return Dataset._of(Scan(source=source), Options())
+    return Dataset._of(Scan(source=source))
 
 
 def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:

@@ -13,7 +13,7 @@ from penstock.block.spec import LeafSpec, TensorSpec, as_dtype
 from penstock.block.structure import Structure, flatten
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io.storage import glob
-from penstock.options import Options
+from penstock.options import NOTHING_SET, Options
 from penstock.plan.combine import Zip
 from penstock.plan.node import Node
 from penstock.plan.ops import Shuffle
@@ -38,10 +38,10 @@ class Create:
         raise InvalidTypeError(msg)
 
     @classmethod
-    def _made(cls, plan: Node, options: Options | None = None) -> Dataset:
+    def _made(cls, plan: Node, options: Options = NOTHING_SET) -> Dataset:
         from penstock.dataset.dataset import Dataset
 
-        return Dataset._of(plan, options or Options())
+        return Dataset._of(plan, options)
 
     @overload
     @staticmethod

@@ -29,7 +29,7 @@ from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
 from penstock.habits.tables import METHODS
 from penstock.habits.teach import Taught, teach, unknown
-from penstock.options import Options
+from penstock.options import NOTHING_SET, Options
 from penstock.plan.batching import RaggedBatch
 from penstock.plan.counted import counted
 from penstock.plan.in_files import count_text, known_cardinality
@@ -88,7 +88,7 @@ class Dataset(
     _options: Options
 
     @classmethod
-    def _of(cls, plan: Node, options: Options) -> Dataset:
+    def _of(cls, plan: Node, options: Options = NOTHING_SET) -> Dataset:
         found = object.__new__(Dataset)
         make_room(plan)
         options._freeze()
@@ -387,9 +387,7 @@ class Dataset(
 
 teach(Dataset)
 
-_NO_OPTIONS = Options()
-
 
 def _inner(plan: Node) -> Dataset:
     """A data set that is an element of another."""
-    return Dataset._of(plan, _NO_OPTIONS)
+    return Dataset._of(plan)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _FORMATS = ("text", "json")
 _SECONDS = 5.0  # that an analysis runs
-_NO_OPTIONS = Options()
 
 
 class Explaining:
@@ -221,7 +220,7 @@ class Explaining:
 
     def _inner(self, plan: Node) -> Any:
         """A data set that is an element of another."""
-        return self._of(plan, _NO_OPTIONS)
+        return self._of(plan)
 
 
 def _check_analyze(analyze: Any, seconds: Any, consumer_seconds: Any) -> None:

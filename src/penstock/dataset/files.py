@@ -13,7 +13,7 @@ from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
 from penstock.errors import InvalidTypeError, user_location
 from penstock.io.storage import as_path
 from penstock.io.tfrecord.options import as_compression
-from penstock.options import Options
+from penstock.options import NOTHING_SET
 from penstock.plan.node import AUTOTUNE, Node, check_int
 from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.scan import Scan
@@ -36,7 +36,7 @@ def read_files(filenames: Any, source: FilesSource, num_parallel_reads: int | No
         names, options = filenames._plan, filenames.options()
         _check_names(names.spec)
     else:
-        files, options = paths(filenames), Options()
+        files, options = paths(filenames), NOTHING_SET
         whole = replace(source, files=files)
         whole.check_call()
         if parallel is None:
@@ -83,7 +83,7 @@ class FileDatasets:
 
     def __call__(self, name: Any) -> Dataset:
         (file,) = paths(name)
-        return Dataset._of(Scan(source=replace(self.source, files=(file,)), where=vars(self)["_where"]), Options())
+        return Dataset._of(Scan(source=replace(self.source, files=(file,)), where=vars(self)["_where"]))
 
 
 def paths(filenames: Any) -> tuple[str, ...]:

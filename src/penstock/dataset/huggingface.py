@@ -12,7 +12,6 @@ from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import decode_image
 from penstock.io import storage
-from penstock.options import Options
 from penstock.plan.node import AUTOTUNE
 from penstock.plan.scan import Scan
 from penstock.sources.arrow_pieces import as_columns
@@ -81,7 +80,7 @@ def _of_stream(dataset: Any, columns: Sequence[str] | None) -> Dataset:
 def _made(source: Any) -> Dataset:
     from penstock.dataset.dataset import Dataset
 
-    return Dataset._of(Scan(source=source), Options())
+    return Dataset._of(Scan(source=source))
 
 
 def _decoder(images: Mapping[str, int]) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -11,7 +11,6 @@ from typing import Any
 from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io import storage
-from penstock.options import Options
 from penstock.plan.scan import Scan
 from penstock.sources.image_folder import ImageFolderSource
 
@@ -78,7 +77,7 @@ class ImageFolderDataset(Dataset):
         numbered = None if numbers is None else tuple(numbers)
         source = ImageFolderSource(tuple(name for _, name in files), numbered, root)
         found = object.__new__(cls)
-        vars(found).update(vars(Dataset._of(Scan(source=source), Options())))
+        vars(found).update(vars(Dataset._of(Scan(source=source))))
         found.class_names = names
         return found
 

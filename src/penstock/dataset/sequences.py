@@ -82,6 +82,5 @@ def from_list(elements: Sequence[Any]) -> Dataset:
 
 def _scan(source: Any) -> Dataset:
     from penstock.dataset.dataset import Dataset
-    from penstock.options import Options
 
-    return Dataset._of(Scan(source=source), Options())
+    return Dataset._of(Scan(source=source))

@@ -10,7 +10,6 @@ from penstock.block.structure import flatten
 from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io.storage import as_path
-from penstock.options import Options
 from penstock.plan.scan import Scan
 from penstock.sources.sql import SqlSource
 
@@ -60,4 +59,4 @@ def SqlDataset(driver_name: str, data_source_name: str | os.PathLike[str], query
         message = f"output_types is a tuple with a dtype for each column, got output_types={output_types!r:.60}."
         raise InvalidTypeError(message, hint="A tuple of one has a comma: (np.int64,).")
     source = SqlSource(as_path(data_source_name), query, types, structure)
-    return Dataset._of(Scan(source=source), Options())
+    return Dataset._of(Scan(source=source))

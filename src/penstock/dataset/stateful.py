@@ -48,7 +48,7 @@ class Stateful(Generic[T_co]):
         """
         from penstock.dataset.dataset import Dataset
 
-        return Dataset._of(Scan(source=counter_source(start, step, dtype)), Options())
+        return Dataset._of(Scan(source=counter_source(start, step, dtype)))
 
     @staticmethod
     def random(seed: int | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset:
@@ -65,7 +65,7 @@ class Stateful(Generic[T_co]):
         from penstock.dataset.dataset import Dataset
 
         again = bool(rerandomize_each_iteration)
-        return Dataset._of(stateful.Random(seed=seed, rerandomize=again), Options())
+        return Dataset._of(stateful.Random(seed=seed, rerandomize=again))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Dataset:
         """A map with a memory: `scan_func(state, element)` returns the next state and an element of the result.

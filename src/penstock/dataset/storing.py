@@ -164,14 +164,14 @@ class Storing:
             manifest = read_manifest(folder)
             if not manifest.complete and wait:
                 spec = checked_spec(element_spec, manifest) or manifest.element_spec()
-                return Dataset._of(Followed(folder=folder, element_spec=spec), Options())
+                return Dataset._of(Followed(folder=folder, element_spec=spec))
             if not manifest.complete:
                 manifest = so_far(folder)
             check_compression(compression, manifest)
             source = SavedSource.whole(folder, manifest, checked_spec(element_spec, manifest))
             if reader_func is None:
-                return Dataset._of(Scan(source=source), Options())
-            found = read_by(reader_func, source, lambda plan: Dataset._of(plan, Options()))
+                return Dataset._of(Scan(source=source))
+            found = read_by(reader_func, source, lambda plan: Dataset._of(plan))
         except PenstockError as error:
             annotate(error, Context("load", where))
             raise

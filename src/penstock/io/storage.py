@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Path = str | os.PathLike[str]
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_LITTLE = 1 << 14
 _MAGIC = re.compile(r"[*?\[]")
 _LITERAL = re.compile(r"[^*?\[]+")
 _TOO_LARGE = (
@@ -41,6 +44,8 @@ def as_path(path: Any) -> str:
     >>> as_path(b"data/train.tfrecord")
     'data/train.tfrecord'
     """
+    if type(path) is str:
+        return path
     try:
         return os.fsdecode(path)
     except TypeError as error:
@@ -54,7 +59,8 @@ def is_url(path: Path) -> bool:
     >>> is_url("s3://bucket/key"), is_url("data/train.tfrecord")
     (True, False)
     """
-    return _URL.match(as_path(path)) is not None
+    name = as_path(path)
+    return "://" in name and _URL.match(name) is not None
 
 
 def glob(pattern: Path) -> list[str]:
@@ -169,16 +175,23 @@ def open_write(path: Path) -> BinaryIO:
 def map_file(path: Path) -> np.ndarray:
     """A local file as a read-only uint8 array (bytes,), mapped into memory and read only where it is looked at.
 
+    One of up to 16 KiB is read, which takes less time than to map it and to let it go again.
     The array stays valid after the file is deleted; a file cut short while mapped makes its readers crash, so files
     must not be rewritten in place while a pipeline reads them. It keeps no file open. Raises OSError where the system
     refuses, as for a file that is larger than the address space left: see `map_file_or_none`, `bytes_of`.
     """
     name = as_path(path)
     try:
-        with open(name, "rb") as file:
-            nbytes = os.fstat(file.fileno()).st_size
-            # no operating system maps an empty file
-            return mapped(file.fileno(), nbytes) if nbytes else np.frombuffer(b"", np.uint8)
+        descriptor = os.open(name, _READING)
+        try:
+            found = os.fstat(descriptor)
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError
+            if found.st_size <= _LITTLE and len(read := os.read(descriptor, found.st_size)) == found.st_size:
+                return np.frombuffer(read, np.uint8)
+            return mapped(descriptor, found.st_size)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError as error:
         raise _missing(name) from error
     except IsADirectoryError as error:

@@ -71,3 +71,7 @@ class Options(Group):
 
     experimental_deterministic = Alias[bool]("deterministic")
     experimental_threading = Alias[ThreadingOptions]("threading")
+
+
+NOTHING_SET = Options()  # of every data set that nothing was set for: in use, and so frozen
+NOTHING_SET._freeze()

@@ -87,7 +87,7 @@ def register(kind: type[Node]) -> Callable[[Builder], Builder]:
 
 def lower(node: Node, lowering: Lowering) -> Stage:
     """The running form of a plan."""
-    if lowering.answers is None or asking():
+    if lowering.answers is None or not node.inputs or asking():
         return _lowered(node, lowering)
     with question(lowering.answers):
         return _lowered(node, lowering)

@@ -8,7 +8,7 @@ so of a stage; here is what it follows from.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -17,6 +17,7 @@ from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node
 from penstock.plan.scan import Scan
 from penstock.sources.source import Source
+from penstock.trace.effects.verdict import why_visible_here
 from penstock.trace.purity import why_impure
 
 # the data sets that they open are looked at when they are open, and a reducer is asked for all of its input at once
@@ -34,12 +35,17 @@ def acts(node: Node) -> bool:
     return any(why_impure(function) is not None for function in _functions(node))
 
 
+def opens_visibly(function: Callable[..., Any]) -> bool:
+    """Whether somebody could see when `flat_map` calls its function, which then does more than make a data set."""
+    return not _is_ours(type(function)) and why_visible_here(function) is not None
+
+
 def _source_acts(source: Source) -> bool:
     return source.calls or not _is_ours(type(source))
 
 
 def _is_ours(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "penstock"
+    return kind.__module__.startswith("penstock.")
 
 
 def _functions(node: Node) -> Iterator[Any]:

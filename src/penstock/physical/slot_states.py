@@ -21,16 +21,12 @@ class SlotStates:
         self._state_of = state_of
         self._base: dict[int, State] = {}
         self._changes: list[tuple[int, State]] = []  # since then
-        self._changed: set[int] = set()  # slots, since somebody asked
-
-    def changed(self, *slots: int) -> None:
-        """The state of these slots is another."""
-        self._changed.update(slots)
+        self.moved: set[int] = set()  # the slots whose state is another than it was when somebody asked last
 
     def now(self) -> SlotsNow:
         """The states of all slots as they are now."""
-        self._changes.extend((slot, self._state_of(slot)) for slot in self._changed)
-        self._changed.clear()
+        self._changes.extend((slot, self._state_of(slot)) for slot in self.moved)
+        self.moved.clear()
         if len(self._changes) > len(self._base) + _LEAST:
             self._base, self._changes = _after(self._base, self._changes), []
         return SlotsNow(self._base, self._changes, len(self._changes))

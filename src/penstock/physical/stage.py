@@ -262,13 +262,18 @@ class Cursor:
         """Elements taken of the Block at hand."""
         return self._offset
 
+    @property
+    def before(self) -> State:
+        """The state in front of the Block at hand, or of the failure that `fill` raised."""
+        return [self._before, 0]
+
     def available(self) -> int:
         """Elements that can be taken without asking the stage."""
         return 0 if self._block is None else self._block.size - self._offset
 
     def fill(self, want: int) -> bool:
         """Make at least one element available; False at the end. Raises if the next position is a failure."""
-        while self.available() == 0:
+        while self._block is None or self._block.size == self._offset:
             if self._ended:
                 return False
             self._before = self.stage.state()
@@ -289,6 +294,10 @@ class Cursor:
                 self._offset = dropped
         return True
 
+    def pass_by(self, count: int) -> None:
+        """As `take_available`, of elements that were looked at by `peek`; there must be so many."""
+        self._offset += count
+
     def peek(self) -> Block:
         """The available elements, still to be taken; there must be one."""
         assert self._block is not None
@@ -300,6 +309,11 @@ class Cursor:
         start = self._offset
         self._offset = min(start + count, self._block.size)
         return self._block.slice(start, self._offset)
+
+    def last(self) -> Block:
+        """The element that was taken last, which was of the Block at hand."""
+        assert self._block is not None
+        return self._block.slice(self._offset - 1, self._offset)
 
     def take(self, count: int, ask: int = 0) -> Stretch | None:
         """The next `count` positions, fewer only at the end; None if there are none.

@@ -18,7 +18,7 @@ _OTHERS = 5000  # calls of the program around them
 
 def make_room(plan: Node) -> None:
     """Let calls go as deep as running this plan may take."""
-    if plan.height > _USUAL:
+    if plan.inputs and plan.height > _USUAL:
         needed = _OTHERS + _CALLS * plan.height
         if sys.getrecursionlimit() < needed:
             sys.setrecursionlimit(needed)

@@ -18,7 +18,7 @@ from penstock.block.structure import LEAF, Structure, refuse_none
 from penstock.errors import InvalidArgumentError
 from penstock.sources.indexed import IndexedSource
 
-_INT64 = np.iinfo(np.int64)
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1  # of int64
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class RangeSource(IndexedSource):
 
     def rows(self, start: int, stop: int) -> Block:
         part = self.range[start:stop]
-        if not self._fits_int64:
+        if not (0 <= part.start <= part.stop <= _MOST or self._fits_int64):
             return self._block(np.array(list(part), object))
         return self._block(np.arange(part.start, part.stop, part.step))
 
@@ -53,10 +53,7 @@ class RangeSource(IndexedSource):
 
     @cached_property
     def _fits_int64(self) -> bool:
-        return (
-            _INT64.min <= min(self.range.start, self.range.stop)
-            and max(self.range.start, self.range.stop) <= _INT64.max
-        )
+        return all(_LEAST <= end <= _MOST for end in (self.range.start, self.range.stop))
 
     def _block(self, numbers: np.ndarray) -> Block:
         return Block.single(DenseColumn(numbers.astype(self.dtype, copy=False)))

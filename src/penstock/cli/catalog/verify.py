@@ -51,7 +51,6 @@ def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> t
     from penstock.catalog.shards import ShardsSource, Stretch
     from penstock.dataset.dataset import Dataset
     from penstock.errors import PenstockError
-    from penstock.options import Options
     from penstock.plan.scan import Scan
 
     source = ShardsSource((Stretch(str(builder.data_path / file), 0, length, length),), builder.info.file_format, 1)
@@ -60,7 +59,7 @@ def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> t
             source.check_shard(0)
     except (PenstockError, OSError) as error:  # once, and not for each of its examples
         return 0, [_line(error, file)]
-    examples = Dataset._of(Scan(source=source), Options())
+    examples = Dataset._of(Scan(source=source))
     if decode:
         examples = examples.map(DecodeExample(builder.info.features, None, None))
     good, failed = 0, 0

@@ -82,6 +82,8 @@ class RecordReader:
             error, self._next = self._next, None
             raise error
         window = self._window
+        if window.whole and not window.left:
+            return None
         while True:
             room = min(max_records, window.left // (HEADER + FOOTER) + 1)
             starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)

@@ -12,7 +12,7 @@ from penstock.keys import fold
 from penstock.physical.chained import Portioned
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.lower import Lowering, lower, register
-from penstock.physical.seen import acts
+from penstock.physical.seen import acts, opens_visibly
 from penstock.physical.stage import Stage
 from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
@@ -208,6 +208,7 @@ def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
         _WHOLE_INPUT,
         node.label,
         node.where,
+        visibly=lambda: opens_visibly(node.function),
         memory=lowering.memory,
     )
 
@@ -231,6 +232,7 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
         node.label,
         node.where,
         reader,
+        visibly=lambda: opens_visibly(node.function),
         memory=lowering.memory,
     )
 
@@ -245,6 +247,8 @@ def _opener(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Callable[
         if not isinstance(plan, Node):
             message = f"The function of {node.name} must return a Dataset, got {type(dataset).__name__}."
             raise InvalidTypeError(message, hint="Wrap values with Dataset.from_tensors or from_tensor_slices.")
+        if type(plan) is ScanNode:  # nothing of it can be rewritten, or draws
+            return lower(plan, lowering)
         epoch = fold(lowering.epoch, number) if number else lowering.epoch
         below = replace(lowering, epoch=epoch)
         return lower(lowering.optimise(plan, lowering.options), below)

@@ -7,14 +7,13 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.footprint import footprint
-from penstock.errors import Context, annotate
+from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.executor import Reader
 from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
@@ -23,6 +22,9 @@ from penstock.physical.stage import Cursor, Stage, State
 
 _AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
+_MOST_EARLY = 32  # elements that an input is asked for ahead of its turn, where they come at once
+_OF_A_CALL = 1e-5  # seconds that asking an input takes, whatever it is asked for
+_MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
 
 
 @dataclass(slots=True)
@@ -51,21 +53,27 @@ class _Input:
 
     def fill_early(self, want: int) -> int:
         """Have elements at hand before its turn, if it has any; an error waits for its turn."""
-        if self.cursor is None:
+        cursor = self.cursor
+        if cursor is None or self.error is not None:
             return 0
-        if self.error is None and not self.cursor.available():
-            self.place = self.cursor.state()
+        if not cursor.available():
             try:
-                self._filled(self.cursor, want)
+                self._filled(cursor, want)
             except Exception as error:
-                self.error = failed(error)
-        return 0 if self.error is not None else self.cursor.available()
+                self.keep(error)
+                return 0
+        return cursor.available()
 
     def fill(self, want: int) -> bool:
         error, self.error = self.error, None
         if error is not None:
             raise error
         return self.cursor is not None and (self.cursor.available() > 0 or self._filled(self.cursor, want))
+
+    def keep(self, error: Exception) -> None:
+        """What `fill` raised, for its turn."""
+        assert self.cursor is not None
+        self.error, self.place = failed(error), self.cursor.before
 
     def _filled(self, cursor: Cursor, want: int) -> bool:
         more = cursor.fill(want)
@@ -86,6 +94,43 @@ class _Input:
             self.cursor.close()
 
 
+class _Rounds:
+    """Whole rounds over all slots, put together ahead; its inputs have moved on by what was given of it."""
+
+    def __init__(self, block: Block, order: list[int], cursors: list[Cursor], length: int) -> None:
+        self.block = block
+        self._order = order
+        self._cursors = cursors
+        self._length = length
+        self._at = 0
+
+    @property
+    def over(self) -> bool:
+        return self._at == self.block.size
+
+    def take(self, want: int) -> tuple[Block, list[int], int, int]:
+        """Some elements, the slots that they came from, and whose turn it is then, with what was given in it."""
+        start, self._at = self._at, min(self._at + want, self.block.size)
+        turns, length = len(self._order), self._length
+        whole, left = divmod(self._at - start, turns * length)
+        if whole:
+            for cursor in self._cursors:
+                cursor.pass_by(whole * length)
+        turn, given = divmod(start % (turns * length), length)
+        moved = self._order if whole else []
+        if left:
+            moved = list(moved)
+        while left:
+            some = min(length - given, left)
+            self._cursors[turn].pass_by(some)
+            moved.append(self._order[turn])
+            left -= some
+            given += some
+            if given == length:
+                turn, given = (turn + 1) % turns, 0
+        return self.block.slice(start, self._at), moved, self._order[turn], given
+
+
 class Interleave(Stage):
     """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
 
@@ -93,6 +138,7 @@ class Interleave(Stage):
     reads the open inputs ahead; then further ones are opened early, so that their reading has begun by their turn.
 
     There may be thousands of slots: nothing that is done for an element, its state included, looks at all of them.
+    There may be thousands of short inputs: a Block holds the elements of several, unless they open `visibly`.
     """
 
     def __init__(
@@ -105,6 +151,7 @@ class Interleave(Stage):
         where: str | None,
         reader: Reader | None = None,
         *,
+        visibly: Callable[[], bool] = lambda: True,
         memory: Memory = UNCOUNTED,
     ) -> None:
         self._account = memory.account("at hand", label, where)
@@ -115,11 +162,19 @@ class Interleave(Stage):
         self._cycle_length = cycle_length
         self._block_length = block_length
         self.reader = reader
+        self._visibly = visibly
+        self._together: bool | None = None  # whether inputs may be opened for one Block
+        self._elements: list[Any] = []  # of the outer Block at hand, from number `_first` of it on
+        self._first = 0
+        self._want = 1  # elements that were asked for last
         self._slots: dict[int, _Input] = {}
         self._turns: list[int] = []  # the numbers of these slots, sorted
         self._held = _Held()
         self._states = SlotStates(self._state_of)
+        self._changed = self._states.moved.add
         self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
+        self._rounds: _Rounds | None = None  # made and not given yet
+        self._early = 1  # elements to ask an input for ahead of its turn
         self._waiting: deque[_Input] = deque()
         self._turn = 0
         self._given_in_turn = 0
@@ -129,29 +184,60 @@ class Interleave(Stage):
         self._singly = False  # an element is not to wait for the next one, of this input or another
 
     def next(self, want: int) -> Block | None:
-        share = max(want // max(len(self._slots), 1), 1)
+        until, self._want = time.perf_counter() + _AT_ONCE, want
+        found = self._piece(want)
+        if found is not None and found.size < want and not self._singly and self._opens_together():
+            parts, got = [found], found.size
+            while got < want and time.perf_counter() < until and (more := self._piece(want - got, found)) is not None:
+                parts.append(more)
+                got += more.size
+            found = concat_blocks(parts)
+        self._account.hold(self._held.nbytes + (0 if self._rounds is None else self._rounds.block.nbytes))
+        return found
+
+    def _opens_together(self) -> bool:
+        """Whether nobody could see that an input is opened before the loop has all of the one before."""
+        if self._together is None:
+            self._together = not (self._outer.stage.seen or self._visibly())
+        return self._together
+
+    def _piece(self, want: int, behind: Block | None = None) -> Block | None:
+        """The next elements, of one input or of whole rounds; None at the end.
+
+        Those that are to follow others in one Block have to fit them: None, too, where they do not, or where a failure
+        is next, or what somebody sees. Then they come alone, when they are asked for again.
+        """
         while self._slots or not self._outer_ended or self._waiting:
+            if self._rounds is not None:
+                return self._part(self._rounds, want, behind)
             slot = self._slots.get(self._turn)
             if slot is None:
-                if not self._occupy(self._turn) and self._slots:  # none is left for free slots
+                opened = self._opened_next()
+                if opened is not None:
+                    if behind is not None and opened.cursor is None:
+                        return None
+                    self._put(self._turn, self._waiting.popleft())
+                elif self._slots:  # none is left for free slots
                     at = bisect_left(self._turns, self._turn)
                     self._turn, self._given_in_turn = self._turns[at % len(self._turns)], 0
                 continue
-            self._states.changed(self._turn)
-            self._singly = self._singly or slot.seen
+            if behind is not None and (self._singly or slot.error is not None):
+                return None
+            self._changed(self._turn)
             try:
-                more = slot.fill(1 if self._singly else share)
-            except Exception:
+                more = slot.fill(1 if self._singly else max(self._want // len(self._slots), self._early))
+            except Exception as error:
+                if behind is not None:
+                    slot.keep(error)
+                    return None
                 self._failed(slot)
                 raise
             if not more:
                 slot.close()
                 self._free(self._turn)
                 self._pass_turn()
-                continue
-            found = self._rounds(want, share) or self._rest_of_turn(slot, want)
-            self._account.hold(self._held.nbytes)
-            return found
+            elif not self._put_together(want):
+                return self._rest_of_turn(slot, want, behind)
         return None
 
     def _failed(self, slot: _Input) -> None:
@@ -170,48 +256,88 @@ class Interleave(Stage):
     def _put(self, turn: int, slot: _Input) -> None:
         self._slots[turn] = slot
         insort(self._turns, turn)
-        self._states.changed(turn)
+        self._changed(turn)
+        self._singly = self._singly or slot.seen
 
     def _free(self, turn: int) -> None:
         del self._slots[turn]
         del self._turns[bisect_left(self._turns, turn)]
-        self._states.changed(turn)
+        self._changed(turn)
 
-    def _rounds(self, want: int, share: int) -> Block | None:
-        """Whole rounds over all slots at once, as far as their elements are at hand."""
+    def _put_together(self, want: int) -> bool:
+        """Whole rounds over all slots at once, as far as their elements are at hand; whether there are any."""
         if self._given_in_turn or len(self._slots) < 2 or self._singly:
-            return None
+            return False
         if len(self._slots) < self._cycle_length and not (self._outer_ended and not self._waiting):
-            return None
+            return False
         if self._blocked is not None and self._blocked != self._turn and self._blocked in self._slots:
-            return None
+            return False
         self._blocked = None
-        length = self._block_length
-        rounds = max(want // (len(self._slots) * length), 1)
         at = bisect_left(self._turns, self._turn)
-        for slot in chain(islice(self._turns, at, None), islice(self._turns, at)):
-            rounds = min(rounds, self._slots[slot].fill_early(share) // length)
+        order = [*self._turns[at:], *self._turns[:at]]
+        rounds = self._at_hand(order, want)
+        if rounds < 1:
+            return False
+        count = rounds * self._block_length
+        cursors = [cursor for slot in order if (cursor := self._slots[slot].cursor) is not None]
+        try:
+            joined = concat_blocks([cursor.peek().slice(0, count) for cursor in cursors])
+        except PenstockError:  # elements of several kinds: whoever makes one of them says so
+            return False
+        index = np.arange(joined.size).reshape(len(order), rounds, self._block_length).transpose(1, 0, 2).reshape(-1)
+        self._rounds = _Rounds(joined.take(index), order, cursors, self._block_length)
+        return True
+
+    def _at_hand(self, order: list[int], want: int) -> int:
+        """The rounds for which all slots have elements, up to those that are worth putting together."""
+        turns, length = len(order), self._block_length
+        share = max(self._want // turns, self._early)
+        asked, started = 0, time.perf_counter()
+        rounds = share
+        for slot in order:
+            held = self._slots[slot]
+            asked += held.cursor is not None and not held.cursor.available()
+            rounds = min(rounds, held.fill_early(share) // length)
             if rounds < 1:
                 self._blocked = slot
-                return None
-        order = [*self._turns[at:], *self._turns[:at]]
-        self._states.changed(*order)
-        cursors = [self._slots[slot].cursor for slot in order]
-        blocks = [cursor.take_available(rounds * length) for cursor in cursors if cursor is not None]
-        joined = concat_blocks(blocks)
-        index = np.arange(joined.size).reshape(len(order), rounds, length).transpose(1, 0, 2).reshape(-1)
-        return joined.take(index)
+                return 0
+        if asked > turns // 2:
+            self._learn(asked, time.perf_counter() - started)
+        first = self._slots[order[0]].cursor
+        assert first is not None
+        block = first.peek()
+        fits = _MOST_HELD * block.size // (turns * length * max(block.nbytes, 1))
+        return min(rounds, max(fits, want // (turns * length), 1))
 
-    def _rest_of_turn(self, slot: _Input, want: int) -> Block:
+    def _learn(self, asked: int, seconds: float) -> None:
+        """Ask for more at a time where that takes little more: thousands of inputs would be asked for each element."""
+        most = max(4 * _AT_ONCE, asked * _OF_A_CALL)
+        if seconds < most and self._held.nbytes < _MOST_HELD:
+            self._early = min(2 * self._early, _MOST_EARLY)
+        elif seconds > 2 * most or self._held.nbytes > 2 * _MOST_HELD:
+            self._early = max(self._early // 2, 1)
+
+    def _part(self, rounds: _Rounds, want: int, behind: Block | None) -> Block | None:
+        if behind is not None and not joins_freely(behind, rounds.block):
+            return None
+        block, moved, self._turn, self._given_in_turn = rounds.take(want)
+        self._states.moved.update(moved)
+        if rounds.over:
+            self._rounds = None
+        return block
+
+    def _rest_of_turn(self, slot: _Input, want: int, behind: Block | None) -> Block | None:
         assert slot.cursor is not None
+        if behind is not None and not joins_freely(behind, slot.cursor.peek()):
+            return None
         block = slot.cursor.take_available(min(want, self._block_length - self._given_in_turn))
         self._given_in_turn += block.size
         if self._given_in_turn == self._block_length:
             self._pass_turn()
         return block
 
-    def _occupy(self, turn: int) -> bool:
-        """Put the next input into a free slot; False when there is none left."""
+    def _opened_next(self) -> _Input | None:
+        """The next input for a free slot, which waits for it; None when there is none left."""
         early = 0 if self.reader is None else self.reader.early()
         while not self._outer_ended and len(self._waiting) <= early:
             opened = self._open_next()
@@ -219,10 +345,7 @@ class Interleave(Stage):
                 self._outer_ended = True
             else:
                 self._waiting.append(opened)
-        if not self._waiting:
-            return False
-        self._put(turn, self._waiting.popleft())
-        return True
+        return self._waiting[0] if self._waiting else None
 
     def _open_next(self) -> _Input | None:
         before, number = self._outer.state(), self._number
@@ -233,14 +356,16 @@ class Interleave(Stage):
             self._number += 1
             return _Input(before, number, None, self._held, failed(error))
         self._number += 1
-        block = self._outer.take_available(1)
+        element = self._elements[self._outer.offset - self._first]
+        self._outer.pass_by(1)
         try:
-            cursor = self._opened(block, number)
+            cursor = self._opened(element, number)
             if self.reader is not None:
                 cursor.stage.start()
             return _Input(before, number, cursor, self._held)
         except Exception as error:
-            file, offset = (None, None) if block.origin is None else block.origin.at(0)
+            origin = self._outer.last().origin
+            file, offset = (None, None) if origin is None else origin.at(0)
             annotate(error, Context(self.label, self.where, number, file, offset))
             return _Input(before, number, None, self._held, failed(error))
 
@@ -250,12 +375,13 @@ class Interleave(Stage):
             return True
         started = time.perf_counter()
         more = self._outer.fill(1 if self._outer.stage.seen else self._ask)
+        self._elements, self._first = self._outer.peek().elements() if more else [], self._outer.offset
         at_once = time.perf_counter() - started < _AT_ONCE
         self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
         return more
 
-    def _opened(self, block: Block, number: int) -> Cursor:
-        stage = self._open_input(block.elements()[0], number)
+    def _opened(self, element: Any, number: int) -> Cursor:
+        stage = self._open_input(element, number)
         return Cursor(stage if self.reader is None else self.reader.ahead(stage))
 
     def state(self) -> State:
@@ -281,7 +407,7 @@ class Interleave(Stage):
                 block = again.take_available(1)
             finally:
                 again.close()
-            cursor = self._opened(block, number)
+            cursor = self._opened(block.elements()[0], number)
             cursor.restore(inner)
             if self.reader is not None:
                 cursor.stage.start()

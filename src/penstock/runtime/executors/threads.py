@@ -5,13 +5,16 @@ Where a step may run in worker processes, its workers here hand Blocks over to t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from weakref import WeakSet
 
+from penstock.block.block import Block
 from penstock.options import Options
 from penstock.physical.executor import BatchTask, Executor, Reader
-from penstock.physical.stage import Stage
+from penstock.physical.stage import Stage, State
 from penstock.physical.transform import FunctionTransform, RunAll, Transform
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
@@ -28,6 +31,8 @@ from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_
 from penstock.trace.purity import why_impure
 from penstock.trace.shippable import get_ready, why_not_shippable
 
+_INPUTS, _MOST_INPUTS = 32, 1 << 12  # of an interleave that workers read before one is tried without, again and again
+_AT_ONCE = 0.001  # seconds that an input takes which no worker has to read
 _MOST = 64  # workers that AUTOTUNE may come to, where functions wait
 
 
@@ -139,20 +144,108 @@ class ThreadExecutor(Executor):
 
 
 class ThreadReader(Reader):
-    """Reads the inputs of an interleave; how many at once is its lane's matter."""
+    """Reads the inputs of an interleave; how many at once is its lane's matter.
+
+    The inputs of the first cycle are read by workers. From then on one that takes no time is read by whoever asks for
+    it: to hand a small file to a worker costs more than to read it. Of one that takes longer a worker takes over, and
+    reads those behind it; after some more another one is tried.
+    """
 
     def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int) -> None:
         self._executor = executor
         self.lane = lane
         self._cycle_length = cycle_length
         self._depth = depth
+        self._left = cycle_length  # inputs for workers, until another one is tried
+        self._next_left = _INPUTS
+        self._open: WeakSet[_Input] = WeakSet()  # that no worker reads
 
     def ahead(self, upstream: Stage) -> Stage:
+        if self._left or upstream.seen_below or isinstance(upstream, Segment):
+            self._left = max(self._left - 1, 0)
+            return self.by_worker(upstream)
+        found = _Input(self, upstream)
+        self._open.add(found)
+        return found
+
+    def by_worker(self, upstream: Stage) -> Stage:
         return self._executor.reading(upstream, self.lane, AUTOTUNE, self._depth)
 
     def early(self) -> int:
         """A cycle's worth, so that the next inputs are there when those at hand end together; more for many readers."""
-        return max(self._cycle_length, self.lane.knobs.parallelism)
+        return max(self._cycle_length, self.lane.knobs.parallelism) if self._left else 0
+
+    def took_long(self) -> None:
+        """An input that was tried did: workers take it, those that are open, and some more."""
+        self._left, self._next_left = self._next_left, min(2 * self._next_left, _MOST_INPUTS)
+        for found in list(self._open):
+            found.hand_over()
+        self._open.clear()
+
+    def ended(self, stage: _Input) -> None:
+        """An input is over, or left."""
+        if stage in self._open:
+            self._open.discard(stage)
+            self._next_left = max(self._next_left // 2, _INPUTS)
+
+
+class _Input(Stage):
+    """An input, read by whoever asks until it has taken some time, and from then on by a worker."""
+
+    def __init__(self, reader: ThreadReader, upstream: Stage) -> None:
+        super().__init__(reader.lane.label, (upstream,), reader.lane.where)
+        self._reader = reader
+        self._stage = upstream
+        self._by_worker = False
+        self._started = False
+        self._spent = 0.0
+
+    @property
+    def seen(self) -> bool:
+        return self._stage.seen
+
+    @property
+    def seen_below(self) -> bool:
+        return self._stage.seen_below
+
+    def next(self, want: int) -> Block | None:
+        if self._by_worker:
+            return self._stage.next(want)
+        started = time.perf_counter()
+        try:
+            return self._stage.next(want)
+        finally:
+            self._spent += time.perf_counter() - started
+            if self._spent > _AT_ONCE:
+                self._reader.took_long()
+
+    def hand_over(self) -> None:
+        """A worker reads on."""
+        self._stage = self._reader.by_worker(self._stage)
+        self.inputs = (self._stage,)
+        self._by_worker = True
+        if self._started:
+            self._stage.start()
+
+    def start(self) -> None:
+        self._started = True
+        self._stage.start()
+
+    def can_skip(self) -> bool:
+        return self._stage.can_skip()
+
+    def skip(self, count: int) -> int:
+        return self._stage.skip(count)
+
+    def state(self) -> State:
+        return self._stage.state()
+
+    def restore(self, state: State) -> None:
+        self._stage.restore(state)
+
+    def close(self) -> None:
+        self._reader.ended(self)
+        self._stage.close()
 
 
 def _runs_per_element(transform: Transform) -> bool:

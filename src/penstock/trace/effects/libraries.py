@@ -17,7 +17,13 @@ _HARMLESS = """
     time.gmtime time.struct_time numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson
     rapidjson msgpack zstandard lz4 snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken
     unidecode jellyfish Levenshtein rapidfuzz skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io
-    penstock.block penstock.trace penstock.errors penstock.permutation"""
+    penstock.block penstock.trace penstock.errors penstock.permutation penstock.Dataset.range
+    penstock.Dataset.from_tensors penstock.Dataset.from_tensor_slices penstock.dataset.dataset.Dataset.range
+    penstock.dataset.dataset.Dataset.from_tensors penstock.dataset.dataset.Dataset.from_tensor_slices
+    penstock.dataset.create.Create.range penstock.dataset.create.Create.from_tensors
+    penstock.dataset.create.Create.from_tensor_slices penstock.TFRecordDataset penstock.TextLineDataset
+    penstock.FixedLengthRecordDataset penstock.JsonLinesDataset penstock.dataset.tfrecord penstock.dataset.text_line
+    penstock.dataset.fixed_length penstock.dataset.json_lines"""
 _VISIBLE = {
     "prints": "builtins.print builtins.breakpoint builtins.help pprint cv2.imshow cv2.waitKey cv2.namedWindow",
     "reads from the terminal": "builtins.input",

@@ -1,0 +1,312 @@
+"""Which costs grow? CPU time per unit of work (an element, an element and step, an input) while one size grows.
+
+A row is one size: elements, fused maps, alternating maps and filters, columns, parts of a zip, repetitions, inputs of
+`flat_map` and `interleave`, files, the buffer of a shuffle. Its curve is the least CPU time of some warm passes, of all
+threads, per unit. Its exponent is how fast that grows where both axes are logarithmic, from the size at which a unit is
+the cheapest to the largest: 0 costs the same however large, 1 is the cliff at which twice as many cost four times as
+much. (A line through all sizes would hide what grows behind what it costs to begin a pass.) Where a pass takes longer
+than `--seconds` the larger sizes are left out. Goal: no exponent above +0.15, but for the buffer of a shuffle, whose
+elements no longer fit into the processor's cache.
+
+The last rows stand beside tf.data, where that is installed: inputs of `flat_map`, and of `interleave` over small files.
+Some three minutes on two cores; `--only` takes the rows whose names contain a text.
+
+    python benchmarks/scaling.py [--only TEXT] [--seconds S] [--turns N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from _common.duel import data_folder, output_of
+
+GOAL = 0.15
+TURNS, SECONDS = 3, 1.0
+SOME = 20_000  # elements, where another size grows
+RECORDS, RECORD = 20, 200  # in a small file; bytes
+
+Data = Any
+Made = tuple[Any, float]  # a data set, and the units of work in a pass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`make` builds what is measured, of the library `data`, for a size."""
+
+    name: str
+    unit: str
+    sizes: Sequence[int]
+    make: Callable[[Data, int], Made]
+    beside_tf: bool = False
+    may_grow: bool = False
+
+
+def elements(data: Data, count: int) -> Made:
+    return data.Dataset.range(count).map(lambda x: x + 1).batch(1024), count
+
+
+def shuffled(data: Data, count: int) -> Made:
+    return data.Dataset.range(count).shuffle(1000).batch(1024), count
+
+
+def numbered(data: Data, count: int) -> Made:
+    return data.Dataset.range(count).shuffle(data.ALL).batch(1024), count
+
+
+def maps(data: Data, count: int) -> Made:
+    ds = data.Dataset.range(SOME)
+    for _ in range(count):
+        ds = ds.map(lambda x: x + 1)
+    return ds.batch(1024), SOME * count
+
+
+def opaque_maps(data: Data, count: int) -> Made:
+    """Functions that no kernel takes, one call for each element."""
+    ds, few = data.Dataset.range(SOME // 20), SOME // 20
+    for _ in range(count):
+        ds = ds.map(lambda x: int(f"{x}") % 1000)
+    return ds.batch(100), few * count
+
+
+def maps_and_filters(data: Data, count: int) -> Made:
+    ds = data.Dataset.range(SOME)
+    for _ in range(count // 2):
+        ds = ds.map(lambda x: x + 1).filter(lambda x: x >= 0)
+    return ds.batch(1024), SOME * count
+
+
+def columns(data: Data, count: int) -> Made:
+    ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
+    return ds.map(lambda row: {**row, "c0": row["c0"] + 1}).batch(256), SOME // 4 * count
+
+
+def columns_shuffled(data: Data, count: int) -> Made:
+    ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
+    return ds.shuffle(1000).batch(256), SOME // 4 * count
+
+
+def zipped(data: Data, count: int) -> Made:
+    return data.Dataset.zip(tuple(data.Dataset.range(SOME) for _ in range(count))).batch(1024), SOME * count
+
+
+def concatenated(data: Data, count: int) -> Made:
+    ds = data.Dataset.range(100)
+    for _ in range(count - 1):
+        ds = ds.concatenate(data.Dataset.range(100))
+    return ds.batch(1024), 100 * count
+
+
+def sampled(data: Data, count: int) -> Made:
+    parts = [data.Dataset.range(SOME // 10).repeat() for _ in range(count)]
+    return data.Dataset.sample_from_datasets(parts, seed=1).take(SOME * 5).batch(1024), SOME * 5
+
+
+def repeated(data: Data, count: int) -> Made:
+    return data.Dataset.range(100).map(lambda x: x + 1).repeat(count).batch(1024), count
+
+
+def batches_of(data: Data, count: int) -> Made:
+    return data.Dataset.range(max(SOME * 10, 4 * count)).batch(count), max(SOME * 10, 4 * count)
+
+
+def flat_mapped(data: Data, count: int) -> Made:
+    return data.Dataset.range(count).flat_map(lambda i: data.Dataset.range(RECORDS)).batch(1024), count
+
+
+def slices(data: Data, count: int) -> Made:
+    ds = data.Dataset.range(count * RECORDS).batch(RECORDS)
+    return ds.flat_map(data.Dataset.from_tensor_slices).batch(1024), count
+
+
+def mapped_inputs(data: Data, count: int) -> Made:
+    ds = data.Dataset.range(count).flat_map(lambda i: data.Dataset.range(RECORDS).map(lambda x: x + i))
+    return ds.batch(1024), count
+
+
+def cycle(data: Data, count: int) -> Made:
+    """As many slots as inputs: per element, as there are the more of these the more inputs there are."""
+    ds = data.Dataset.range(count).interleave(lambda i: data.Dataset.range(200), cycle_length=count)
+    return ds.batch(1024), count * 200
+
+
+def interleaved(data: Data, count: int, *, parallel: bool = False) -> Made:
+    """Small files, 16 at a time."""
+    calls = data.AUTOTUNE if parallel else None
+    ds = data.Dataset.from_tensor_slices(files(count))
+    return ds.interleave(data.TFRecordDataset, cycle_length=16, num_parallel_calls=calls).batch(256), count
+
+
+def parsed_inputs(data: Data, count: int) -> Made:
+    """What a user writes who maps inside."""
+    ds = data.Dataset.from_tensor_slices(files(count))
+    return ds.interleave(lambda name: data.TFRecordDataset(name).map(lambda r: r).take(18), 16).batch(256), count
+
+
+def in_one(data: Data, count: int) -> Made:
+    return data.TFRecordDataset(files(count)).batch(256), count
+
+
+def buffered(data: Data, count: int) -> Made:
+    total = max(2 * count, SOME * 10)
+    return data.Dataset.range(total).shuffle(count).batch(1024), total
+
+
+def windows(data: Data, count: int) -> Made:
+    ds = data.Dataset.range(count * 32).window(32)
+    return ds.flat_map(lambda window: window.batch(32)).batch(64), count
+
+
+def files(count: int) -> list[str]:
+    """So many files of a few records each, made once."""
+    folder = data_folder() / f"scaling-{RECORDS}x{RECORD}"
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [folder / f"{number:05d}.tfrecord" for number in range(count)]
+    if not names[-1].exists():
+        import penstock as ps
+
+        drawn = np.random.default_rng(0)
+        for name in names:
+            if not name.exists():
+                with ps.io.TFRecordWriter(str(name)) as writer:
+                    for _ in range(RECORDS):
+                        writer.write(drawn.bytes(RECORD))
+    return [str(name) for name in names]
+
+
+ELEMENTS = (10_000, 100_000, 1_000_000, 10_000_000)
+STEPS = (3, 10, 30, 100, 300)
+PARTS = (3, 10, 30, 100, 300)
+COLUMNS = (5, 15, 50, 150, 500)
+INPUTS = (300, 1000, 3000, 10_000)
+FILES = (100, 200, 500, 1000, 2000)
+
+ROWS = (
+    Row("elements", "element", ELEMENTS, elements),
+    Row("elements, shuffle(1000)", "element", ELEMENTS, shuffled),
+    Row("elements, shuffle(ALL)", "element", ELEMENTS, numbered),
+    Row("maps", "element and step", STEPS, maps),
+    Row("maps, opaque", "element and step", STEPS, opaque_maps),
+    Row("maps and filters", "element and step", STEPS, maps_and_filters),
+    Row("columns", "element and column", COLUMNS, columns),
+    Row("columns, shuffle(1000)", "element and column", COLUMNS, columns_shuffled),
+    Row("zip", "element and part", PARTS, zipped),
+    Row("concatenate", "element", PARTS, concatenated),
+    Row("sample_from_datasets", "element", PARTS, sampled),
+    Row("repeat, of 100", "repetition", (100, 1000, 10_000, 50_000), repeated),
+    Row("batch(n)", "element", (1, 10, 100, 1000, 10_000, 100_000), batches_of),
+    Row("interleave(cycle_length=n)", "element", (10, 30, 100, 300, 1000, 3000), cycle),
+    Row("shuffle(n)", "element", (100, 1000, 10_000, 100_000, 1_000_000), buffered, may_grow=True),
+    Row("inputs of flat_map", "input", INPUTS, flat_mapped, beside_tf=True),
+    Row("inputs of flat_map, slices", "input", INPUTS, slices, beside_tf=True),
+    Row("inputs of flat_map, mapped", "input", INPUTS, mapped_inputs, beside_tf=True),
+    Row("inputs of flat_map, windows", "input", INPUTS, windows, beside_tf=True),
+    Row("files in one", "file", FILES, in_one, beside_tf=True),
+    Row("files, interleave", "file", FILES, interleaved, beside_tf=True),
+    Row("files, interleave, mapped", "file", FILES, parsed_inputs, beside_tf=True),
+    Row("files, interleave, AUTOTUNE", "file", FILES, partial(interleaved, parallel=True), beside_tf=True),
+)
+
+
+# -- measuring
+
+
+def curve(data: Data, row: Row, settle: Callable[[], None]) -> list[tuple[int, float, float]]:
+    """Size, µs of CPU and of wall time per unit."""
+    found: list[tuple[int, float, float]] = []
+    for size in row.sizes:
+        ds, units = row.make(data, size)
+        one_pass(ds)  # traces, compiles, fills what is kept
+        if not found:
+            settle()
+        passes = [one_pass(ds)]
+        while len(passes) < TURNS and passes[0][1] < SECONDS:
+            passes.append(one_pass(ds))
+        cpu, wall = (min(column) for column in zip(*passes, strict=True))
+        found.append((size, cpu / units * 1e6, wall / units * 1e6))
+        if wall > SECONDS:
+            break
+    return found
+
+
+def one_pass(ds: Any) -> tuple[float, float]:
+    """Seconds of CPU, of all threads, and of wall time."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in ds:
+        pass
+    return time.process_time() - cpu, time.perf_counter() - wall
+
+
+def exponent(points: Sequence[tuple[int, float, float]]) -> float:
+    """How the cost grows from its least to the last size; 0 where that is the cheapest."""
+    size, cost, _ = min(points, key=lambda point: point[1])
+    last, dearest, _ = points[-1]
+    return math.log(dearest / cost) / math.log(last / size) if last > size else 0.0
+
+
+def penstock(row: Row) -> list[tuple[int, float, float]]:
+    import penstock as ps
+    from penstock.compiled import wait_for_kernels
+
+    return curve(ps, row, wait_for_kernels)
+
+
+def tf_data(row: Row) -> list[tuple[int, float, float]]:
+    import tensorflow as tf
+
+    return curve(tf.data, row, lambda: None)
+
+
+SIDES = {"penstock": penstock, "tf.data": tf_data}
+
+
+def measured(side: str, row: Row) -> list[tuple[int, float, float]]:
+    """In a process of its own, so that no row finds what another has left."""
+    command = [sys.executable, sys.argv[0], "--side", side, "--row", row.name]
+    command += ["--turns", str(TURNS), "--seconds", str(SECONDS)]
+    return [(int(size), cpu, wall) for size, cpu, wall in json.loads(output_of(command).splitlines()[-1])]
+
+
+def show(row: Row) -> bool:
+    """Print a row; whether it is as it should be."""
+    ours = measured("penstock", row)
+    grows = exponent(ours)
+    fits = row.may_grow or not grows > GOAL
+    verdict = "may grow" if row.may_grow else f"≤ +{GOAL:g} {'met' if fits else 'MISSED'}"
+    print(f"{row.name}: exponent {grows:+.2f}  {verdict}")
+    print(f"    {line(ours)}  µs per {row.unit}", flush=True)
+    if row.beside_tf and importlib.util.find_spec("tensorflow"):
+        theirs = measured("tf.data", row)
+        (_, cpu, wall), (_, its_cpu, its_wall) = ours[-1], theirs[-1]
+        print(f"    {line(theirs)}  tf.data, exponent {exponent(theirs):+.2f}")
+        print(f"    at the last size {its_wall / wall:.2f} × its rate, {cpu / its_cpu:.2f} × its CPU time", flush=True)
+    return fits
+
+
+def line(points: Sequence[tuple[int, float, float]]) -> str:
+    return "  ".join(f"{size:,}: {cpu:.3g}" for size, cpu, _ in points)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="costs that should not grow, with their exponents")
+    parser.add_argument("--only", default="", metavar="TEXT", help="the rows whose names contain it")
+    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="passes for each point (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="longest pass (%(default)s)")
+    parser.add_argument("--side", choices=SIDES, help="measure this side alone, in this process, and print its figures")
+    parser.add_argument("--row", default="", help="of this row")
+    chosen = parser.parse_args()
+    TURNS, SECONDS = chosen.turns, chosen.seconds
+    if chosen.side:
+        print(json.dumps(SIDES[chosen.side](next(row for row in ROWS if row.name == chosen.row))))
+        sys.exit()
+    fits = [show(row) for row in ROWS if chosen.only in row.name]
+    sys.exit(0 if all(fits) else 1)
