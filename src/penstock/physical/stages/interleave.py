@@ -23,7 +23,8 @@ from penstock.physical.stage import Cursor, Stage, State
 _AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
 _MOST_EARLY = 32  # elements that an input is asked for ahead of its turn, where they come at once
-_OF_A_CALL = 1e-5  # seconds that asking an input takes, whatever it is asked for
+_PATIENCE = 64  # times that inputs are asked for little, until they all run out together
+_OF_A_CALL = 5e-5  # seconds that asking an input may take, as it is asked for more
 _MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
 
 
@@ -50,6 +51,11 @@ class _Input:
     def seen(self) -> bool:
         """Whether somebody could see when its elements are made."""
         return self.cursor is not None and self.cursor.stage.seen_below
+
+    @property
+    def at_hand(self) -> int:
+        """Elements that it gives without being asked."""
+        return 0 if self.cursor is None or self.error is not None else self.cursor.available()
 
     def fill_early(self, want: int) -> int:
         """Have elements at hand before its turn, if it has any; an error waits for its turn."""
@@ -174,6 +180,7 @@ class Interleave(Stage):
         self._changed = self._states.moved.add
         self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
         self._rounds: _Rounds | None = None  # made and not given yet
+        self._patience = _PATIENCE
         self._early = 1  # elements to ask an input for ahead of its turn
         self._waiting: deque[_Input] = deque()
         self._turn = 0
@@ -225,7 +232,7 @@ class Interleave(Stage):
                 return None
             self._changed(self._turn)
             try:
-                more = slot.fill(1 if self._singly else max(self._want // len(self._slots), self._early))
+                more = slot.fill(1 if self._singly else self._share())
             except Exception as error:
                 if behind is not None:
                     slot.keep(error)
@@ -239,6 +246,11 @@ class Interleave(Stage):
             elif not self._put_together(want):
                 return self._rest_of_turn(slot, want, behind)
         return None
+
+    def _share(self) -> int:
+        """Elements to ask one input for: of all slots that there will be, or they would run out one after the other."""
+        over = self._outer_ended and not self._waiting
+        return max(self._want // (len(self._slots) if over else self._cycle_length), self._early)
 
     def _failed(self, slot: _Input) -> None:
         """A failure counts as one of the turn's elements; one in opening an input leaves its slot to the next."""
@@ -291,13 +303,18 @@ class Interleave(Stage):
     def _at_hand(self, order: list[int], want: int) -> int:
         """The rounds for which all slots have elements, up to those that are worth putting together."""
         turns, length = len(order), self._block_length
-        share = max(self._want // turns, self._early)
-        asked, started = 0, time.perf_counter()
+        share = self._share()
+        held = [count for slot in order if (count := self._slots[slot].at_hand)]
+        asked, ask = turns - len(held), share
+        if 0 < len(held) < turns and self._patience:  # let all run out together, so that rounds are many
+            self._patience -= 1
+            ask = min(share, *held)
+        elif not held:
+            self._patience = _PATIENCE
+        started = time.perf_counter()
         rounds = share
         for slot in order:
-            held = self._slots[slot]
-            asked += held.cursor is not None and not held.cursor.available()
-            rounds = min(rounds, held.fill_early(share) // length)
+            rounds = min(rounds, self._slots[slot].fill_early(ask) // length)
             if rounds < 1:
                 self._blocked = slot
                 return 0

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs
-from penstock.runtime.autotune.measure import Measure, ratio
+from penstock.runtime.autotune.measure import SLEEPS, Measure, ratio
 from penstock.runtime.autotune.proposal import Proposal
 from penstock.runtime.autotune.trials import Kind, Verdict
 from penstock.runtime.autotune.view import View, excluding
 
 _COMPUTES = 0.85  # CPU seconds per second inside a function beyond which it does not wait
-_SLEEPS = 0.1  # the same of calls that wait for something else than a core, however many programs there are
 _SURELY_WAITS = 0.7  # the same for a short measurement
 _LOCK_IN_USE = 0.75  # cores in use below which the interpreter's lock keeps nobody waiting for long
 _LOCK_TAKEN = 0.9  # cores in use among other programs: what a lock leaves, and hardly by chance
@@ -45,7 +44,7 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
     spare = not view.saturated
     if spare and locked and ratio(found.rate, found.result_elements) >= _OFTEN:
         yield from _larger_blocks(view, name)
-    room = spare and (not view.crowded or found.share < _SLEEPS) and _more_may_help(view, found, knobs)
+    room = spare and (not view.crowded or found.share < SLEEPS) and _more_may_help(view, found, knobs)
     if room and _climbs(view, name):
         yield from _more(view, name)
     if spare and locked and (not view.crowded or view.used >= _LOCK_TAKEN):
@@ -144,9 +143,10 @@ def _more_may_help(view: View, found: Measure, knobs: Knobs) -> bool:
 
 def _more(view: View, name: str) -> Iterator[Proposal]:
     knobs, limits = view.knobs[name], view.flows[name].limits
-    more = min(max(2 * knobs.parallelism, view.cores), limits.most)
-    if more > knobs.parallelism:
-        yield Proposal({name: replace(knobs, parallelism=more)})
+    for factor in (4, 2) if view.measures[name].share < SLEEPS else (2,):  # sleepers take no core from each other
+        more = min(max(factor * knobs.parallelism, view.cores), limits.most)
+        if more > knobs.parallelism:
+            yield Proposal({name: replace(knobs, parallelism=more)})
 
 
 def _fewer_may_do(view: View, found: Measure, knobs: Knobs) -> bool:

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from penstock.image.threads import calm_opencv
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
-from penstock.runtime.autotune.kept import kept
-from penstock.runtime.autotune.remembered import Remembered, recall, remember
+from penstock.runtime.autotune.kept import continued, kept
+from penstock.runtime.autotune.remembered import Remembered, last_pass, recall, remember, remember_pass
+from penstock.runtime.autotune.standing import standing
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.lane import Lane
@@ -22,6 +23,7 @@ from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.ledger import Ledger
 
 _FIRST_LOOK = 0.1  # seconds after the first result
+_BEGINS = 0.2  # seconds in which a pass comes to its speed, where an earlier one tells what that is
 _PROCESSES_COME = 20.0  # seconds, on a machine that can start them
 _SAVE_AFTER = 2.0  # seconds between two writings of what was learnt
 _NEVER = float("inf")
@@ -82,11 +84,14 @@ class Driver:
         self._processes = processes
         self._digest = digest if tuned else None
         self._known = {} if self._digest is None else recall(self._digest)
+        self._before = () if self._digest is None else last_pass(self._digest)
+        self._proved = {} if len(self._before) < 2 else standing(continued(self._before, 0.0)).knobs
         self._lanes: dict[tuple[object, ...], Lane] = {}
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._history: list[Sample] = []
         self._last: _Clocks | None = None  # as of the last look
+        self._beginning = False  # what is measured now tells nothing of settings that an earlier pass has measured
         self._saved = 0.0
         self._compiling = False  # at the last look
         self._asked: float | None = None  # when processes were first wanted
@@ -119,8 +124,10 @@ class Driver:
                     name, label, knobs, limits, window, where=where, bounded=bounded, reads=reads, executors=executors
                 )
                 known = self._known.get(name)
-                if known is not None:
-                    found.turn(*_within(known, knobs, found))
+                if name in self._proved:
+                    found.turn(_within(self._proved[name], knobs, found), None if known is None else known.reason)
+                elif known is not None:
+                    found.turn(_within(known.knobs, knobs, found), known.reason)
                 self._lanes[key] = found
             return found
 
@@ -154,10 +161,11 @@ class Driver:
                 delays,
                 outside_cpu(delays),
             )
-            if self._last is None:
+            if self._last is None or self._beginning:
                 for lane in self.lanes:
                     lane.flow()
-                self.due = now + _FIRST_LOOK
+                self._beginning = self._last is None and bool(self._proved)
+                self.due = now + (_BEGINS if self._beginning else _FIRST_LOOK)
             else:
                 self._look(clocks, self._last)
                 # Behind all else: it may take some milliseconds, which belong to the next period.
@@ -175,7 +183,12 @@ class Driver:
         idle = None
         if now.idle is not None and before.idle is not None:  # a quota may leave less than stands idle
             idle = max(min(now.idle - before.idle, means.cpus * (now.wall - before.wall) - cpu), 0.0)
+        if not self._history:
+            self._history = continued(self._before, before.wall)
+            self._before = ()
         self._history = kept(self._history, Sample(before.wall, now.wall, cpu, flows, idle))
+        if self._digest is not None and not means.compiling:
+            remember_pass(self._digest, self._history)
         decision = decide(self._history, means)
         if decision.want_processes:
             self._ask_for_processes(now.wall)
@@ -233,9 +246,9 @@ def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow
     return tuple(replace(flow, delayed=share * flow.run_seconds) for flow in flows)
 
 
-def _within(known: Remembered, start: Knobs, lane: Lane) -> tuple[Knobs, str]:
+def _within(known: Knobs, start: Knobs, lane: Lane) -> Knobs:
     """Remembered knobs, as far as this run's limits allow them."""
     limits = lane.limits
-    executor = known.knobs.executor if known.knobs.executor in limits.executors else start.executor
-    workers = min(max(known.knobs.parallelism, limits.least), limits.most)
-    return Knobs(workers, executor, known.knobs.window, known.knobs.block_seconds), known.reason
+    executor = known.executor if known.executor in limits.executors else start.executor
+    workers = min(max(known.parallelism, limits.least), limits.most)
+    return replace(known, parallelism=workers, executor=executor)

@@ -1,4 +1,4 @@
-"""kept: a history that stays short and reaches far back."""
+"""kept: a history that stays short and reaches far back; continued: the same from one pass to the next."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from penstock.runtime.autotune.figures import Flow, Sample
 from penstock.runtime.autotune.spells import Spell, knobs_of
+from penstock.runtime.autotune.standing import standing
+from penstock.runtime.autotune.trials import Verdict
 
 _AFTER = 4.0  # seconds behind a change that are kept as they are
 _BEFORE = 4.0  # the same for those before a change, and before now
@@ -29,6 +31,22 @@ def kept(history: Sequence[Sample], sample: Sample, most: int = 64) -> list[Samp
         else:
             found[place : place + 2] = [_merged(found[place], found[place + 1])]
     return found
+
+
+def continued(history: Sequence[Sample], start: float) -> list[Sample]:
+    """The history of a pass that has ended, for one that begins at `start`, under the knobs that proved best.
+
+    Its last period is left out, in which it may have run dry, and a trial that the end came before the verdict on. The
+    time between the passes is none: what was tried lately is so still.
+    """
+    found = list(history[:-1])
+    if not found:
+        return []
+    seen = standing(found)
+    if seen.current is not None and seen.current.verdict is Verdict.OPEN:
+        del found[len(found) - len(seen.spells[-1].samples) :]
+    later = start - found[-1].stop if found else 0.0
+    return [replace(sample, start=sample.start + later, stop=sample.stop + later) for sample in found]
 
 
 def _mergeable(samples: Sequence[Sample]) -> int | None:

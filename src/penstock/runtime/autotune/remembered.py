@@ -15,14 +15,14 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from penstock.options import Options, environment
-from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.autotune.figures import Knobs, Sample
 from penstock.runtime.machine.cache_folder import cache_folder
 from penstock.runtime.machine.cgroup import read
 from penstock.runtime.machine.granted import granted_cores
@@ -33,6 +33,7 @@ _MOST_BYTES = 1 << 22  # of all files
 _MOST_OF_ONE = 1 << 18
 _MOST_TEXT = 2000  # characters of a name or reason
 _KNOWN = 1000  # plans of this process
+_KNOWN_PASSES = 100  # of which a history is some 50 KiB
 _NEAR = 0.25  # figures that differ by less are the same: a run that only repeats another writes nothing
 _CPU = ("model name", "CPU implementer", "CPU part")  # x86 names its processors, ARM numbers them
 
@@ -48,6 +49,7 @@ class Remembered:
 
 
 _known: dict[Path, dict[str, Remembered]] = {}  # by file; what was not there, too
+_passes: dict[str, Sequence[Sample]] = {}  # by plan: the history of its last pass
 
 
 def tuning_digest(fingerprint: str, options: Options) -> str:
@@ -81,6 +83,18 @@ def remember(plan_digest: str, segments: Mapping[str, Remembered]) -> None:
         return
     _keep(path, {**before, **new})
     write_small(path, _text(plan_digest, {**before, **new}))
+
+
+def last_pass(plan_digest: str) -> Sequence[Sample]:
+    """The history of this process's last pass over a plan; nothing of it is written to disk."""
+    return () if environment("REMEMBER") == "0" else _passes.get(plan_digest, ())
+
+
+def remember_pass(plan_digest: str, history: Sequence[Sample]) -> None:
+    """Keep the history of a pass for the next one over the same plan."""
+    if plan_digest not in _passes and len(_passes) >= _KNOWN_PASSES:
+        _passes.clear()  # in one step, as other threads look things up meanwhile
+    _passes[plan_digest] = history
 
 
 def machine_key() -> str:

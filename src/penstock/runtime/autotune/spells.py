@@ -10,6 +10,7 @@ from penstock.runtime.autotune.measure import Measure, measure, ratio, seconds_o
 
 _RECENT = 1.5  # seconds that tell how a setting does now
 _FRESH = 0.3  # seconds at its end that count whatever those before them say
+_SOME = 4.0  # seconds over which a moment shows as one
 _ALIKE = 0.25  # relative difference of rates beyond which a period tells of another time
 _LONG_PERIOD = 0.4  # seconds of a period in which much may have changed
 _WARM_MOST = 2.0  # seconds that a setting may take to come into its own
@@ -52,6 +53,10 @@ class Spell:
     def late(self, name: str) -> Measure:
         """How the segment does now: the last periods, as far back as they are alike."""
         return measure(self.tail(name), name)
+
+    def lately(self, name: str) -> tuple[Sample, ...]:
+        """The periods of some seconds, over which a moment shows as one."""
+        return tuple(sample for sample in self.warm(name) if sample.stop > self.stop - _SOME)
 
     def tail(self, name: str) -> tuple[Sample, ...]:
         warm = self.warm(name)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.runtime.autotune.figures import Knobs, Sample
+from penstock.runtime.autotune.measure import measure, starvation
 from penstock.runtime.autotune.spells import Spell, spells
-from penstock.runtime.autotune.trials import Trial, Verdict, change_between, tried
+from penstock.runtime.autotune.trials import CONTENT, Change, Kind, Trial, Verdict, change_between, tried
 
 _STANDS = 10.0  # seconds: what was in force for longer is no trial
 _BREAK = 4.0  # seconds that a trial may have taken, so that what was before still counts
@@ -48,13 +49,13 @@ def standing(history: Sequence[Sample]) -> Standing:
         change = change_between(knobs, spell.knobs)
         knobs = {**spell.knobs, **knobs}  # a segment may begin at any time
         if change is not None and spell.seconds < _STANDS:
-            trial = tried(change, _base(best, change.name), spell)
+            trial = tried(change, _base(best, change), spell)
             trials.append(trial)
             if trial.verdict is not Verdict.BETTER:
                 current = trial
                 continue
         elif change is not None:
-            trials.append(tried(change, _base(best, change.name), spell))
+            trials.append(tried(change, _base(best, change), spell))
         best = _continued(best, spell) if change is None else spell
         knobs.update(spell.knobs)
     closed = [trial for trial in trials if trial.verdict is not Verdict.OPEN]
@@ -68,6 +69,16 @@ def _continued(before: Spell, again: Spell) -> Spell:
     return Spell(again.knobs, before.samples + again.samples[1:])
 
 
-def _base(spell: Spell, name: str) -> tuple[Sample, ...]:
-    """The periods that a trial is measured against; without any that are warm, all there are."""
-    return spell.tail(name) or spell.samples
+def _base(spell: Spell, change: Change) -> tuple[Sample, ...]:
+    """The periods that a trial is measured against; without any that are warm, all there are.
+
+    Fewer workers for a consumer that waits have to do as well as the setting did over some seconds, if its last moments
+    were worse than that: in such a moment anything looks as good.
+    """
+    name = change.name
+    tail = spell.tail(name) or spell.samples
+    if change.kind is Kind.FEWER and starvation(tail) >= CONTENT:
+        longer = spell.lately(name)
+        if measure(longer, name).rate > measure(tail, name).rate:
+            return longer
+    return tail
