@@ -275,10 +275,10 @@ def _at(series, time):
     return series[-1][1]
 
 
-def play(sim, seconds, tuner=None, keep=64):
-    """Run with a tuner, or without one under the knobs it starts with."""
+def play(sim, seconds, tuner=None, keep=64, history=()):
+    """Run with a tuner, behind the history of an earlier pass, or without one under the knobs it starts with."""
     rates, cpus, knobs = [(0.0, 0.0)], [(0.0, 0.0)], [(0.0, dict(sim.knobs))]
-    history, decisions = [], []
+    history, decisions = list(history), []
     jitter = random.Random(f"{sim.seed}/period")
     period = 0.1
     while sim.now < seconds:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs
-from penstock.runtime.autotune.measure import SLEEPS, Measure, ratio
+from penstock.runtime.autotune.measure import SLEEPS, Measure, measure, ratio
 from penstock.runtime.autotune.proposal import Proposal
+from penstock.runtime.autotune.spells import differs
 from penstock.runtime.autotune.trials import Kind, Verdict
 from penstock.runtime.autotune.view import View, excluding
 
@@ -18,6 +19,7 @@ _LOCK_IN_USE = 0.75  # cores in use below which the interpreter's lock keeps nob
 _LOCK_TAKEN = 0.9  # cores in use among other programs: what a lock leaves, and hardly by chance
 _OFTEN = 1000.0  # Blocks per second, which cost a tenth of a core and more
 _LATELY = 60.0  # seconds for which a rate tells of the function as it is
+_LINEAR = 0.75  # of what so many times the workers would give
 _BROUGHT = 1.25  # times the rate before, that twice as many workers gave
 _SMALL_BLOCKS = Knobs(1).block_seconds
 _CAREFULLY = 0.5  # seconds of the setting in force that a trial of fewer workers is held against
@@ -57,7 +59,7 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
         yield from _more(view, name)
     if spare and not view.crowded and found.cores >= 0.5 and found.share < 0.8 and view.used >= _LOCK_IN_USE:
         yield from _to_processes(view, name)
-    if _fewer_may_do(view, found, knobs):
+    if _fewer_may_do(view, found, knobs) and not _needed(view, name):
         yield from _fewer(view, name, least=view.cores if view.saturated or view.crowded else 1)
 
 
@@ -143,10 +145,28 @@ def _more_may_help(view: View, found: Measure, knobs: Knobs) -> bool:
 
 def _more(view: View, name: str) -> Iterator[Proposal]:
     knobs, limits = view.knobs[name], view.flows[name].limits
-    for factor in (4, 2) if view.measures[name].share < SLEEPS else (2,):  # sleepers take no core from each other
+    sleeps = view.measures[name].share < SLEEPS and _in_proportion(view, name)
+    for factor in (4, 2) if sleeps else (2,):
         more = min(max(factor * knobs.parallelism, view.cores), limits.most)
         if more > knobs.parallelism:
             yield Proposal({name: replace(knobs, parallelism=more)})
+
+
+def _in_proportion(view: View, name: str) -> bool:
+    """Whether all workers that were added brought as much as those before them: calls that sleep do not meet."""
+    added = [t for t in view.standing.trials if t.change.name == name and t.change.kind is Kind.MORE]
+    return bool(added) and all(
+        t.gain >= _LINEAR * t.change.after.parallelism / t.change.before.parallelism for t in added
+    )
+
+
+def _needed(view: View, name: str) -> bool:
+    """Whether the workers that there are brought as much each, when they were added, as those before; and still do."""
+    last = view.standing.last(name, verdict=Verdict.BETTER)
+    if last is None or last.change.after.parallelism != view.knobs[name].parallelism:
+        return False
+    lately = measure(view.standing.since.lately(name), name)
+    return last.change.kind is Kind.MORE and _in_proportion(view, name) and not differs(last.made, lately)
 
 
 def _fewer_may_do(view: View, found: Measure, knobs: Knobs) -> bool:

@@ -36,14 +36,15 @@ def kept(history: Sequence[Sample], sample: Sample, most: int = 64) -> list[Samp
 def continued(history: Sequence[Sample], start: float) -> list[Sample]:
     """The history of a pass that has ended, for one that begins at `start`, under the knobs that proved best.
 
-    Its last period is left out, in which it may have run dry, and a trial that the end came before the verdict on. The
-    time between the passes is none: what was tried lately is so still.
+    Its last period is left out, in which it may have run dry, and a trial that the end came before the verdict on,
+    unless it went badly. The time between the passes is none: what was tried lately is so still.
     """
     found = list(history[:-1])
     if not found:
         return []
     seen = standing(found)
-    if seen.current is not None and seen.current.verdict is Verdict.OPEN:
+    trial = seen.current
+    if trial is not None and trial.verdict is Verdict.OPEN and not trial.went_badly:
         del found[len(found) - len(seen.spells[-1].samples) :]
     later = start - found[-1].stop if found else 0.0
     return [replace(sample, start=sample.start + later, stop=sample.stop + later) for sample in found]

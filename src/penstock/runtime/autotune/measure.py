@@ -10,6 +10,7 @@ from penstock.runtime.autotune.figures import Flow, Sample
 
 _NOISE = 0.1  # relative standard deviation of a rate over a tenth of a second, at the least
 SLEEPS = 0.1  # CPU seconds per second inside calls that wait for something else than a core
+CLEARLY = 0.9  # of a rate: what is below is less, and no noise
 _STEP = 0.02  # seconds of work that surely ended in a result or a piece of one
 _HUGE = 1e12
 

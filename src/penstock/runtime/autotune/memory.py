@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.runtime.autotune.figures import Knobs
-from penstock.runtime.autotune.measure import SLEEPS, Measure, measure
+from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, measure
 from penstock.runtime.autotune.proposal import Proposal
 from penstock.runtime.autotune.spells import Spell, differs
 from penstock.runtime.autotune.trials import CONTENT, Change, Kind, change_between
 from penstock.runtime.autotune.view import View
 
 _AGAIN = 15.0  # seconds until something is tried again; four times as many after each time
-_SOON_AGAIN = 4.0  # the same of more workers for calls that sleep: a noisy moment may have spoken against them
-_CLEARLY = 0.9  # of the rate: fewer workers that gave less than this are needed
+_SOON_AGAIN = 4.0  # the same of more workers for calls that sleep, once: a bad moment may have spoken against them
 
 
 def barred(view: View, proposal: Proposal) -> bool:
@@ -32,10 +31,11 @@ def barred(view: View, proposal: Proposal) -> bool:
         return False
     if change.kind is Kind.MORE and made.starved < CONTENT <= now.starved:
         return False  # it was not needed then
-    if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < _CLEARLY * then.rate:
+    if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < CLEARLY * then.rate:
         return True
-    again = _SOON_AGAIN if change.kind is Kind.MORE and now.share < SLEEPS else _AGAIN
-    return view.standing.now - tried.stop < again * 4.0 ** min(len(met) - 1, 8)
+    if len(met) == 1 and change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate:
+        return view.standing.now - tried.stop < _SOON_AGAIN
+    return view.standing.now - tried.stop < _AGAIN * 4.0 ** min(len(met) - 1, 8)
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:

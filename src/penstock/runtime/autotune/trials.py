@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.runtime.autotune.figures import Knobs, Sample
-from penstock.runtime.autotune.measure import Measure, measure, ratio, starvation
+from penstock.runtime.autotune.measure import CLEARLY, Measure, measure, ratio, starvation
 from penstock.runtime.autotune.spells import Spell
 
 CONTENT = 0.05  # share of waiting below which the consumer is the slow side
@@ -91,6 +91,11 @@ class Trial:
     def gain(self) -> float:
         """How many times the rate before."""
         return ratio(self.made.rate, self.base.rate, without=1.0)
+
+    @property
+    def went_badly(self) -> bool:
+        """Whether it gave clearly less, as far as it went."""
+        return self.made.seconds >= _SOON and self.made.rate < CLEARLY * self.base.rate
 
 
 def tried(change: Change, base: tuple[Sample, ...], spell: Spell) -> Trial:

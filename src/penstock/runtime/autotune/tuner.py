@@ -24,6 +24,7 @@ from penstock.runtime.autotune.windows import narrower, wider
 SHORTEST = 0.1  # seconds of a period
 LONGEST = 1.0
 _UNSURE = 0.3  # seconds of a period after one that was unlike those before
+_LASTS = 1.0  # seconds of one rate that are no moment
 _STALE = 3.0  # seconds after which a setting is measured again before others are held against it, and may recover
 
 
@@ -107,7 +108,7 @@ def _measured(seen: View) -> bool:
         if found.current is None and found.since.in_change(name):
             return False
         known = _known(measured) or _sleeps(found, measured)
-        return known and not _rising(found, name, measured) and not _recovering(found, name)
+        return known and not _rising(found, name, measured) and not _recovering(found, name, measured)
     return True
 
 
@@ -131,8 +132,13 @@ def _rising(found: Standing, name: str, measured: Measure) -> bool:
     return early.rate < 0.7 * measured.rate
 
 
-def _recovering(found: Standing, name: str) -> bool:
-    """Whether a trial that went badly still shows in the setting to which it was rolled back."""
+def _recovering(found: Standing, name: str, measured: Measure) -> bool:
+    """Whether a trial that went badly still shows in the setting to which it was rolled back.
+
+    What has been slow at the same rate for long is slow: the work is another.
+    """
+    if measured.seconds >= _LASTS:
+        return False
     if found.current is not None or found.age > _STALE or len(found.since.samples) == len(found.spells[-1].samples):
         return False
     again = found.spells[-1].samples[1:]

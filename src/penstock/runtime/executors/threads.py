@@ -156,14 +156,19 @@ class ThreadReader(Reader):
         self.lane = lane
         self._cycle_length = cycle_length
         self._depth = depth
+        self._quick = False  # the last one that was tried was no trouble
         self._left = cycle_length  # inputs for workers, until another one is tried
         self._next_left = _INPUTS
         self._open: WeakSet[_Input] = WeakSet()  # that no worker reads
 
     def ahead(self, upstream: Stage) -> Stage:
-        if self._left or upstream.seen_below or isinstance(upstream, Segment):
-            self._left = max(self._left - 1, 0)
+        if upstream.seen_below or isinstance(upstream, Segment):
             return self.by_worker(upstream)
+        if not self._quick:
+            if self._left:
+                self._left -= 1
+                return self.by_worker(upstream)
+            self._left = self._next_left
         found = _Input(self, upstream)
         self._open.add(found)
         return found
@@ -173,19 +178,21 @@ class ThreadReader(Reader):
 
     def early(self) -> int:
         """A cycle's worth, so that the next inputs are there when those at hand end together; more for many readers."""
-        return max(self._cycle_length, self.lane.knobs.parallelism) if self._left else 0
+        return 0 if self._quick else max(self._cycle_length, self.lane.knobs.parallelism)
 
     def took_long(self) -> None:
         """An input that was tried did: workers take it, those that are open, and some more."""
+        self._quick = False
         self._left, self._next_left = self._next_left, min(2 * self._next_left, _MOST_INPUTS)
         for found in list(self._open):
             found.hand_over()
         self._open.clear()
 
     def ended(self, stage: _Input) -> None:
-        """An input is over, or left."""
+        """An input is over, or left, which no worker had to read."""
         if stage in self._open:
             self._open.discard(stage)
+            self._quick = True
             self._next_left = max(self._next_left // 2, _INPUTS)
 
 
