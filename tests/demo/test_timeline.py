@@ -9,9 +9,9 @@ import pytest
 
 from penstock.demo.loop import TRAIN, WAIT, Epoch, Run, Span, since
 from penstock.demo.timeline import KINDS, draw_timeline, kind_of
-from penstock.viz.picture import Picture
+from penstock.profiler.views.picture import Picture, rgb
 
-TRAINING, WAITING, DECODING = (kind.colour for kind in KINDS[:3])
+TRAINING, WAITING, DECODING = (rgb(kind.colour) for kind in KINDS[:3])
 
 
 @pytest.fixture
@@ -36,9 +36,8 @@ def colours(picture, row):
 def lanes(picture):
     """Rows of the picture in the middle of each lane, of the first panel."""
     pixels = picture.pixels()
-    train = np.array(TRAINING) // 8 * 8
     return [
-        row for row in range(90, pixels.shape[0]) if (np.abs(pixels[row].astype(int) - train).sum(1) < 24).sum() > 200
+        row for row in range(90, pixels.shape[0]) if (np.abs(pixels[row].astype(int) - TRAINING).sum(1) < 24).sum() > 200
     ]
 
 

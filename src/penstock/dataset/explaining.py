@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.profiler.analysis.prediction import Prediction
     from penstock.profiler.live.notebook import Notebook
     from penstock.profiler.placement.placing import Placing
+    from penstock.profiler.views.plan import Plot
 
 _FORMATS = ("text", "json")
 _SECONDS = 5.0  # that an analysis runs
@@ -168,6 +169,38 @@ class Explaining:
             analysis = self._analysis or self._analysed(_SECONDS, 0.0)
         return predicted(analysis, change)
 
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        analyze: bool = False,
+        seconds: float = _SECONDS,
+        consumer_seconds: float = 0.0,
+    ) -> Plot:
+        """The plan as a picture: its steps as written and as they run, what was rewritten, and what was measured.
+
+        A notebook shows it. `path="plan.svg"` writes it too, as does `save` of what is returned; a name that ends in
+        .png gives a PNG, which needs OpenCV. The SVG has colours for a light and for a dark page.
+
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(8).map(lambda x: x + 1).batch(2)
+        >>> ds.plot()
+        <Plot of 3 steps, ...>
+
+        With `analyze` it also runs the data set, as `explain(analyze=True)` does and for as long, and draws what each
+        step gives a second, its share of the work, and which one holds the others back. Without, it draws the figures
+        of the latest such run of this object, if there was one; else nothing is run.
+
+        Raises InvalidArgumentError for a path that ends otherwise, and where `explain` does.
+        """
+        from penstock.profiler.views.plan import plot
+
+        _check_analyze(analyze, seconds, consumer_seconds)
+        made = plot(self._plan, self._options, self._analysed(seconds, consumer_seconds) if analyze else self._analysis)
+        if path is not None:
+            made.save(path)
+        return made
+
     def profile(self, logs: str | os.PathLike[str] = "logs", *, steps: int | None = None) -> str:
         """Record one pass, or its first `steps` elements (batches), and return the verdict in words.
 
@@ -230,4 +263,4 @@ def _check_analyze(analyze: Any, seconds: Any, consumer_seconds: Any) -> None:
     for name, value, left_out in (("seconds", seconds, _SECONDS), ("consumer_seconds", consumer_seconds, 0.0)):
         if not analyze and value != left_out:
             message = f"{name} is for a data set that is run and measured, got {name}={value!r} without analyze=True."
-            raise InvalidArgumentError(message, hint=f"Write explain(analyze=True, {name}={value!r}).")
+            raise InvalidArgumentError(message, hint=f"Write analyze=True, {name}={value!r}.")

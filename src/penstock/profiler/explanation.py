@@ -77,7 +77,7 @@ def stages(plan: Node, options: Options) -> list[str]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
-        rows.append(f"{node.label}: {_how(node, options)}")
+        rows.append(f"{node.label}: {how(node, options)}")
         if isinstance(node, Distribute):
             rows.extend(_who_makes(node, options))
             continue
@@ -134,7 +134,8 @@ def _behind(step: Map | Filter, spec: Any) -> Any:
     return traced_spec(step.function, spec)
 
 
-def _how(node: Node, options: Options) -> str:
+def how(node: Node, options: Options) -> str:
+    """Who will run a step, in words."""
     parallel = None
     if isinstance(node, (Map, FusedMap, Interleave, Batch, GlobalShuffle)):
         parallel = node.num_parallel_calls

@@ -15,7 +15,7 @@ from penstock.image.backends import opencv
 from penstock.io.writing import local, writing
 from penstock.viz.label_names import Names, label_names_of
 from penstock.viz.parts import Example, take_apart
-from penstock.viz.picture import Picture, text_width
+from penstock.profiler.views.picture import Picture, text_width
 
 _GAP = 10
 _TEXT = 13  # height of a caption's letters

@@ -40,7 +40,7 @@ def places(plan: Node) -> list[Place]:
     found: list[Place] = []
     numbers: Counter[str] = Counter()
     last: dict[int, str] = {}  # by node: the name of its step nearest to the consumer
-    for node in _from_source(plan, set()):
+    for node in from_source(plan):
         inputs = tuple(last[id(below)] for below in node.inputs)
         if isinstance(node, Prefetch) and node.has_workers_below:
             last[id(node)] = inputs[0]
@@ -55,14 +55,18 @@ def places(plan: Node) -> list[Place]:
     return found
 
 
-def _from_source(node: Node, seen: set[int]) -> Iterator[Node]:
+def from_source(plan: Node) -> Iterator[Node]:
     """Inputs before what reads them; a node that is read twice comes once."""
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    for below in node.inputs:
-        yield from _from_source(below, seen)
-    yield node
+    seen: set[int] = set()
+    waiting = [(plan, False)]
+    while waiting:
+        node, again = waiting.pop()
+        if again:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            waiting.append((node, True))
+            waiting += [(below, False) for below in reversed(node.inputs)]
 
 
 def steps_of(node: Node) -> tuple[Node, ...]:

@@ -11,7 +11,7 @@ from penstock.profiler.views.page import STYLE
 ADDED = """
 .penstock td,.penstock th{text-align:right}
 .penstock :is(td,th):nth-child(-n+2){white-space:pre;text-align:left}
-.penstock .bar{display:inline-block;width:4rem;height:.6rem;background:var(--line);margin-left:.4rem}
+.penstock .bar{display:inline-block;width:4rem;height:.6rem;background:var(--rule);margin-left:.4rem}
 .penstock .bar i{display:block;height:100%;background:var(--step)}
 tr.held td:first-child::before{content:"▶ "}.gone{color:var(--bad)}h1{overflow-wrap:anywhere}
 """

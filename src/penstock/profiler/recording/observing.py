@@ -92,6 +92,7 @@ class Observing:
 
     def annotated(self, name: int, began: float) -> None:
         now = time.perf_counter()
+        self.tracks.own.add(name)
         self.tracks.ring().append((name, int(began * 1e9), int((now - began) * 1e9)))
 
 

@@ -31,7 +31,7 @@ class Recording(Observing):
         self.logs, self.run = logs, run
         self.folder = logs / run
         self._store = Store(self.folder)
-        self._known = (-1, -1)
+        self._known = (-1, -1, -1)
         self._began, self._unix = time.perf_counter(), time.time()
         self._over = threading.Event()
         self.broken: str | None = None
@@ -71,7 +71,7 @@ class Recording(Observing):
             )
 
     def _about(self) -> None:
-        known = len(self.tracks.names), len(self.tracks.titles)
+        known = len(self.tracks.names), len(self.tracks.titles), len(self.tracks.own)
         if known == self._known:
             return
         about = {
@@ -82,6 +82,7 @@ class Recording(Observing):
             "unix": self._unix,
             "names": self.tracks.names[: known[0]],
             "tracks": self.tracks.titles[: known[1]],
+            "own": sorted(self.tracks.own),
         }
         self._store.put("about.json", about)
         self._known = known

@@ -66,6 +66,8 @@ def verdict(pipeline: dict[str, Any]) -> Verdict:
     steady = running - starting
     changes, ratio = _changes(analysis, starting, steady, running)
     told = [first, found.sentence]
+    if not changes:
+        told.append(f"What would help: {nothing_to_do(analysis)}.")
     if starting > SLIGHTLY * running:
         told.append(f"Another {seconds(starting)} went by before first elements: {_what_started(pipeline, analysis)}.")
     return Verdict(found.kind, bound, found.step, share, waited, tuple(told), changes, ratio)
@@ -97,7 +99,7 @@ def _changes(analysis: Analysis, starting: float, steady: float, running: float)
     found = [each for each in advice(analysis) if each.change.cores is None]
     texts = tuple(each.sentence[:1].upper() + each.sentence[1:] for each in advice(analysis))
     if not found:
-        return texts or (f"What would help: {nothing_to_do(analysis)}.",), 1.0
+        return texts, 1.0
     return texts, running / (starting + steady / found[0].ratio)
 
 

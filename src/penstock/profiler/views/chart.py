@@ -1,88 +1,163 @@
-"""Charts of a report: SVG in the page's own colours, without scripts."""
+"""Charts on a `Picture`: what threads were at over time, a value over time, how often each of some classes was met.
+
+The timeline of a report and that of the demo are drawn by `panel`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.profiler.analysis.wording import seconds
+from penstock.profiler.views.picture import Colour, Picture, shortened
 
-WIDTH, LEFT, ROW, GAP = 960, 150, 18, 4
-HUES = 8  # colours of stages, in the page's style sheet: h0, h1, …
-
-
-def timeline(
-    rows: Sequence[tuple[str, NDArray[np.int64]]], classes: Sequence[str], names: Sequence[str], start: int, stop: int
-) -> str:
-    """A row for each track: what it was at from `start` to `stop` (nanoseconds); nested spans lie over outer ones."""
-    cells = WIDTH - LEFT
-    height = len(rows) * (ROW + GAP) + 22
-    parts = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="timeline">']
-    for index, (title, spans) in enumerate(rows):
-        y = index * (ROW + GAP)
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 13}" class="label">{escape(_short(title, 22))}</text>')
-        parts.append(f'<rect x="{LEFT}" y="{y}" width="{cells}" height="{ROW}" class="idle"/>')
-        painted = np.full(cells, -1)
-        at = np.clip((spans[:, 2] - start) * cells / (stop - start), 0, cells)
-        end = np.clip((spans[:, 2] + spans[:, 3] - start) * cells / (stop - start), 0, cells)
-        for each in np.argsort(-spans[:, 3], kind="stable").tolist():
-            first, last = int(at[each]), int(np.ceil(end[each]))
-            painted[first : max(last, first)] = spans[each, 1]
-        x = LEFT
-        for name, run in groupby(painted.tolist()):
-            width = len(list(run))
-            if name >= 0:
-                said = escape(names[name])
-                shape = f'<rect x="{x}" y="{y}" width="{width}" height="{ROW}" class="{classes[name]}">'
-                parts.append(f"{shape}<title>{said}</title></rect>")
-            x += width
-    for tick in range(5):
-        x = LEFT + cells * tick // 4
-        said = seconds((stop - start) / 1e9 * tick / 4) if tick else "0"
-        anchor = "start" if tick == 0 else "end" if tick == 4 else "middle"
-        parts.append(f'<text x="{x}" y="{height - 6}" class="tick" text-anchor="{anchor}">{said}</text>')
-    return "".join([*parts, "</svg>"])
+LANE, GAP = 20, 4
+_CELLS = 8  # of a pixel, in which spans are laid out: what is shorter than a pixel shows as a share of its colour
+_LETTER = 6.6  # pixels of a letter of a legend, on the average
 
 
-def line(title: str, at: Sequence[float], values: Sequence[float], top: str, most: float, hue: str = "h0") -> str:
-    """A value over time; `top` says what the upper edge means."""
-    height, right = 90, WIDTH - LEFT
-    parts = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">']
-    parts.append(f'<text x="{LEFT - 8}" y="20" class="label">{escape(_short(title, 22))}</text>')
-    parts.append(f'<text x="{LEFT - 8}" y="36" class="tick" text-anchor="end">top: {escape(top)}</text>')
-    parts.append(f'<rect x="{LEFT}" y="4" width="{right}" height="64" class="idle"/>')
+class Kind(NamedTuple):
+    """What spans are of: its name in the legend, and its colour."""
+
+    title: str
+    colour: Colour
+
+
+class Row(NamedTuple):
+    """A lane of a timeline. Spans are rows of kind (by number), start and length, in one unit of time."""
+
+    title: str
+    spans: NDArray[np.int64]
+
+
+def side_by_side(rows: Sequence[Row], title: str = "worker") -> list[Row]:
+    """Rows with new titles, in the order in which they began; what ended before another began shares its row."""
+    found: list[tuple[list[NDArray[np.int64]], int]] = []
+    for row in sorted((row for row in rows if len(row.spans)), key=lambda row: int(row.spans[:, 1].min())):
+        began, ended = int(row.spans[:, 1].min()), int((row.spans[:, 1] + row.spans[:, 2]).max())
+        free = next((i for i, (_, until) in enumerate(found) if until <= began), None)
+        if free is None:
+            found.append(([row.spans], ended))
+        else:
+            found[free] = ([*found[free][0], row.spans], ended)
+    return [Row(f"{title} {number}", np.concatenate(spans)) for number, (spans, _) in enumerate(found, 1)]
+
+
+def legend(picture: Picture, x: float, y: float, kinds: Sequence[Kind], *, size: float = 13) -> float:
+    """The colours of some kinds, in lines as wide as the picture; returns where they end."""
+    left = x
+    for kind in kinds:
+        wide = 32 + _LETTER * size / 13 * len(kind.title)
+        if x > left and x + wide > picture.width:
+            x, y = left, y + 20
+        picture.rectangle(x, y, 12, 12, kind.colour)
+        picture.text(x + 18, y + 11, kind.title, size=size)
+        x += wide
+    return y + 20
+
+
+def panel(
+    picture: Picture,
+    box: tuple[float, float, float],
+    rows: Sequence[Row],
+    kinds: Sequence[Kind],
+    window: tuple[float, float],
+) -> float:
+    """A lane for each row, of what ran in a `window` (start, length), in a `box` (left, top, width); where it ends."""
+    left, y, width = box
+    for row in rows:
+        picture.text(left - 10, y + LANE - 6, shortened(row.title, 24), size=12, colour="soft", anchor="end")
+        picture.rectangle(left, y, width, LANE, "idle")
+        for x, wide, kind, share in painted(row.spans, *window, int(width)):
+            title = kinds[kind].title
+            picture.rectangle(left + x, y, wide, LANE, kinds[kind].colour, opacity=share, title=title)
+        y += LANE + GAP
+    return y
+
+
+def painted(spans: NDArray[np.int64], start: float, length: float, width: int) -> list[tuple[int, int, int, float]]:
+    """Stretches of a lane `width` pixels wide: where, how wide, which kind is most there, and its part of the time.
+
+    Spans that lie within others (a stage pulls from the one in front of it) are laid over these.
+
+    >>> painted(np.array([[0, 0, 50], [1, 10, 20]]), 0, 100, 10)
+    [(0, 1, 0, 1.0), (1, 2, 1, 1.0), (3, 2, 0, 1.0)]
+    """
+    cells = np.full(width * _CELLS, -1)
+    scale = len(cells) / length
+    first = np.clip(np.rint((spans[:, 1] - start) * scale), 0, len(cells)).astype(np.int64)
+    last = np.clip(np.rint((spans[:, 1] + spans[:, 2] - start) * scale), 0, len(cells)).astype(np.int64)
+    for each in np.argsort(-spans[:, 2], kind="stable").tolist():
+        cells[first[each] : last[each]] = spans[each, 0]
+    kinds = int(cells.max(initial=-1)) + 1
+    if not kinds:
+        return []
+    pixels = cells.reshape(width, _CELLS)
+    counts = np.stack([(pixels == kind).sum(1) for kind in range(kinds)], 1)
+    most, busy = counts.argmax(1), counts.sum(1)
+    found = []
+    x = 0
+    for (kind, share), run in groupby(zip(most.tolist(), busy.tolist(), strict=True)):
+        wide = len(list(run))
+        if share:
+            found.append((x, wide, kind, share / _CELLS))
+        x += wide
+    return found
+
+
+def time_axis(picture: Picture, left: float, y: float, width: float, length: float) -> float:
+    """A scale of `length` seconds from 0 on, with round numbers; returns where it ends."""
+    sizes = (digit * 10.0**power for power in range(-7, 6) for digit in (1, 2, 5))
+    step = next(size for size in sizes if length / size <= 12)
+    picture.rectangle(left, y + 2, width, 1, "soft")
+    for number in range(int(length / step) + 1):
+        x = left + width * number * step / length
+        picture.rectangle(x, y + 2, 1, 6, "soft")
+        said = "0" if not number else f"{number * step * 1e3:g} ms" if length < 1.5 else f"{number * step:g} s"
+        at_end = x > left + width - 20
+        anchor = "end" if at_end else "middle" if number else "start"
+        picture.text(x, y + 22, said, size=11, colour="soft", anchor=anchor)  # type: ignore[arg-type]
+    return y + 34
+
+
+def line_chart(title: str, at: Sequence[float], values: Sequence[float], top: tuple[str, float], hue: str) -> Picture:
+    """A value over time (seconds); `top` is what the upper edge is called, and its value."""
+    picture, left = Picture(960, 92), 170
+    width, (said, most) = picture.width - left, top
+    picture.text(left - 10, 18, shortened(title, 24), size=12, colour="soft", anchor="end")
+    picture.text(left - 10, 34, f"top: {said}", size=11, colour="soft", anchor="end")
+    picture.rectangle(left, 4, width, 60, "idle")
+    last = max(at[-1], 1e-9) if at else 0.0
     if at and most > 0:
-        last = max(at[-1], 1e-9)
         points = [
-            f"{LEFT + right * x / last:.1f},{68 - 64 * min(max(value / most, 0), 1):.1f}"
-            for x, value in zip(at, values, strict=True)
+            (left + width * moment / last, 63 - 58 * min(max(value / most, 0.0), 1.0))
+            for moment, value in zip(at, values, strict=True)
         ]
-        parts.append(f'<polyline points="{" ".join(points)}" class="line {hue}"/>')
-        parts.append(f'<text x="{LEFT}" y="84" class="tick">0</text>')
-        parts.append(f'<text x="{WIDTH}" y="84" class="tick" text-anchor="end">{seconds(last)}</text>')
-    return "".join([*parts, "</svg>"])
+        picture.line(points if len(points) > 1 else [*points, (points[0][0] + 1, points[0][1])], hue, width=1.5)
+    if at:
+        time_axis(picture, left, 62, width, last)
+    return picture
 
 
-def bars(values: Sequence[int], labels: Sequence[str]) -> str:
-    """How often each of some classes was met."""
-    height, right = 110, WIDTH - LEFT
+def bar_chart(title: str, values: Sequence[int], edges: Sequence[float]) -> Picture:
+    """How often something took less than each of some `edges` (seconds), and at least as long as the one before."""
+    picture, left = Picture(960, 112), 170
     most, count = max(values, default=1) or 1, max(len(values), 1)
-    parts = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="waiting per step">']
-    parts.append(f'<text x="{LEFT - 8}" y="20" class="label">waits of</text>')
-    for index, (value, label) in enumerate(zip(values, labels, strict=True)):
-        tall = 70 * value / most
-        x, width = LEFT + right * index / count, right / count - 2
-        parts.append(
-            f'<rect x="{x:.1f}" y="{76 - tall:.1f}" width="{width:.1f}" height="{tall:.1f}" class="wait">'
-            f"<title>{value:,} below {escape(label)}</title></rect>"
-        )
-        parts.append(f'<text x="{x:.1f}" y="92" class="tick">&lt;{escape(label)}</text>')
-    return "".join([*parts, "</svg>"])
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    each = (picture.width - left) / count
+    picture.text(left - 10, 18, title, size=12, colour="soft", anchor="end")
+    picture.text(left - 10, 34, f"top: {most:,}", size=11, colour="soft", anchor="end")
+    picture.rectangle(left, 4, picture.width - left, 76, "idle")
+    every = -(-count // 11)  # of which the label has room
+    for index, (value, edge) in enumerate(zip(values, edges, strict=True)):
+        x, tall = left + each * index, 72 * value / most
+        label = seconds(edge)
+        if value:
+            said = f"{value:,} below {label}"
+            picture.rectangle(x + 1, 80 - max(tall, 1), each - 2, max(tall, 1), "wait", title=said)
+        if index % every == 0:
+            picture.text(x + each / 2, 98, f"<{label}", size=11, colour="soft", anchor="middle")
+    return picture

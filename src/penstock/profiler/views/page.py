@@ -13,33 +13,50 @@ from penstock.profiler.analysis.report import report
 from penstock.profiler.analysis.wording import number, percent, seconds, size
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.verdict.verdict import analysis_of
-from penstock.profiler.views.chart import HUES, bars, line, timeline
+from penstock.profiler.views.chart import (
+    Kind,
+    Row,
+    bar_chart,
+    legend,
+    line_chart,
+    panel,
+    side_by_side,
+    time_axis,
+)
+from penstock.profiler.views.picture import DARK, HUES, PALETTE, Picture, style
+from penstock.profiler.views.plan import plan_picture
 
 _WAIT, _STEP = "wait for data", "step"
-_MOST_ROWS = 16
+_MOST_ROWS = 12
 _SHOWN = 40  # steps in the timeline
-STYLE = """
-:root{color-scheme:light dark;--bg:#fff;--fg:#1e293b;--soft:#64748b;--line:#e2e8f0;--idle:#f1f5f9;--wait:#dc2626;
---step:#2563eb;--good:#15803d;--mid:#a16207;--bad:#b91c1c}
-@media (prefers-color-scheme:dark){:root{--bg:#0f172a;--fg:#e2e8f0;--soft:#94a3b8;--line:#334155;--idle:#1e293b;
---wait:#f87171;--step:#60a5fa;--good:#4ade80;--mid:#facc15;--bad:#f87171}}
-body{background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:62rem;
-padding:0 1rem}
-h1{font-size:1.3rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .5rem}
-.verdict{border-left:5px solid;padding:.6rem 1rem;margin:1rem 0;background:var(--idle)}
-.verdict p{margin:.3rem 0}.no{border-color:var(--good)}.slightly{border-color:var(--mid)}.yes{border-color:var(--bad)}
-.soft,.tick,.label{color:var(--soft);fill:var(--soft)}.label{font-size:12px;text-anchor:end}.tick{font-size:11px}
-table{border-collapse:collapse;width:100%;font-size:13px;display:block;overflow-x:auto}
-th,td{border-bottom:1px solid var(--line);padding:.25rem .5rem;text-align:right;white-space:nowrap}
-th:first-child,td:first-child,th:nth-child(2),td:nth-child(2){text-align:left}
-tr.held td{font-weight:600;color:var(--bad)}svg{width:100%;height:auto;display:block;margin:.3rem 0}
-.idle{fill:var(--idle)}.wait{fill:var(--wait)}.step{fill:var(--step)}.line{fill:none;stroke-width:1.5}
-.h0{fill:#f59e0b;stroke:#f59e0b}.h1{fill:#10b981;stroke:#10b981}.h2{fill:#8b5cf6;stroke:#8b5cf6}
-.h3{fill:#06b6d4;stroke:#06b6d4}.h4{fill:#ec4899;stroke:#ec4899}.h5{fill:#84cc16;stroke:#84cc16}
-.h6{fill:#f97316;stroke:#f97316}.h7{fill:#94a3b8;stroke:#94a3b8}rect{stroke:none}.line{fill:none}
-.key{display:inline-block;margin-right:1rem;font-size:13px}.key svg{display:inline;width:12px;height:12px;margin:0}
-pre{font-size:12px;overflow-x:auto;background:var(--idle);padding:.6rem}
+_LEFT, _WIDE = 170, 790  # pixels of the timeline's titles, and of its lanes
+
+
+def _variables(ground: int) -> str:
+    return "".join(f"--{name}:{both[ground]};" for name, both in PALETTE.items() if name not in HUES)
+
+
+STYLE = (
+    f"""
+:root{{color-scheme:light dark;{_variables(0)}}}
+{DARK}{{:root{{{_variables(1)}}}}}
 """
+    + """
+body{background:var(--ground);color:var(--text);font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:62rem;
+padding:0 1rem}
+h1{font-size:1.3rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .5rem;overflow-wrap:anywhere}
+.verdict{border-left:5px solid;padding:.6rem 1rem;margin:1rem 0;background:var(--idle);overflow-wrap:anywhere}
+.verdict p{margin:.3rem 0}.no{border-color:var(--good)}.slightly{border-color:var(--mid)}.yes{border-color:var(--bad)}
+.soft{color:var(--soft)}.wide{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:13px}
+th,td{border-bottom:1px solid var(--rule);padding:.25rem .5rem;text-align:right;white-space:nowrap}
+th:first-child,td:first-child,th:nth-child(2),td:nth-child(2),.why{text-align:left}
+tr.held td{font-weight:600;color:var(--bad)}svg{width:100%;height:auto;display:block;margin:.3rem 0}
+.plan svg{max-width:502px}
+pre{font-size:12px;overflow-x:auto;background:var(--idle);padding:.6rem}
+summary{cursor:pointer}
+"""
+)
 
 
 def page(recorded: Recorded, told: dict[str, Any], spans: NDArray[np.int64]) -> str:
@@ -53,7 +70,8 @@ def page(recorded: Recorded, told: dict[str, Any], spans: NDArray[np.int64]) -> 
     body += [_pipeline(recorded, each, alone=len(told["pipelines"]) == 1) for each in told["pipelines"]]
     body.append(_memory(recorded))
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(title)}</title>"
-    return f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
+    head += f"<style>{STYLE}{style()}</style>"
+    return f"<!doctype html><html lang=en><head>{head}</head><body>{''.join(body)}</body></html>"
 
 
 def _facts(told: dict[str, Any]) -> str:
@@ -81,32 +99,56 @@ def _timeline(recorded: Recorded, spans: NDArray[np.int64]) -> str:
     names, titles = recorded.about["names"], recorded.about["tracks"]
     if not len(spans):
         return "<p class=soft>No spans were kept.</p>"
-    steps = spans[spans[:, 1] == names.index(_STEP)]
+    wait, step = names.index(_WAIT), names.index(_STEP)
+    steps = spans[spans[:, 1] == step]
     start, stop = _window(steps if len(steps) else spans)
     inside = spans[(spans[:, 2] < stop) & (spans[:, 2] + spans[:, 3] > start)]
-    loop = inside[(inside[:, 1] == names.index(_STEP)) | (inside[:, 1] == names.index(_WAIT))]
-    rows = []
+    kinds, number = _kinds(names, inside, set(recorded.about.get("own", ())))
+    loops = set(inside[inside[:, 1] == wait, 0].tolist())  # tracks of threads that take elements
+    of_loop, own, threads, processes = [], [], [], []
     for track, title in enumerate(titles):
-        own = inside[(inside[:, 0] == track) & ~np.isin(inside[:, 1], (names.index(_STEP), names.index(_WAIT)))]
-        if len(own):
-            rows.append((title, own))
-    rows.sort(key=lambda row: -int(row[1][:, 3].sum()))
-    hidden = max(len(rows) - _MOST_ROWS, 0)
-    rows = [*rows[:_MOST_ROWS], ("training loop", loop)]
-    busiest = np.argsort(-np.bincount(inside[:, 1], inside[:, 3], len(names))).tolist()
-    stages = [name for name in busiest if names[name] not in (_WAIT, _STEP)]
-    classes = ["h7"] * len(names)
-    for place, name in enumerate(stages[: HUES - 1]):
-        classes[name] = f"h{place}"
-    classes[names.index(_WAIT)], classes[names.index(_STEP)] = "wait", "step"
-    seen = set(inside[:, 1].tolist())
-    keys = [_key("step", "training step"), _key("wait", "waiting for data")]
-    keys += [_key(classes[name], names[name]) for name in stages[: HUES - 1] if name in seen]
-    if len([name for name in stages if name in seen]) >= HUES:
-        keys.append(_key("h7", "other stages"))
+        here = inside[inside[:, 0] == track]
+        marks = np.isin(here[:, 1], (wait, step))
+        of_loop.append(here[marks])
+        theirs = np.isin(here[:, 1], recorded.about.get("own", ()))
+        own.append(here[theirs])
+        rest = _numbered(here[~marks & ~theirs], number)
+        if len(rest):
+            found = Row(f"{title}, in the loop" if track in loops else title, rest)
+            (processes if title.startswith("worker process") else threads).append(found)
+    rows = [*side_by_side(threads, "thread"), *processes]
+    shown = [*rows[:_MOST_ROWS], Row("training loop", _numbered(np.concatenate(of_loop), number))]
+    if sum(map(len, own)):
+        shown.append(Row("your spans", _numbered(np.concatenate(own), number)))
+    picture = Picture(_LEFT + _WIDE, 1)
+    y = legend(picture, 0, 0, [kinds[each] for each in sorted({number[each] for each in inside[:, 1].tolist()})])
+    y = panel(picture, (_LEFT, y + 8, _WIDE), shown, kinds, (start, stop - start))
+    picture.height = int(time_axis(picture, _LEFT, y, _WIDE, (stop - start) / 1e9))
     text = f"{seconds((stop - start) / 1e9)} from {seconds(start / 1e9)} on. The whole run: trace.json.gz."
-    text += f" {hidden} more tracks are left out." if hidden else ""
-    return f"<p class=soft>{text}</p><p>{''.join(keys)}</p>{timeline(rows, classes, names, start, stop)}"
+    text += f" {len(rows) - _MOST_ROWS} more tracks are left out." if len(rows) > _MOST_ROWS else ""
+    return f"<p class=soft>{text}</p>{picture.svg(inside=True, label='timeline')}"
+
+
+def _kinds(names: list[str], inside: NDArray[np.int64], own: set[int]) -> tuple[list[Kind], dict[int, int]]:
+    """What spans are of, with colours, and which of these each name is; the busiest have colours of their own."""
+    kinds = [Kind("training step", "step"), Kind("waiting for data", "wait")]
+    number = {names.index(_STEP): 0, names.index(_WAIT): 1}
+    busiest = np.argsort(-np.bincount(inside[:, 1], inside[:, 3], len(names)), kind="stable").tolist()
+    busiest = [each for each in busiest if each not in number]
+    named = [each for each in busiest if each in own][:2]  # spans of the user's own come first
+    named += [each for each in busiest if each not in named][: len(HUES) - 1 - len(named)]
+    for hue, each in zip(HUES, named, strict=False):
+        number[each] = len(kinds)
+        kinds.append(Kind(names[each], hue))
+    others = {each: len(kinds) for each in busiest if each not in number}
+    return [*kinds, Kind("other stages", HUES[-1])], number | others
+
+
+def _numbered(spans: NDArray[np.int64], number: dict[int, int]) -> NDArray[np.int64]:
+    """Kind, start and length."""
+    table = np.zeros(max(number) + 1, np.int64)
+    table[list(number)] = list(number.values())
+    return np.stack([table[spans[:, 1]], spans[:, 2], spans[:, 3]], 1)
 
 
 def _window(spans: NDArray[np.int64]) -> tuple[int, int]:
@@ -118,24 +160,23 @@ def _window(spans: NDArray[np.int64]) -> tuple[int, int]:
     return start, max(stop, start + 1000)
 
 
-def _key(shape: str, text: str) -> str:
-    square = f'<svg viewBox="0 0 12 12"><rect width="12" height="12" class="{shape}"/></svg>'
-    return f"<span class=key>{square} {escape(text)}</span>"
-
-
 def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
-    parts = [f"<h2>{'Steps' if alone else _heading(each)}</h2>", _table(each)]
+    parts = [f"<h2>{'Steps' if alone else _heading(each)}</h2>"]
+    picture = plan_picture(analysis_of(each["analysis"]), each["verdict"]["step"])
+    parts += [f"<div class=plan>{picture.svg(inside=True, label='the plan')}</div>", _table(each)]
     parts += ["<h2>Waiting</h2>", _waiting(each["waits"])]
     parts.append(_over_time(recorded, each["name"]))
     if each["choices"]:
         rows = "".join(
             f"<tr><td>{escape(choice['lane'])}</td><td>{seconds(max(choice['at'], 0.0))}</td>"
             f"<td>{choice['workers']}</td><td>{escape(choice['executor'])}</td>"
-            f"<td style='text-align:left'>{escape(choice['reason'] or '')}</td></tr>"
+            f"<td class=why>{escape(choice['reason'] or '')}</td></tr>"
             for choice in each["choices"]
         )
-        head = "<tr><th>step</th><th>after</th><th>workers</th><th>executor</th><th>why</th></tr>"
-        parts.append(f"<h2>What AUTOTUNE chose</h2><table>{head}{rows}</table>")
+        head = "<tr><th>step</th><th>after</th><th>workers</th><th>executor</th><th class=why>why</th></tr>"
+        parts.append("<h2>What AUTOTUNE chose</h2>")
+        parts += _workers_over_time(recorded, each["name"])
+        parts.append(f"<div class=wide><table>{head}{rows}</table></div>")
     text = escape(report(analysis_of(each["analysis"])))
     parts.append(
         f"<details><summary>The figures as explain(analyze=True) prints them</summary><pre>{text}</pre></details>"
@@ -166,9 +207,8 @@ def _table(each: dict[str, Any]) -> str:
         )
         held = " class=held" if step.name == each["verdict"]["step"] else ""
         rows.append(f"<tr{held}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    return (
-        f"<table><tr>{head}</tr>{''.join(rows)}</table><p class=soft>CPU and waiting: for one element of the step.</p>"
-    )
+    table = f"<div class=wide><table><tr>{head}</tr>{''.join(rows)}</table></div>"
+    return f"{table}<p class=soft>CPU and waiting: for one element of the step.</p>"
 
 
 def _waiting(waits: dict[str, Any]) -> str:
@@ -179,7 +219,8 @@ def _waiting(waits: dict[str, Any]) -> str:
     shown = range(used[0], used[-1] + 1)
     text = f"{seconds(waits['waited'])} in all, {seconds(waits['longest'])} at most, "
     text += f"{seconds(waits['starting'])} before first elements of {waits['passes']:,} passes."
-    return f"<p>{text}</p>" + bars([counts[index] for index in shown], [seconds(2.0**index / 1e6) for index in shown])
+    chart = bar_chart("waits of a request", [counts[index] for index in shown], [2.0**index / 1e6 for index in shown])
+    return f"<p>{text}</p>{chart.svg(inside=True, label='waiting per step')}"
 
 
 def _over_time(recorded: Recorded, name: str) -> str:
@@ -196,14 +237,29 @@ def _over_time(recorded: Recorded, name: str) -> str:
         last_at, last_waited = sample["at"], each["waited"]
         for lane in each["lanes"]:
             held.setdefault(lane["lane"], []).append((sample["at"], lane["held"]))
-    parts = [line("time waiting", at, shares, "100 %", 1.0, "h4")]
+    parts = [_line("time waiting", at, shares, ("100 %", 1.0), "wait")]
     for index, (lane, values) in enumerate(held.items()):
         most = max(value for _, value in values)
-        moments = [moment for moment, _ in values]
-        parts.append(
-            line(f"held: {lane}", moments, [v for _, v in values], size(most), float(most), f"h{index % HUES}")
-        )
+        if most:
+            moments, sizes = [moment for moment, _ in values], [float(value) for _, value in values]
+            parts.append(_line(f"held: {lane}", moments, sizes, (size(most), float(most)), HUES[index % len(HUES)]))
     return "".join(parts)
+
+
+def _workers_over_time(recorded: Recorded, name: str) -> list[str]:
+    """A chart for each lane whose number of workers was changed."""
+    found: dict[str, list[tuple[float, int]]] = {}
+    for sample in recorded.samples:
+        for lane in sample["pipelines"].get(name, {"lanes": ()})["lanes"]:
+            found.setdefault(lane["lane"], []).append((sample["at"], lane["workers"]))
+    charts = []
+    for index, (lane, values) in enumerate(found.items()):
+        most = max(count for _, count in values)
+        if most > min(count for _, count in values):
+            moments, counts = [moment for moment, _ in values], [float(count) for _, count in values]
+            hue = HUES[index % len(HUES)]
+            charts.append(_line(f"workers: {lane}", moments, counts, (f"{most}", float(most)), hue))
+    return charts
 
 
 def _memory(recorded: Recorded) -> str:
@@ -211,4 +267,9 @@ def _memory(recorded: Recorded) -> str:
     values = [float(sample["memory"]) for sample in recorded.samples]
     if not at:
         return ""
-    return "<h2>Memory of the process</h2>" + line("resident", at, values, size(max(values)), max(values), "h3")
+    chart = _line("resident", at, values, (size(max(values)), max(values)), "h3")
+    return f"<h2>Memory of the process</h2>{chart}"
+
+
+def _line(title: str, at: list[float], values: list[float], top: tuple[str, float], hue: str) -> str:
+    return line_chart(title, at, values, top, hue).svg(inside=True, label=title)
