@@ -83,6 +83,7 @@ class Recording(Observing):
             "names": self.tracks.names[: known[0]],
             "tracks": self.tracks.titles[: known[1]],
             "own": sorted(self.tracks.own),
+            "reading": sorted(self.tracks.reading),
         }
         self._store.put("about.json", about)
         self._known = known

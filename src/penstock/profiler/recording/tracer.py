@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.plan.node import Node
+from penstock.plan.scan import Scan
 from penstock.profiler.analysis.meter import Frame, Key, Meter, _Cell, _count, _Local
 from penstock.profiler.analysis.places import steps_of
 from penstock.profiler.recording.tracks import Tracks
@@ -34,6 +35,8 @@ class Tracer(Meter):
         if key.part == "take":
             return super().measured(call, key, pulls=pulls)  # it waits for what others do
         name, tracks, local = self._tracks.name(self._title(key)), self._tracks, self._local
+        if isinstance(self.nodes[key.node], Scan):
+            tracks.reading.add(name)
         wall, cpu = time.perf_counter, time.thread_time
 
         def call_traced(*arguments: Any) -> Any:

@@ -22,6 +22,7 @@ class Tracks:
         self._room = room  # 0: spans are not kept at all
         self.names: list[str] = []  # of spans, by number
         self.titles: list[str] = []  # of tracks, by number
+        self.reading: set[int] = set()  # names of spans in which a source reads
         self.own: set[int] = set()  # names of spans of the user's own
         self._numbers: dict[str, int] = {}
         self._rings: list[deque[Span]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +20,31 @@ from penstock.profiler.views.xplane import xplane
 def write_views(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Write report.html, summary.json, trace.json.gz and what TensorBoard reads; the summary."""
     recorded = Recorded(folder)
-    spans = recorded.spans()
     told = summary(recorded)
-    put(recorded.folder / "summary.json", json.dumps(told, indent=1).encode())
-    put(recorded.folder / "report.html", page(recorded, told, spans).encode())
-    put(recorded.folder / "trace.json.gz", gzip.compress(json.dumps(trace(recorded, spans)).encode(), 6, mtime=0))
+    put(recorded.folder / "summary.json", [json.dumps(told, indent=1).encode()])
+    host = recorded.about["host"]
     for old in recorded.folder.glob("events.out.tfevents.*"):
         old.unlink()
-    host = recorded.about["host"]
-    name = f"events.out.tfevents.{int(recorded.about['unix'])}.{host}"
-    put(recorded.folder / name, events(recorded, told))
+    put(recorded.folder / f"events.out.tfevents.{int(recorded.about['unix'])}.{host}", [events(recorded, told)])
+    spans = recorded.spans()
+    put(recorded.folder / "report.html", [page(recorded, told, spans).encode()])
+    put(recorded.folder / "trace.json.gz", (text.encode() for text in trace(recorded, spans)), zipped=True)
     profile = recorded.folder.parent / "plugins" / "profile" / recorded.about["run"]
     profile.mkdir(parents=True, exist_ok=True)
+    for old in profile.iterdir():  # what the plugin has kept of an earlier file of that name
+        old.unlink()
     put(profile / f"{host}.xplane.pb", xplane(recorded, spans))
     return told
 
 
-def put(path: Path, content: bytes) -> None:
+def put(path: Path, parts: Iterable[bytes], *, zipped: bool = False) -> None:
     """A file that is there whole or not at all."""
     beside = path.with_name(f".{path.name}.new")
-    beside.write_bytes(content)
+    with beside.open("wb") as file:
+        if zipped:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as inside:
+                for part in parts:
+                    inside.write(part)
+        else:
+            file.writelines(parts)
     beside.replace(path)

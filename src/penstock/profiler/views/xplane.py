@@ -1,51 +1,88 @@
 """xplane: a recorded run for TensorBoard's Profile tab: an XSpace with one plane, a line for each track.
 
 What its tools look at, found by trying: the plane's name, `step_num` and `_r` on steps, waiting nested inside of them
-on the same line under a name that begins with IteratorGetNext. Names are interned, times are picoseconds.
+on the same line under a name that begins with IteratorGetNext; stages by `_ipl_stage_id`, `_ipl_stage_name` and
+`_ipl_stage_cat`, as Grain writes them (ids of stages share a map with those of names, so that they begin far above);
+a line called `_counters_`, whose events have a `counter_value`. Names are interned, times are picoseconds.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.profiler.recording.store import Recorded
-from penstock.profiler.views.wire import content, integer
+from penstock.profiler.views.trace import counters, in_turn
+from penstock.profiler.views.wire import content, double, integer, varint
 
 _PLANE = "/host:CPU"
-_WAIT, _STEP = "wait for data", "step"  # as recording.py names them
+_WAIT, _STEP = "wait for data", "step"  # as observing.py names them
 _PICO = 1000  # in a nanosecond
+_MOST, _MOST_OF_LOOP = 60_000, 15_000  # spans: with more its page takes long to open
+_FIRST_STAGE = 1 << 40  # the least id of a stage
 
 
-def xplane(recorded: Recorded, spans: NDArray[np.int64]) -> bytes:
-    """The file's content."""
+def xplane(recorded: Recorded, spans: NDArray[np.int64]) -> list[bytes]:
+    """The file's content, in pieces; of many spans the longest, of many steps the last."""
     names, titles = recorded.about["names"], recorded.about["tracks"]
+    own, reading = recorded.about.get("own", []), set(recorded.about.get("reading", ()))
+    step, wait = names.index(_STEP), names.index(_WAIT)
+    loops = np.unique(spans[spans[:, 1] == wait, 0])
+    of_loop = np.isin(spans[:, 1], (step, wait)) | (np.isin(spans[:, 1], own) & np.isin(spans[:, 0], loops))
+    rest = spans[~of_loop]
+    if len(rest) > _MOST:
+        rest = rest[np.sort(np.argpartition(rest[:, 3], -_MOST)[-_MOST:])]
     plane = _Plane()
-    steps = spans[spans[:, 1] == names.index(_STEP)]
-    waits = spans[spans[:, 1] == names.index(_WAIT)]
-    plane.line(len(titles) + 1, "training loop", _steps(plane, steps, waits))
+    plane.line(len(titles) + 1, "training loop", _steps(plane, spans[of_loop], (step, wait), names))
     for track, title in enumerate(titles):
-        own = spans[(spans[:, 0] == track) & (spans[:, 1] != names.index(_STEP)) & (spans[:, 1] != names.index(_WAIT))]
-        events = [plane.event(names[name], start, length) for _, name, start, length in own.tolist()]
-        if events:
-            plane.line(track + 1, title, events)
-    return content(1, plane.encoded()) + content(4, recorded.about["host"])
+        events = bytearray()
+        for _, name, start, length in in_turn(rest[rest[:, 0] == track]):
+            text = names[name]
+            stage = name not in own and not text.startswith("pull for ")
+            kind = "" if not stage else "read" if name in reading else "preprocessing"
+            events += plane.event(text, start, length, stage=(name, kind))
+        plane.line(track + 1, title, events)
+    plane.line(len(titles) + 2, "_counters_", _counters(plane, recorded))
+    return [*_long(1, plane.encoded()), content(4, recorded.about["host"])]
 
 
-def _steps(plane: _Plane, steps: NDArray[np.int64], waits: NDArray[np.int64]) -> list[bytes]:
-    """Steps with their numbers, and what the loop waited in each."""
-    found = []
-    for number, (_, _, start, length) in enumerate(steps.tolist()):
-        found.append((start, -length, plane.event("train", start, length, step_num=number, _r=1)))
+def _steps(plane: _Plane, spans: NDArray[np.int64], marks: tuple[int, int], names: Sequence[str]) -> bytearray:
+    """Steps with their numbers; nested in them what the loop waited, what it did then, and the user's own spans."""
+    step, wait = marks
+    steps = spans[spans[:, 1] == step]
+    first = max(len(steps) - _MOST_OF_LOOP, 0)
+    steps = steps[first:]
     begins, ends = steps[:, 2], steps[:, 2] + steps[:, 3]
-    at = np.searchsorted(begins, waits[:, 2], "right") - 1
-    for (_, _, start, length), step in zip(waits.tolist(), at.tolist(), strict=True):
-        if step >= 0 and start < ends[step]:
-            inside = min(length, int(ends[step]) - start)
-            found.append((start, -inside, plane.event("IteratorGetNext", start, inside)))
-            rest = int(ends[step]) - start - inside
-            found.append((start + inside, -rest, plane.event("compute", start + inside, rest)))
-    return [event for _, _, event in sorted(found)]  # what encloses others comes first
+    others = spans[spans[:, 1] != step]
+    at = np.searchsorted(begins, others[:, 2], "right") - 1
+    inside = (at >= 0) & (others[:, 2] < ends[at]) if len(steps) else np.zeros(len(others), bool)
+    others, at = others[inside][-2 * _MOST_OF_LOOP :], at[inside][-2 * _MOST_OF_LOOP :]
+    others[:, 3] = np.minimum(others[:, 3], ends[at] - others[:, 2])
+    waits = others[:, 1] == wait
+    after = others[waits]  # the rest of a step, behind a wait
+    after[:, 2] += after[:, 3]
+    after[:, 3] = ends[at[waits]] - after[:, 2]
+    after[:, 1] = -1
+    steps[:, 0] = np.arange(first, first + len(steps))
+    every = np.concatenate([steps, others, after])
+    found = bytearray()
+    every = every[np.lexsort((-every[:, 3], every[:, 2]))]  # the outer ones first
+    for number, name, start, length in in_turn(every):
+        if name == step:
+            found += plane.event("train", start, length, step_num=number, _r=1)
+        else:
+            text = "compute" if name < 0 else "IteratorGetNext" if name == wait else names[name]
+            found += plane.event(text, start, length)
+    return found
+
+
+def _counters(plane: _Plane, recorded: Recorded) -> bytearray:
+    found = bytearray()
+    for at, name, value, unit in counters(recorded):
+        found += plane.event(f"{name} ({unit})", int(at * 1e9), 0, counter_value=float(value))
+    return found
 
 
 class _Plane:
@@ -56,19 +93,35 @@ class _Plane:
         self._stats: dict[str, int] = {}
         self._lines: list[bytes] = []
 
-    def event(self, name: str, start: int, length: int, **stats: int) -> bytes:
+    def event(self, name: str, start: int, length: int, *, stage: tuple[int, str] = (0, ""), **stats: float) -> bytes:
+        """An XEvent; of a stage with its number and what kind of work it is."""
         number = self._events.setdefault(name, len(self._events) + 1)
         body = integer(1, number) + integer(2, start * _PICO) + integer(3, length * _PICO)
         for key, value in stats.items():
-            stat = self._stats.setdefault(key, len(self._stats) + 1)
-            body += content(4, integer(1, stat) + integer(4, value))
+            body += self._stat(key, double(2, value) if isinstance(value, float) else integer(4, value))
+        if stage[1]:
+            body += self._stat("_ipl_stage_id", integer(4, _FIRST_STAGE + stage[0]))
+            body += self._stat("_ipl_stage_name", integer(7, self._number(name)))
+            body += self._stat("_ipl_stage_cat", integer(7, self._number(stage[1])))
         return content(4, body)
 
-    def line(self, number: int, name: str, events: list[bytes]) -> None:
-        self._lines.append(content(3, integer(1, number) + content(2, name) + b"".join(events)))
+    def _stat(self, key: str, value: bytes) -> bytes:
+        return content(4, integer(1, self._number(key)) + value)
 
-    def encoded(self) -> bytes:
-        return content(2, _PLANE) + b"".join(self._lines) + _interned(4, self._events) + _interned(5, self._stats)
+    def _number(self, text: str) -> int:
+        return self._stats.setdefault(text, len(self._stats) + 1)
+
+    def line(self, number: int, name: str, events: bytearray) -> None:
+        if events:
+            self._lines += _long(3, [integer(1, number) + content(2, name), bytes(events)])
+
+    def encoded(self) -> list[bytes]:
+        return [content(2, _PLANE), *self._lines, _interned(4, self._events), _interned(5, self._stats)]
+
+
+def _long(field: int, parts: list[bytes]) -> list[bytes]:
+    """`content` of parts, which stay apart."""
+    return [varint(field << 3 | 2) + varint(sum(map(len, parts))), *parts]
 
 
 def _interned(field: int, names: dict[str, int]) -> bytes:
