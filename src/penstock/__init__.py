@@ -80,6 +80,7 @@ _NAMES = {
     "element_key": "penstock.trace.drawing",
     "map_fn": "penstock.dataset.map_fn",
     "monitor": "penstock.profiler.live.monitor",
+    "progress": "penstock.profiler.live.progress",
 }
 
 
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from penstock.dataset.text_line import TextLineDataset as TextLineDataset
     from penstock.dataset.webdataset import WebDataset as WebDataset
     from penstock.profiler.live.monitor import monitor as monitor
+    from penstock.profiler.live.progress import progress as progress
     from penstock.runtime.instrument import Recorder as Recorder
     from penstock.runtime.run import Iterator as Iterator
     from penstock.trace.drawing import element_key as element_key

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.catalog import disable_progress_bar, enable_progress_bar, progress
 from penstock.catalog.progress import Progress
+from penstock.profiler.live import progress as live
 from penstock.viz.rows import table
 
 
@@ -117,7 +118,7 @@ class _Kernel:
 @pytest.mark.parametrize("widgets", [True, False])
 def test_a_notebook_has_bars_where_it_can_show_them(monkeypatch, widgets):
     monkeypatch.setitem(sys.modules, "IPython", _Kernel)
-    monkeypatch.setattr(progress, "_has_widgets", lambda: widgets)
+    monkeypatch.setattr(live, "has_widgets", lambda: widgets)
     assert Progress().is_terminal is widgets
 
 

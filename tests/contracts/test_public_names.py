@@ -54,6 +54,7 @@ DATASET = {
     "pad_to_cardinality",
     "pack",
     "padded_batch",
+    "plot",
     "prefetch",
     "ragged_batch",
     "random",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 from penstock import options
 from penstock.forked import new_lock
+from penstock.profiler.live.progress import bars_are_seen, in_notebook
 
 T = TypeVar("T")
 
@@ -64,9 +64,7 @@ class Progress:
     def __init__(self, *, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream, self._clock = stream, clock
         self.is_shown = not _disabled and options.environment("PROGRESS") != "0"
-        self.is_terminal = (
-            self.is_shown and stream is None and (_has_widgets() if _in_notebook() else sys.stderr.isatty())
-        )
+        self.is_terminal = self.is_shown and stream is None and bars_are_seen()
         self._bars: Any = None
         self._open = 0
         self._lock = new_lock()
@@ -201,24 +199,13 @@ def _counted(items: Iterable[T], step: Step) -> Iterator[T]:
         step.advance()
 
 
-def _in_notebook() -> bool:
-    shell = sys.modules.get("IPython")
-    found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
-    return found is not None and "IPKernelApp" in getattr(found, "config", {})
-
-
-def _has_widgets() -> bool:
-    """Whether a notebook can show what changes; without, rich shows nothing there."""
-    return importlib.util.find_spec("ipywidgets") is not None
-
-
 def _rich_bars() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     columns = (TextColumn("{task.description:<34}"), BarColumn(30), TextColumn("{task.fields[text]}"))
-    return Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=not _in_notebook()))
+    return Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=not in_notebook()))
 
 
 class Stopwatch:

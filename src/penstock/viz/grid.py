@@ -13,9 +13,9 @@ import numpy as np
 from penstock.errors import InvalidArgumentError
 from penstock.image.backends import opencv
 from penstock.io.writing import local, writing
+from penstock.profiler.views.picture import Picture, text_width
 from penstock.viz.label_names import Names, label_names_of
 from penstock.viz.parts import Example, take_apart
-from penstock.profiler.views.picture import Picture, text_width
 
 _GAP = 10
 _TEXT = 13  # height of a caption's letters

@@ -1,0 +1,228 @@
+"""progress: a bar beside a training loop, which knows how long the pass is, and how much of the time the loop waits."""
+
+from __future__ import annotations
+
+import importlib.util
+import operator
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from penstock import options
+from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError
+from penstock.plan.node import check_int
+from penstock.profiler.analysis.wording import number, percent
+
+T = TypeVar("T")
+
+_BARS = ("auto", "rich", "tqdm", "lines", "off")
+_DRAWN = 0.1  # seconds between two pictures of a bar
+_LINE = 10.0  # seconds between two lines in a log
+_RECENTLY = 50  # pictures: of which rate and waiting tell
+
+
+class Progress(Generic[T]):
+    """What `progress` gives: iterates over the data, once for each `for`."""
+
+    def __init__(self, data: Iterable[T], desc: str, total: int | None, bar: str, clock: Callable[[], float]) -> None:
+        self._data, self.desc, self.total, self._bar, self._clock = data, desc, total, bar, clock
+        self.count = 0  # elements of the latest pass
+        self.waited = 0.0  # seconds of it that the loop waited
+
+    def __iter__(self) -> Iterator[T]:
+        clock = self._clock
+        self.count, self.waited = 0, 0.0
+        elements = iter(self._data)
+        shown = _shown(self, self._bar)
+        try:
+            asked = clock()
+            for element in elements:
+                got = clock()
+                self.count += 1
+                self.waited += got - asked
+                shown.tell(got)
+                yield element
+                asked = clock()
+            self.waited += clock() - asked
+        finally:
+            shown.close(clock())
+
+    def __len__(self) -> int:
+        if self.total is None:
+            message = "How many elements there are is not known."
+            raise InvalidTypeError(message, hint="Say it: ps.progress(ds, total=1000).")
+        return self.total
+
+
+def progress(
+    data: Iterable[T],
+    *,
+    desc: str = "",
+    total: int | None = None,
+    bar: str = "auto",
+    clock: Callable[[], float] = time.perf_counter,
+) -> Progress[T]:
+    """The elements of a data set, an iterator or any iterable, with a bar that goes along while they are taken.
+
+    The bar has how many elements came, of how many (`cardinality()`, `len()`, or `total`), how many came a second, the
+    time left, and the share of the time that the loop waited for data, both of the last seconds.
+
+    >>> import penstock as ps
+    >>> for batch in ps.progress(ps.Dataset.range(6).batch(2), desc="epoch 1", bar="off"):
+    ...     print(batch)
+    [0 1]
+    [2 3]
+    [4 5]
+
+    `bar` is "rich", "tqdm", "lines" (one every ten seconds, for a log) or "off"; "auto" takes tqdm where the program
+    has imported it, else rich, and lines where stderr is no terminal and in notebooks without ipywidgets.
+    `PENSTOCK_PROGRESS=0` in the environment switches all of them off. Nothing is added to the elements: `state_dict`
+    and the like are those of the iterator that was given.
+
+    Raises InvalidTypeError for what cannot be iterated over, InvalidArgumentError for another `bar`, and
+    MissingDependencyError for "tqdm" where it is not installed.
+    """
+    if not isinstance(data, Iterable):
+        message = f"progress is of a data set or another iterable, got {type(data).__name__}."
+        raise InvalidTypeError(message, hint="Write: for batch in ps.progress(ds):")
+    if bar not in _BARS:
+        message = f"bar must be one of {', '.join(map(repr, _BARS))}, got bar={bar!r}."
+        raise InvalidArgumentError(message)
+    if bar == "tqdm" and importlib.util.find_spec("tqdm") is None:
+        message = "bar='tqdm' needs tqdm, which is not installed."
+        raise MissingDependencyError(message, hint="pip install tqdm, or leave bar out.")
+    if total is not None:
+        check_int("total", total, least=0, hint="How many elements (batches) there are.")
+    return Progress(data, desc, _length(data) if total is None else total, _chosen(bar), clock)
+
+
+def in_notebook() -> bool:
+    """Whether this program is a notebook's."""
+    shell = sys.modules.get("IPython")
+    found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
+    return found is not None and "IPKernelApp" in getattr(found, "config", {})
+
+
+def has_widgets() -> bool:
+    """Whether a notebook can show what changes; without, rich shows nothing there."""
+    return importlib.util.find_spec("ipywidgets") is not None
+
+
+def bars_are_seen() -> bool:
+    """Whether a bar on stderr is looked at: on a terminal, or in a notebook that can show what changes."""
+    return has_widgets() if in_notebook() else sys.stderr.isatty()
+
+
+def _chosen(bar: str) -> str:
+    if options.environment("PROGRESS") == "0":
+        return "off"
+    if bar != "auto":
+        return bar
+    return "lines" if not bars_are_seen() else "tqdm" if "tqdm" in sys.modules else "rich"
+
+
+def _length(data: Any) -> int | None:
+    cardinality = getattr(data, "cardinality", None)
+    if callable(cardinality):
+        return count if (count := int(cardinality())) >= 0 else None
+    try:
+        return operator.length_hint(data) or None
+    except TypeError:
+        return None
+
+
+# -- ways to show it
+
+
+class _Shown:
+    """Nothing is shown; and what all ways have in common."""
+
+    every = float("inf")
+
+    def __init__(self, of: Progress[Any]) -> None:
+        self.of = of
+        self._due = of._clock() + self.every
+        self._marks = deque([(of._clock(), 0, 0.0)], maxlen=_RECENTLY)
+        self.per_second = self.share = 0.0
+
+    def tell(self, now: float) -> None:
+        if now >= self._due:
+            self._due = now + self.every
+            self._measure(now)
+            self.draw()
+
+    def close(self, now: float) -> None:
+        self._measure(now)
+        self.draw()
+
+    def draw(self) -> None:
+        """Show how far it is."""
+
+    def _measure(self, now: float) -> None:
+        at, count, waited = self._marks[0]
+        passed = max(now - at, 1e-9)
+        self.per_second = (self.of.count - count) / passed
+        self.share = min((self.of.waited - waited) / passed, 1.0)
+        self._marks.append((now, self.of.count, self.of.waited))
+
+    def text(self) -> str:
+        return f"{number(self.per_second)}/s, waits {percent(self.share)}"
+
+
+class _Lines(_Shown):
+    every = _LINE
+
+    def draw(self) -> None:
+        of = f" of {self.of.total:,} ({100 * self.of.count // self.of.total} %)" if self.of.total else ""
+        title = f"{self.of.desc}: " if self.of.desc else ""
+        sys.stderr.write(f"{title}{self.of.count:,}{of}, {self.text()}\n")
+        sys.stderr.flush()
+
+
+class _Rich(_Shown):
+    every = _DRAWN
+
+    def __init__(self, of: Progress[Any]) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        super().__init__(of)
+        columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn())
+        times = (TimeElapsedColumn(), TimeRemainingColumn())
+        console = Console(stderr=not in_notebook())
+        self._bars = Bars(*columns, TextColumn("{task.fields[text]}"), *times, console=console, auto_refresh=False)
+        self._task = self._bars.add_task(of.desc, total=of.total, text="")
+        self._bars.start()
+
+    def draw(self) -> None:
+        self._bars.update(self._task, completed=self.of.count, text=self.text(), refresh=True)
+
+    def close(self, now: float) -> None:
+        super().close(now)
+        self._bars.stop()
+
+
+class _Tqdm(_Shown):
+    every = _DRAWN
+
+    def __init__(self, of: Progress[Any]) -> None:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
+
+        super().__init__(of)
+        self._made = tqdm(total=of.total, desc=of.desc or None, mininterval=0.0)
+
+    def draw(self) -> None:
+        self._made.set_postfix_str(f"waits {percent(self.share)}", refresh=False)
+        self._made.update(self.of.count - self._made.n)
+
+    def close(self, now: float) -> None:
+        super().close(now)
+        self._made.close()
+
+
+def _shown(of: Progress[Any], bar: str) -> _Shown:
+    ways: dict[str, type[_Shown]] = {"rich": _Rich, "tqdm": _Tqdm, "lines": _Lines, "off": _Shown}
+    return ways[bar](of)
