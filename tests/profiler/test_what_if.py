@@ -11,7 +11,9 @@ from tests.golden.golden import assert_golden
 from tests.profiler import figures
 
 import penstock as ps
+from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.applied import applied
+from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
 from penstock.profiler.analysis.figures import LOOP, Lane
 from penstock.profiler.analysis.model import bounds, cpu_seconds, fitted, lock_seconds, rate
@@ -280,3 +282,18 @@ def test_lanes_are_of_the_same_kind_as_those_measured():
     found = figures.serial()
     changed = applied(found, Changes(parallelism={"map#1": 3}, executor={"map#1": "process"}))
     assert changed.lane("map#1") == Lane("map#1", LOOP, 3, "process")
+
+
+def test_a_loop_that_makes_its_elements_itself_is_told_to_prefetch():
+    found = figures.serial(consumer_seconds=0.1)  # beside 0.1 s of its own thread's time for each
+    first = advice(found)[0]
+    assert first.change.prefetch
+    assert first.ratio == pytest.approx(after(found, prefetch=True).ratio) == pytest.approx(1.96, rel=0.05)
+    assert bottleneck(found).step == "map#1"
+    assert "Nothing is made ahead" in bottleneck(found).sentence
+    slower = replace(found, elements_per_second=1 / (0.1 + 2 * (1 / found.elements_per_second - 0.1)))
+    assert fitted(slower) == pytest.approx(0.5, rel=0.02)  # the making took twice as long, and not the loop
+
+
+def test_a_loop_with_workers_below_has_nothing_to_prefetch():
+    assert not any(each.change.prefetch for each in advice(figures.parallel(consumer_seconds=0.1)))

@@ -120,6 +120,7 @@ class Explaining:
         consumer_seconds: float | None = None,
         executor: Mapping[str, str] | None = None,
         parallelism: Mapping[str, int] | None = None,
+        prefetch: bool = False,
         analysis: Analysis | None = None,
     ) -> Prediction:
         """How many elements a second there would be, as far as can be told from what the steps cost now.
@@ -139,6 +140,7 @@ class Explaining:
         - `consumer_seconds`: with a loop that takes as long for an element (a batch).
         - `executor={"map#1": "process"}`: with a function in worker processes, in threads, or "inline".
         - `parallelism={"map#1": 4}`: with as many calls at once, or as AUTOTUNE would choose.
+        - `prefetch=True`: with `prefetch(AUTOTUNE)` at the end, so that the loop's thread makes nothing itself.
 
         The answer has `elements_per_second`, `before`, their `ratio`, the `bottleneck` then, and `sentences` on what
         was taken for granted. It follows from a model: the rate is the least that any part of the machine allows.
@@ -164,6 +166,7 @@ class Explaining:
             consumer_seconds=consumer_seconds,
             executor={} if executor is None else executor,
             parallelism={} if parallelism is None else parallelism,
+            prefetch=prefetch,
         )
         if analysis is None:
             analysis = self._analysis or self._analysed(_SECONDS, 0.0)
@@ -195,7 +198,7 @@ class Explaining:
         """
         from penstock.profiler.views.plan import plot
 
-        _check_analyze(analyze, seconds, consumer_seconds)
+        _check_analyze(analyze, seconds, consumer_seconds, "plot")
         made = plot(self._plan, self._options, self._analysed(seconds, consumer_seconds) if analyze else self._analysis)
         if path is not None:
             made.save(path)
@@ -256,11 +259,11 @@ class Explaining:
         return self._of(plan)
 
 
-def _check_analyze(analyze: Any, seconds: Any, consumer_seconds: Any) -> None:
+def _check_analyze(analyze: Any, seconds: Any, consumer_seconds: Any, method: str = "explain") -> None:
     if not isinstance(analyze, bool):
         message = f"analyze must be True or False, got analyze={analyze!r} ({type(analyze).__name__})."
-        raise InvalidTypeError(message, hint="explain(analyze=True) runs the data set for some seconds.")
+        raise InvalidTypeError(message, hint=f"{method}(analyze=True) runs the data set for some seconds.")
     for name, value, left_out in (("seconds", seconds, _SECONDS), ("consumer_seconds", consumer_seconds, 0.0)):
         if not analyze and value != left_out:
             message = f"{name} is for a data set that is run and measured, got {name}={value!r} without analyze=True."
-            raise InvalidArgumentError(message, hint=f"Write analyze=True, {name}={value!r}.")
+            raise InvalidArgumentError(message, hint=f"Write {method}(analyze=True, {name}={value!r}).")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.plan.node import AUTOTUNE
-from penstock.profiler.analysis.applied import applied
+from penstock.profiler.analysis.applied import PREFETCH, applied
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
-from penstock.profiler.analysis.figures import Analysis, Step
-from penstock.profiler.analysis.model import cpu_seconds, fitted, rate, workers_wanted
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step
+from penstock.profiler.analysis.model import cpu_seconds, fitted, rate, steps_in, workers_wanted
 from penstock.profiler.analysis.wording import named, number, size
 
 _WORTH = 0.05  # gain that is worth a line
@@ -79,6 +79,8 @@ def _candidates(analysis: Analysis) -> Iterator[tuple[str, str, Changes]]:
             if inner and f"{step.name} inputs" not in lanes:
                 change = Changes(parallelism={step.name: AUTOTUNE})
                 yield step.name, f"add num_parallel_calls=AUTOTUNE to {step.name}", change
+    if analysis.consumer_seconds and steps_in(analysis, LOOP):
+        yield PREFETCH, "add prefetch(AUTOTUNE) at the end", Changes(prefetch=True)
     if len(serial) > 1:
         names = [step.name for step in serial]
         text = f"add num_parallel_calls=AUTOTUNE to {', '.join(names[:-1])} and {names[-1]}"
@@ -165,7 +167,7 @@ def _cores(analysis: Analysis, fit: float, now: float) -> Advice | None:
 def nothing_to_do(analysis: Analysis) -> str:
     """What is said where no change helps."""
     found = bottleneck(analysis)
-    if found.kind == "loop" and analysis.consumer_seconds:
+    if found.kind == "loop" and found.step is None and analysis.consumer_seconds:
         return "nothing: the pipeline is ahead of the loop"
     limit = next((step for step in analysis.steps if step.name == found.step), None)
     if limit is not None and analysis.copies(limit):

@@ -14,6 +14,7 @@ from penstock.profiler.analysis.upstream import inner, upstream
 
 _COPIED = 1 / 1e10  # seconds for a byte that comes out of a cache
 _SHIPPED = 1 / 1.5e9  # seconds for a byte, there or back
+PREFETCH = "prefetch"  # the lane of a thread that is ahead of the loop
 _SHIPPED_CALL = 150e-6  # seconds for a Block, there and back
 
 
@@ -37,6 +38,10 @@ def applied(analysis: Analysis, change: Changes) -> Analysis:
         analysis = _parallel(analysis, name, count)
     for name, executor in change.executor.items():
         analysis = _executed(analysis, name, executor)
+    if change.prefetch:
+        here = [step.name for step in analysis.steps if step.lane == LOOP]
+        if here:
+            analysis = _own_lane(analysis, PREFETCH, LOOP, side_by_side=[], pulled=here)
     return analysis
 
 

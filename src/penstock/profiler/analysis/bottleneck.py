@@ -9,6 +9,7 @@ from penstock.profiler.analysis.model import Bound, bounds, cpu_seconds, fitted,
 from penstock.profiler.analysis.wording import named, number, percent, seconds, size
 
 _MOSTLY = 0.5
+_PART = 0.05  # of the loop's time, from which making elements in its thread is worth a word
 _LEVEL = 1.1  # bounds that lie as close are reached together
 _BY_CAUSE = ("cores", "lock", "workers", "pull", "loop")  # what cannot be helped by changing what comes behind it
 
@@ -67,9 +68,19 @@ def _nothing(analysis: Analysis) -> Bottleneck:
 
 
 def _slow_loop(analysis: Analysis, lowest: Bound, second: Bound) -> Bottleneck:
+    took = seconds(analysis.consumer_seconds)
+    here = steps_in(analysis, LOOP)
+    own = sum(step.seconds for step in here)
+    if own * lowest.per_second > _PART and own > analysis.handing:
+        most = max(here, key=lambda step: step.seconds)
+        sentence = (
+            f"Nothing is made ahead: the loop takes {took} for an element, and then {seconds(own)} of its own thread's "
+            f"time to make the next one, {percent(most.seconds / own)} of it in {named(most)}."
+        )
+        return Bottleneck("loop", most.name, sentence)
     idle = 1 - lowest.per_second / second.per_second
     sentence = (
-        f"The loop is the slow side: it takes {seconds(analysis.consumer_seconds)} for an element, and the pipeline "
+        f"The loop is the slow side: it takes {took} for an element, and the pipeline "
         f"waits for it {percent(max(idle, 0.0))} of the time."
     )
     return Bottleneck("loop", None, sentence)

@@ -17,6 +17,7 @@ class Changes:
     consumer_seconds: float | None = None
     executor: Mapping[str, str] = field(default_factory=dict)
     parallelism: Mapping[str, int] = field(default_factory=dict)
+    prefetch: bool = False
 
     @property
     def left_out(self) -> tuple[str, ...]:

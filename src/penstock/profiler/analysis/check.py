@@ -54,6 +54,11 @@ def check(change: Changes, analysis: Analysis) -> None:
             message = f"executor[{name!r}] must be one of {known}, got {executor!r}."
             raise InvalidArgumentError(message)
         _check_kind("executor", name, analysis, ("map",))
+    if not isinstance(change.prefetch, bool):
+        message = (
+            f"prefetch must be True or False, got prefetch={change.prefetch!r} ({type(change.prefetch).__name__})."
+        )
+        raise InvalidTypeError(message, hint="Write prefetch=True for a prefetch(AUTOTUNE) at the end.")
     _check_together(change, analysis)
 
 

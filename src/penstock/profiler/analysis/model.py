@@ -23,6 +23,7 @@ from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
 
 MOST_WORKERS = 64  # that AUTOTUNE is taken to choose for steps that wait
 _LEAST_HANDING = 5e-8  # seconds for an element, whatever else is free
+_PART = 0.05  # of a loop's time, from which making elements in its thread says how fast that goes
 _LEAST_FIT, _MOST_FIT = 0.1, 1.5  # beyond, the figures contradict each other
 
 
@@ -62,8 +63,17 @@ def fitted(analysis: Analysis) -> float:
     if not analysis.elements_per_second or not math.isfinite(lowest.per_second):
         return 1.0
     if lowest.kind == "loop" and analysis.consumer_seconds * lowest.per_second > 0.5:
-        return 1.0  # the pipeline was not asked for all that it can give
+        return _fit_beside(analysis, lowest)
     return min(max(analysis.elements_per_second / lowest.per_second, _LEAST_FIT), _MOST_FIT)
+
+
+def _fit_beside(analysis: Analysis, loop: Bound) -> float:
+    """Of a loop that takes most of the time itself: by the rest, if that is the making of elements in its thread."""
+    own = max(analysis.handing, _LEAST_HANDING) + _pulled(analysis, LOOP)
+    rest = 1 / analysis.elements_per_second - analysis.consumer_seconds
+    if own * loop.per_second < _PART or rest <= 0 or not _LEAST_FIT <= own / rest <= _MOST_FIT:
+        return 1.0  # the pipeline was not asked for all that it can give
+    return own / rest
 
 
 def cpu_seconds(analysis: Analysis) -> float:

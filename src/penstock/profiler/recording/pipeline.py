@@ -244,7 +244,10 @@ class Pipeline:
         waits = self.waits_now() if since is None else since
         waited = waits.waited - waits.starting
         taken = max(together.end.taken - together.begin.taken, 1)
-        consumer = max(together.elapsed - waited, 0.0) / taken if waits.steps else 0.0
+        # The first mark is behind the first pass's first element; what later passes take before theirs is in `elapsed`.
+        before = 0.0 if self.start is None or together.begin is not self._first else self.start.seconds
+        later = max(waits.starting - before, 0.0)
+        consumer = max(together.elapsed - waited - later, 0.0) / taken if waits.steps else 0.0
         found = assembled(self.plan, self.options, self._as_if_alone(together), together, consumer)
         steady = waits.running - waits.starting
         if steady <= 0:
