@@ -8,6 +8,7 @@ VENV  := .venv
 BENCH := .venv-bench
 FRAMEWORKS := .venv-frameworks
 SERVICE := .venv-service
+BROWSER := .venv-browser
 # Without --no-compile pip spends seconds on bytecode of modules that are never imported; Python writes it as it goes.
 export PYTHONDONTWRITEBYTECODE :=
 PIP   := -m pip --disable-pip-version-check --quiet
@@ -16,7 +17,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test frameworks check fuzz storm crash service bench parity format lock clean need-python
+.PHONY: help demo test frameworks check fuzz storm crash service browser bench parity format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -55,6 +56,9 @@ SERVICE_ROUNDS ?= 100
 service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at random, SERVICE_ROUNDS seeded rounds (minutes)
 	@PENSTOCK_SERVICE=$(SERVICE_ROUNDS) timeout 2400 $(SERVICE)/bin/python -m pytest -q -o faulthandler_timeout=600 tests/delivery
 
+browser: $(BROWSER)/stamp ## reports, the live page and TensorBoard in a headless Chromium; screenshots in out/browser
+	@PENSTOCK_SCREENSHOTS=out/browser $(BROWSER)/bin/python -m pytest -q -o faulthandler_timeout=600 -rs tests/browser
+
 crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
 	@PENSTOCK_CRASHES=200 $(VENV)/bin/python -m pytest -q tests/system/test_entry_crashes.py
 
@@ -81,7 +85,7 @@ lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
 		-o requirements/bench.lock
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) build dist out data timeline.png timeline.svg benchmarks/.data
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) $(BROWSER) build dist out data timeline.png timeline.svg benchmarks/.data
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -128,6 +132,16 @@ $(SERVICE)/stamp: requirements/dev.lock pyproject.toml | need-python
 	@$(PYTHON) -c '$(call GROUP,service)' | while read -r peer; do echo "installing $$peer"; \
 		$(SERVICE)/bin/python $(PIP) install --no-compile "$$peer" \
 		|| echo "skipped $$peer: it cannot be installed here, and its tests are skipped"; done
+	@touch $@
+
+$(BROWSER)/stamp: requirements/dev.lock pyproject.toml | need-python
+	@echo "creating $(BROWSER) with $$($(PYTHON) --version)"
+	@test -x $(BROWSER)/bin/python || $(PYTHON) -m venv $(BROWSER)
+	@$(BROWSER)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
+	@$(BROWSER)/bin/python $(PIP) $(EDITABLE)
+	@$(PYTHON) -c '$(call GROUP,browser)' | while read -r tool; do echo "installing $$tool"; \
+		$(BROWSER)/bin/python $(PIP) install --no-compile "$$tool" \
+		|| echo "skipped $$tool: it cannot be installed here, and its tests are skipped"; done
 	@touch $@
 
 $(FRAMEWORKS)/stamp: requirements/dev.lock pyproject.toml | need-python

@@ -83,7 +83,8 @@ def _candidates(analysis: Analysis) -> Iterator[tuple[str, str, Changes]]:
         yield PREFETCH, "add prefetch(AUTOTUNE) at the end", Changes(prefetch=True)
     if len(serial) > 1:
         names = [step.name for step in serial]
-        text = f"add num_parallel_calls=AUTOTUNE to {', '.join(names[:-1])} and {names[-1]}"
+        shown, rest = (names[:-1], names[-1]) if len(names) <= _MOST else (names[:2], f"{len(names) - 2} more maps")
+        text = f"add num_parallel_calls=AUTOTUNE to {', '.join(shown)} and {rest}"
         yield _TOGETHER, text, Changes(parallelism=dict.fromkeys(names, AUTOTUNE))
 
 

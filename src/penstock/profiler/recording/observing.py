@@ -84,10 +84,10 @@ class Observing:
     # -- the user's side
 
     def mark_step(self) -> None:
-        now, last = time.perf_counter(), self._marked
+        now = time.perf_counter()
+        begun = min(self._last.values(), default=now) if self._marked is None else self._marked
         self._marked = now
         self.step_marks += 1
-        begun = now if last is None else last
         self._steps.append((self._step, int(begun * 1e9), int((now - begun) * 1e9)))
 
     def annotated(self, name: int, began: float) -> None:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from penstock.profiler.analysis.figures import Step
 from penstock.profiler.recording.observing import Observing, resident
 from penstock.profiler.recording.sampler import Sampler
 from penstock.profiler.recording.store import Store
@@ -97,7 +98,13 @@ class Recording(Observing):
         for pipeline in list(self.pipelines.values()):
             lanes = pipeline.watch(now)
             waits = pipeline.waits_now()
-            sample["pipelines"][pipeline.name] = {"steps": waits.steps, "waited": waits.waited, "lanes": lanes}
+            analysis = pipeline.analysis()
+            sample["pipelines"][pipeline.name] = {
+                "steps": waits.steps,
+                "waited": waits.waited,
+                "lanes": lanes,
+                "stages": {step.name: _sampled(step) for step in analysis.steps},
+            }
             states.append(
                 {
                     "name": pipeline.name,
@@ -105,8 +112,13 @@ class Recording(Observing):
                     "waits": asdict(waits),
                     "start": None if pipeline.start is None else asdict(pipeline.start),
                     "choices": [each | {"at": each["at"] - self._began} for each in pipeline.choices],
-                    "analysis": asdict(pipeline.analysis()),
+                    "analysis": asdict(analysis),
                 }
             )
         self._store.add_sample(sample)
         self._store.put("state.json", {"at": now, "steps": self.step_marks, "pipelines": states})
+
+
+def _sampled(step: Step) -> tuple[int, float]:
+    """Of a step, up to now: elements that it made, and microseconds of CPU time of each."""
+    return round(step.elements), float(f"{1e6 * (step.cpu + step.shipping):.4g}")

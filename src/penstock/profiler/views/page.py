@@ -28,6 +28,7 @@ from penstock.profiler.views.plan import plan_picture
 
 _WAIT, _STEP = "wait for data", "step"
 _MOST_ROWS = 12
+_MOST_DRAWN = 20  # steps of a plan whose picture stands open
 _SHOWN = 40  # steps in the timeline
 _LEFT, _WIDE = 170, 790  # pixels of the timeline's titles, and of its lanes
 
@@ -163,7 +164,11 @@ def _window(spans: NDArray[np.int64]) -> tuple[int, int]:
 def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
     parts = [f"<h2>{'Steps' if alone else _heading(each)}</h2>"]
     picture = plan_picture(analysis_of(each["analysis"]), each["verdict"]["step"])
-    parts += [f"<div class=plan>{picture.svg(inside=True, label='the plan')}</div>", _table(each)]
+    drawn = f"<div class=plan>{picture.svg(inside=True, label='the plan')}</div>"
+    count = len(each["analysis"]["steps"])
+    if count > _MOST_DRAWN:
+        drawn = f"<details><summary>The plan with its {count} steps as a picture</summary>{drawn}</details>"
+    parts += [drawn, _table(each)]
     parts += ["<h2>Waiting</h2>", _waiting(each["waits"])]
     parts.append(_over_time(recorded, each["name"]))
     if each["choices"]:
@@ -218,9 +223,13 @@ def _waiting(waits: dict[str, Any]) -> str:
         return ""
     shown = range(used[0], used[-1] + 1)
     text = f"{seconds(waits['waited'])} in all, {seconds(waits['longest'])} at most, "
-    text += f"{seconds(waits['starting'])} before first elements of {waits['passes']:,} passes."
+    text += f"{seconds(waits['starting'])} before first elements of {_passes(waits['passes'])}."
     chart = bar_chart("waits of a request", [counts[index] for index in shown], [2.0**index / 1e6 for index in shown])
     return f"<p>{text}</p>{chart.svg(inside=True, label='waiting per step')}"
+
+
+def _passes(count: int) -> str:
+    return "1 pass" if count == 1 else f"{count:,} passes"
 
 
 def _over_time(recorded: Recorded, name: str) -> str:
