@@ -3,8 +3,9 @@
     python benchmarks/profiling.py [--steps 1000000] [--rounds 5] [cost long]
 
 `cost` runs each pipeline with and without a profiler in turn (A/B/A/B, new passes each time) and prints the ratios of
-the medians, of the clock and of CPU time (all threads, the profiler's too), and those of each round; `long` trains for a million steps, each marked and annotated, and prints by how much the process
-grew, at most (reports included), and what is on the disk at every tenth of the way.
+the medians, of the clock and of CPU time (all threads, the profiler's too), and those of each round. `long` trains for
+a million steps, each marked and annotated, and prints by how much the process grew, at most (reports included), and
+what is on the disk at every tenth of the way.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/verdict.py [--seconds 2 10] [reading decoding python shuffle copying consumer]
 
 Each pipeline is slow in one place. It is profiled, its verdict read, then run with the change; the gain is measured in
-passes without a profiler.
+passes without a profiler. Worker processes are there by then: a program starts them once, and keeps them.
 """
 
 from __future__ import annotations
@@ -149,6 +149,7 @@ def _one(name: str, seconds: float) -> None:
         analysis = analysis_of(told["analysis"])
         fit = fitted(analysis)
         expected = rate(applied(analysis, case.change), fit) / rate(analysis, fit)
+    measured(make(True), min(seconds, 2.0), case.consumer)
     before = (before + measured(make(False), longest, case.consumer)) / 2
     gain = measured(make(True), longest, case.consumer) / before
     said = f"{found['kind']}: {found['step']}"

@@ -24,7 +24,9 @@ def run(chosen: argparse.Namespace) -> int:
     folders = [folder for folder in (chosen.folder, chosen.other) if folder is not None]
     told = [_read(folder) for folder in folders]
     if len(told) == 2:
-        print("\n".join(compare(*told)))
+        for line in compare(*told):
+            stands_in = " " * (len(line) - len(line.lstrip()) + 2)
+            print(textwrap.fill(line, 80, subsequent_indent=stands_in, drop_whitespace=True))
         return 0
     for each in told[0]["pipelines"]:
         print(f"{each['name']} ({each['defined_at']})")
@@ -37,11 +39,21 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _read(folder: str) -> Any:
+    """The summary of a run, whose files are written anew; where they cannot be, it is told all the same."""
+    import sys
+
     from penstock.errors import NotFoundError
+    from penstock.profiler.recording.store import Recorded
+    from penstock.profiler.views.summary import summary
     from penstock.profiler.views.write import write_views
 
     try:
-        return write_views(folder)
+        told = summary(Recorded(folder))
     except (FileNotFoundError, NotADirectoryError) as error:
         message = f"{folder} is no folder of a profiled run: {error}."
         raise NotFoundError(message, hint="Give the folder in which report.html is, logs/RUN.") from error
+    try:
+        return write_views(folder)
+    except OSError as error:
+        print(f"The report in {folder} could not be written: {error}.", file=sys.stderr)
+        return told

@@ -16,10 +16,10 @@ from penstock.profiler.recording.observing import Observing, resident
 from penstock.profiler.recording.sampler import Sampler
 from penstock.profiler.recording.store import Store
 
-_LOOK = 0.04  # seconds between two looks at what threads are at
+_LOOK = 0.05  # seconds between two looks at what threads are at
 _DRAIN = 0.2  # seconds between two looks into rings
 _WRITE = 1.0  # seconds between two writings
-_EVERY = 50  # times as long as writing took, the next one is away at least
+_EVERY = 50  # times as much CPU time as writing took, the next one is away at least
 
 
 class Recording(Observing):
@@ -60,9 +60,9 @@ class Recording(Observing):
                     self._store.add_spans(self.tracks.drained())
                     drain = now + _DRAIN
                 if now >= due:
+                    worked = time.thread_time()
                     self._write(now)
-                    done = time.perf_counter()
-                    due = max(due + _WRITE, done + _EVERY * (done - now))
+                    due = max(now + _WRITE, now + _EVERY * (time.thread_time() - worked))
             self._write(time.perf_counter())
         except Exception as error:  # a full disk, mostly: the training goes on
             self.goes_on = False

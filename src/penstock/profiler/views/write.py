@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,16 @@ def write_views(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def put(path: Path, parts: Iterable[bytes], *, zipped: bool = False) -> None:
     """A file that is there whole or not at all."""
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        if zipped:
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as inside:
-                for part in parts:
-                    inside.write(part)
-        else:
-            file.writelines(parts)
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            if zipped:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as inside:
+                    for part in parts:
+                        inside.write(part)
+            else:
+                file.writelines(parts)
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise
