@@ -51,8 +51,8 @@ def _numbers() -> Any:
 PIPELINES: dict[str, tuple[Callable[[], Any], int, float]] = {  # batches of a pass, seconds of a training step
     "pictures": (_pictures, 60, 0.0),
     "pictures, 5 ms step": (_pictures, 60, 0.005),
-    "python": (_python, 200, 0.0),
-    "numbers": (_numbers, 4000, 0.0),
+    "python": (_python, 600, 0.0),
+    "numbers": (_numbers, 60_000, 0.0),
 }
 
 

@@ -13,16 +13,14 @@ from tests.profiler import figures
 
 import penstock as ps
 from penstock.profiler.analysis.advice import advice
+from penstock.profiler.analysis.alone import REFERENCE, LockProbe
 from penstock.profiler.analysis.analyse import analyse
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
 from penstock.profiler.analysis.figures import LOOP
-from penstock.profiler.analysis.later import later
-from penstock.profiler.analysis.lock_probe import LockProbe
 from penstock.profiler.analysis.meter import Key
-from penstock.profiler.analysis.prediction import predicted
-from penstock.profiler.analysis.reference import REFERENCE
+from penstock.profiler.analysis.prediction import later, predicted
 from penstock.profiler.analysis.report import WIDTH, report
 
 SHORT = 0.2

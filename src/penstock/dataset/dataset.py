@@ -41,7 +41,7 @@ from penstock.plan.seen import Seen
 from penstock.sources.generator import GeneratorSource
 
 if TYPE_CHECKING:
-    from penstock.profiler.lint.report import Report
+    from penstock.profiler.lint.advice import Report
     from penstock.profiler.memory import MemoryReport
     from penstock.profiler.placement.placing import Placing
     from penstock.runtime.instrument import Instrument

@@ -225,3 +225,49 @@ def test_sixty_steps_and_none(tmp_path: Path) -> None:
     with ps.profiler.Profiler(tmp_path / "none") as profiler:
         pass
     assert write_views(profiler.folder)["pipelines"] == []
+
+
+def test_a_report_that_cannot_be_written_is_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ps.profiler.Profiler(tmp_path, run="one"):
+        list(ps.Dataset.range(40).batch(4))
+
+    def full(path: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert main(["report", str(tmp_path / "one")]) == 0
+    said = capsys.readouterr()
+    assert "bound" in said.out
+    assert "could not be written" in said.err
+    assert not list(tmp_path.rglob(".*.new"))
+
+
+def test_the_pauses_before_later_passes_are_not_the_loops_work(tmp_path: Path) -> None:
+    def slow():
+        threading.Event().wait(0.05)
+        yield from range(5)
+
+    with ps.profiler.Profiler(tmp_path) as profiler:
+        for _ in range(4):
+            for _ in ps.Dataset.from_generator(slow):
+                pass
+    (found,) = json.loads((profiler.folder / "summary.json").read_text())["pipelines"]
+    assert found["analysis"]["consumer_seconds"] < 0.01  # of 15 elements behind three pauses of 0.05 s
+    assert "slow side" not in found["verdict"]["text"]
+
+
+def test_a_worker_process_is_a_process_of_its_own_in_a_trace(tmp_path: Path) -> None:
+    from penstock.profiler.recording.store import Store
+    from penstock.profiler.views.trace import trace
+
+    store = Store(tmp_path)
+    names, tracks = ["wait for data", "step", 'map("a")'], ["MainThread", "worker process 4711"]
+    store.put("about.json", {"run": "r", "pid": 1, "began": 0.0, "names": names, "tracks": tracks})
+    store.add_spans([0, 0, 0, 1000, 1, 2, 2500, 500])
+    recorded = Recorded(tmp_path)
+    events = json.loads("".join(trace(recorded, recorded.spans())))["traceEvents"]
+    spans = [(each["pid"], each["tid"], each["name"], each["ts"]) for each in events if each["ph"] == "X"]
+    assert spans == [(1, 0, "wait for data", 0.0), (4711, 1, 'map("a")', 2.5)]
+    assert {each["args"]["name"] for each in events if each["name"] == "process_name"} == {"r", "worker process 4711"}

@@ -9,7 +9,7 @@ from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.profiler.analysis.alone import alone
 from penstock.profiler.analysis.assembled import assembled
-from penstock.profiler.analysis.check import check_number
+from penstock.profiler.analysis.changes import check_number
 from penstock.profiler.analysis.figures import Analysis
 from penstock.profiler.analysis.together import together
 from penstock.rewrite.driver import optimise

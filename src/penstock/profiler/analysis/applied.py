@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.plan.node import AUTOTUNE
-from penstock.profiler.analysis.changes import Changes
+from penstock.profiler.analysis.changes import Changes, inner, upstream
 from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
 from penstock.profiler.analysis.model import workers_wanted
-from penstock.profiler.analysis.upstream import inner, upstream
 
 _COPIED = 1 / 1e10  # seconds for a byte that comes out of a cache
 _SHIPPED = 1 / 1.5e9  # seconds for a byte, there or back

@@ -10,8 +10,8 @@ from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
 from penstock.profiler.analysis.figures import Analysis, Lane, Step
-from penstock.profiler.analysis.later import later
 from penstock.profiler.analysis.model import bounds, cpu_seconds, fitted
+from penstock.profiler.analysis.prediction import later
 
 
 def analysis_values(analysis: Analysis) -> dict[str, Any]:

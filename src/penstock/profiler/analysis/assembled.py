@@ -1,4 +1,4 @@
-"""From what two passes measured to figures: which threads run which step, and what its elements cost."""
+"""From what two passes measured to figures: which threads run which step, what its elements cost, what may move."""
 
 from __future__ import annotations
 
@@ -9,18 +9,65 @@ from dataclasses import dataclass, replace
 from penstock.errors import said
 from penstock.options import Options
 from penstock.plan import ops
+from penstock.plan.combine import Zip
 from penstock.plan.node import Node
+from penstock.plan.ops import Filter, Map, Shuffle
 from penstock.plan.scan import Scan
-from penstock.profiler.analysis.alone import Alone
+from penstock.profiler.analysis.alone import Alone, has_lock
 from penstock.profiler.analysis.figures import Analysis, Step
 from penstock.profiler.analysis.lanes import Lanes
-from penstock.profiler.analysis.lock_probe import has_lock
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key, Meter
 from penstock.profiler.analysis.places import Place, alike, kind_of, places, steps_of
-from penstock.profiler.analysis.ratios import with_ratios
 from penstock.profiler.analysis.together import Together
-from penstock.profiler.analysis.traits import traits
+from penstock.profiler.lint.functions import keeps_state
+from penstock.profiler.lint.natures import randomness
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
+from penstock.trace.shippable import why_not_shippable
+
+
+def traits(step: Node) -> tuple[bool, str | None, bool]:
+    """Whether it differs from epoch to epoch, why it may not go to a process, whether it changes things outside."""
+    if isinstance(step, Shuffle):
+        return step.reshuffle_each_iteration, None, False
+    if not isinstance(step, (Map, Filter)):
+        return "shuffle" in step.name or step.name in ("sample_from_datasets", "random"), None, False
+    function = step.function if isinstance(step, Map) else step.predicate
+    return randomness(function) is not None, why_not_shippable(function), bool(keeps_state(function))
+
+
+_ONE_TO_ONE = (ops.Map, ops.Shuffle, ops.Repeat, ops.Prefetch, ops.Enumerate, ops.Take, Zip)
+
+
+def with_ratios(found: list[Place], steps: list[Step]) -> list[Step]:
+    """The steps with their ratios: known from what a step does, or else as counted."""
+    by_name = {step.name: step for step in steps}
+    ratios = dict.fromkeys(by_name, 0.0)
+    ratios[found[-1].name] = 1.0
+    root = by_name[found[-1].name].elements
+    read_by = Counter(below for place in found for below in place.inputs)
+    for place in reversed(found):
+        step = by_name[place.name]
+        if read_by[place.name] > 1 and root:  # what is for which of them is not told apart
+            ratios[place.name] = step.elements / root
+        wanted = ratios[place.name]
+        for below in place.inputs:
+            ratios[below] += wanted * _need(place.step, step, by_name[below])
+        above = None
+        for name in reversed([name for name in by_name if name.startswith(f"{place.name}/")]):
+            if above is not None and above.elements:
+                wanted *= by_name[name].elements / above.elements
+            ratios[name], above = wanted, by_name[name]
+    return [replace(step, ratio=ratios[step.name]) for step in steps]
+
+
+def _need(node: Node, step: Step, below: Step) -> float:
+    """Elements of its input that an element of a step takes; none while a cache serves."""
+    if isinstance(node, _ONE_TO_ONE):
+        return 1.0
+    if isinstance(node, ops.Batch):
+        return float(node.batch_size)
+    return below.elements / step.elements if step.elements else 1.0
+
 
 _NOISE = 0.15  # share of a call's time that may be lost without anything being waited for
 _OPENERS = (ops.Interleave, ops.FlatMap)  # steps whose inner data sets are shown

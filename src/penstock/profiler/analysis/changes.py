@@ -1,9 +1,17 @@
-"""Changes: what `Dataset.what_if` is asked about."""
+"""Changes: what `Dataset.what_if` is asked about, and whether that can be made of what was measured."""
 
 from __future__ import annotations
 
+import difflib
+import math
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.plan.node import AUTOTUNE, check_int
+from penstock.profiler.analysis.figures import Analysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +30,132 @@ class Changes:
     @property
     def left_out(self) -> tuple[str, ...]:
         return (self.without,) if isinstance(self.without, str) else tuple(self.without)
+
+
+def upstream(analysis: Analysis, name: str) -> list[str]:
+    """A step, and all that elements pass through in front of it."""
+    below: dict[str, list[str]] = {step.name: [*step.inputs] for step in analysis.steps}
+    for step in analysis.steps:
+        outer, slash, _ = step.name.rpartition("/")
+        while slash:
+            below.setdefault(outer, []).append(step.name)
+            outer, slash, _ = outer.rpartition("/")
+    found = [name]
+    known = {name}
+    for reached in found:
+        new = [each for each in dict.fromkeys(below[reached]) if each not in known]
+        known.update(new)
+        found += new
+    return found
+
+
+def inner(analysis: Analysis, name: str) -> list[str]:
+    """The steps of the data sets that a step opens."""
+    return [step.name for step in analysis.steps if step.name.startswith(f"{name}/")]
+
+
+_EXECUTORS = ("thread", "process", "inline")
+_PARALLEL = ("map", "batch", "interleave")
+_APART = "Ask for one of them, or one after the other."
+
+
+def check(change: Changes, analysis: Analysis) -> None:
+    """Refuse what cannot be: steps that are not there, settings that they do not have, changes that exclude others."""
+    if isinstance(change.without, bytes) or not isinstance(change.without, Sequence):
+        message = f"without must be a step's name, or several, got without={change.without!r}."
+        raise InvalidTypeError(message, hint="Write without='map#1'.")
+    _check_mapping("faster", change.faster, "{'map#1': 2.0}")
+    _check_mapping("executor", change.executor, "{'map#1': 'process'}")
+    _check_mapping("parallelism", change.parallelism, "{'map#1': 8}")
+    cached = () if change.cached_after is None else (change.cached_after,)
+    for argument, names in (
+        ("cached_after", cached),
+        ("without", change.left_out),
+        ("faster", change.faster),
+        ("executor", change.executor),
+        ("parallelism", change.parallelism),
+    ):
+        for name in names:
+            _check_name(argument, name, analysis)
+    if change.cores is not None:
+        check_number("cores", change.cores, "The cores that the pipeline may use, 0.5 or 16.")
+    for name, factor in change.faster.items():
+        check_number(f"faster[{name!r}]", factor, "How many times as fast the step would be: 2.0 is half the time.")
+    if change.consumer_seconds is not None:
+        hint = "The seconds that the loop takes for one element (batch): 0.02."
+        check_number("consumer_seconds", change.consumer_seconds, hint, zero=True)
+    for name, count in change.parallelism.items():
+        hint = "How many calls at once, or penstock.AUTOTUNE."
+        check_int(f"parallelism[{name!r}]", count, least=1, also=(AUTOTUNE,), hint=hint)
+        _check_kind("parallelism", name, analysis, _PARALLEL)
+    for name, executor in change.executor.items():
+        if executor not in _EXECUTORS:
+            known = ", ".join(map(repr, _EXECUTORS))
+            message = f"executor[{name!r}] must be one of {known}, got {executor!r}."
+            raise InvalidArgumentError(message)
+        _check_kind("executor", name, analysis, ("map",))
+    if not isinstance(change.prefetch, bool):
+        message = (
+            f"prefetch must be True or False, got prefetch={change.prefetch!r} ({type(change.prefetch).__name__})."
+        )
+        raise InvalidTypeError(message, hint="Write prefetch=True for a prefetch(AUTOTUNE) at the end.")
+    _check_together(change, analysis)
+
+
+def _check_together(change: Changes, analysis: Analysis) -> None:
+    kept = () if change.cached_after is None else upstream(analysis, change.cached_after)
+    reasons = dict.fromkeys(change.left_out, "without= takes it away")
+    reasons |= dict.fromkeys(kept, f"cached_after={change.cached_after!r} leaves nothing of it to do")
+    named = [("without", name) for name in change.left_out if name in kept]
+    named += [
+        (argument, name) for argument in ("faster", "executor", "parallelism") for name in getattr(change, argument)
+    ]
+    for argument, name in named:
+        if name in reasons:
+            message = f"{argument} names {name}, and {reasons[name]}."
+            raise InvalidArgumentError(message, hint=_APART)
+    for name, executor in change.executor.items():
+        if executor == "inline" and name in change.parallelism:
+            message = f"parallelism names {name}, and executor={{{name!r}: 'inline'}} has it make one call at a time."
+            raise InvalidArgumentError(message, hint=_APART)
+
+
+def _check_mapping(argument: str, value: Any, example: str) -> None:
+    if not isinstance(value, Mapping):
+        message = f"{argument} must be a dict of step names, got {argument}={value!r} ({type(value).__name__})."
+        raise InvalidTypeError(message, hint=f"Write {argument}={example}.")
+
+
+def _check_name(argument: str, name: Any, analysis: Analysis) -> None:
+    names = [step.name for step in analysis.steps]
+    if name in names:
+        return
+    near = difflib.get_close_matches(str(name), names, 1, cutoff=0.4)
+    meant = f"Did you mean {near[0]!r}? " if near else ""
+    hint = f"{meant}The steps that ran, the source first: {', '.join(names)}."
+    message = f"{argument} names a step of the data set, got {name!r}."
+    raise InvalidArgumentError(message, hint=hint)
+
+
+def _check_kind(argument: str, name: str, analysis: Analysis, kinds: tuple[str, ...]) -> None:
+    step = analysis.step(name)
+    if step.kind not in kinds or "/" in name:
+        wanted = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
+        message = f"{argument} is a setting of {wanted}, got {name!r}: {step.label}."
+        fit = [other.name for other in analysis.steps if other.kind in kinds and "/" not in other.name]
+        raise InvalidArgumentError(message, hint=f"It can be given for {', '.join(fit)}." if fit else None)
+    if step.kind == "interleave" and not inner(analysis, name):
+        message = f"{argument} of {name}: no input of it was opened while it was measured."
+        raise InvalidArgumentError(message, hint="Measure for longer: ds.explain(analyze=True, seconds=20).")
+
+
+def check_number(argument: str, value: Any, hint: str, *, zero: bool = False) -> None:
+    """Refuse what is no finite number above 0, or at least 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        message = f"{argument} must be a number, got {argument}={value!r} ({type(value).__name__})."
+        raise InvalidTypeError(message, hint=hint)
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        least = "at least 0" if zero else "above 0"
+        wanted = least if math.isfinite(value) else f"finite and {least}"
+        message = f"{argument} must be {wanted}, got {argument}={value!r}."
+        raise InvalidArgumentError(message, hint=hint)

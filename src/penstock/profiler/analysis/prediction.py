@@ -1,4 +1,4 @@
-"""Prediction: what `Dataset.what_if` answers."""
+"""Prediction: what `Dataset.what_if` answers; and what the second epoch gives, where the first one fills a cache."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from penstock.errors import FailedPreconditionError, InvalidTypeError
 from penstock.plan.node import AUTOTUNE
+from penstock.profiler.analysis.advice import gain
 from penstock.profiler.analysis.applied import applied
-from penstock.profiler.analysis.bottleneck import bottleneck
-from penstock.profiler.analysis.changes import Changes
-from penstock.profiler.analysis.check import check
+from penstock.profiler.analysis.bottleneck import Bottleneck, bottleneck
+from penstock.profiler.analysis.changes import Changes, check
 from penstock.profiler.analysis.figures import Analysis
 from penstock.profiler.analysis.model import fitted, rate
 from penstock.profiler.analysis.wording import number, seconds, size
@@ -100,3 +100,31 @@ def _assumed(analysis: Analysis, changed: Analysis, change: Changes, fit: float)
             "in a function, memory) slows the pipeline, and is taken to slow it as much after the change."
         )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The cache, what the rate will be as a multiple of what it is, and what limits then."""
+
+    step: str
+    ratio: float
+    bottleneck: Bottleneck
+
+    @property
+    def sentence(self) -> str:
+        """What a person is told."""
+        gained = f"was filled meanwhile: expect {gain(self.ratio)} from the second epoch on."
+        return f"{self.step} {gained} Then: {self.bottleneck.sentence}"
+
+
+def later(analysis: Analysis) -> Later | None:
+    """Of the cache nearest to the consumer; None where there is none, or it is full and served this pass."""
+    if not analysis.elements_per_second:
+        return None
+    for step in reversed(analysis.steps):
+        filled = any(analysis.step(name).elements for name in step.inputs)
+        if step.kind == "cache" and "/" not in step.name and filled:
+            fit = fitted(analysis)
+            then = applied(analysis, Changes(cached_after=step.name))
+            return Later(step.name, rate(then, fit) / rate(analysis, fit), bottleneck(then, fit))
+    return None

@@ -1,12 +1,14 @@
-"""Advice: one thing that would make a pipeline better."""
+"""Advice: one thing that would make a pipeline better; a Report of several; and the Check that finds them."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from penstock.plan.explain import short_location
 from penstock.plan.node import Node
+from penstock.profiler.lint.inspection import Inspection
 
 _WIDTH = 100
 
@@ -37,3 +39,17 @@ class Advice:
         place = "" if self.where is None else f"{self.where}  "
         why = textwrap.fill(self.why, _WIDTH, initial_indent="  ", subsequent_indent="  ")
         return f"{place}{self.message} [{self.code}, {self.concern}]\n  write  {self.mended}\n{why}"
+
+
+Check = Callable[[Inspection], Iterator[Advice]]
+
+
+class Report(tuple[Advice, ...]):
+    """A tuple of `Advice`; its text is for people."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) if self else "nothing to advise"
+
+    __repr__ = __str__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.once import question
-from penstock.profiler.lint.check import Check
+from penstock.profiler.lint.advice import Check, Report
 from penstock.profiler.lint.checks.cache_cut import cache_cut
 from penstock.profiler.lint.checks.cache_endless import cache_endless
 from penstock.profiler.lint.checks.cache_grown import cache_grown
@@ -33,7 +33,6 @@ from penstock.profiler.lint.checks.uneven_shards import uneven_shards
 from penstock.profiler.lint.checks.vectorise_batch import vectorise_batch
 from penstock.profiler.lint.checks.widened_floats import widened_floats
 from penstock.profiler.lint.inspection import Inspection
-from penstock.profiler.lint.report import Report
 
 CHECKS: tuple[Check, ...] = (
     # what arrives may not be what is meant

@@ -10,10 +10,9 @@ from typing import Any
 
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.profiler.analysis.alone import Alone
+from penstock.profiler.analysis.alone import Alone, LockProbe
 from penstock.profiler.analysis.assembled import assembled
 from penstock.profiler.analysis.figures import Analysis
-from penstock.profiler.analysis.lock_probe import LockProbe
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key
 from penstock.profiler.analysis.places import places
 from penstock.profiler.analysis.together import Mark, Together, _since

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.profiler.analysis.lock_probe import has_lock
+from penstock.profiler.analysis.alone import has_lock
 from penstock.profiler.analysis.meter import Frame, Key
 
 _PATIENCE = 0.0004  # seconds that a wake-up takes at most where nobody holds the lock

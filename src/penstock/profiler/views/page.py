@@ -106,7 +106,9 @@ def _timeline(recorded: Recorded, spans: NDArray[np.int64]) -> str:
     inside = spans[(spans[:, 2] < stop) & (spans[:, 2] + spans[:, 3] > start)]
     kinds, number = _kinds(names, inside, set(recorded.about.get("own", ())))
     loops = set(inside[inside[:, 1] == wait, 0].tolist())  # tracks of threads that take elements
-    of_loop, own, threads, processes = [], [], [], []
+    of_loop, own = [], []
+    threads: list[Row] = []
+    processes: list[Row] = []
     for track, title in enumerate(titles):
         here = inside[inside[:, 0] == track]
         marks = np.isin(here[:, 1], (wait, step))

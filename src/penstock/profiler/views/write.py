@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.profiler.recording.store import Recorded
-from penstock.profiler.views.events import events
 from penstock.profiler.views.page import page
 from penstock.profiler.views.summary import summary
+from penstock.profiler.views.tensorboard import events, xplane
 from penstock.profiler.views.trace import trace
-from penstock.profiler.views.xplane import xplane
 
 
 def write_views(folder: str | os.PathLike[str]) -> dict[str, Any]:
