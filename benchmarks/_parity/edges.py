@@ -11,6 +11,7 @@ SOURCES = {
     "one": "K.Dataset.range(1)",
     "no end": "K.Dataset.counter(np.int64(0), np.int64(1))",
 }
+SEQUENTIAL = ".interleave(lambda x: K.Dataset.range(x, x + 2), cycle_length=2)"
 PARALLEL = ".interleave(lambda x: K.Dataset.range(x, x + 2), cycle_length=2, num_parallel_calls=2)"
 CHOSEN = (
     ".apply(lambda ds: K.Dataset.choose_from_datasets([ds, K.Dataset.range(9)], K.Dataset.range(2).repeat(3), False))"
@@ -51,7 +52,7 @@ STEPS = (
     ".scan(np.int64(0), lambda s, x: (s + x, s))",
     ".unique()",
     ".flat_map(lambda x: K.Dataset.range(x % 3))",
-    ".interleave(lambda x: K.Dataset.range(x, x + 2), cycle_length=2)",
+    SEQUENTIAL,
     PARALLEL,
     ".concatenate(K.Dataset.range(5, 7))",
     ".apply(lambda ds: K.Dataset.range(5, 7).concatenate(ds))",
@@ -83,7 +84,7 @@ LISTED = {  # differences in what is known before a pass
     f"{ENDLESS}.skip(-1)": "skip(-1) leaves nothing, also of what has no end",
     f"{ENDLESS}.batch(2).rebatch(3)": "the cardinality of a rebatch is known where that of its input is",
     f"{ENDLESS}.batch(2).rebatch([1, 2], drop_remainder=True)": "as above",
-    f"{ENDLESS}{PARALLEL}": "data sets without end that all are empty give nothing",
+    f"{ENDLESS}{SEQUENTIAL}": "as with parallel calls: an interleave of an input without end has none",
     f"{ENDLESS}{CHOSEN}": "six choices never give more than six elements",
 }
 

@@ -170,6 +170,10 @@ class TextWarning(UserWarning):
     """A function compares text, which is bytes, with str: they are never equal, and Python says nothing."""
 
 
+class ShardWarning(UserWarning):
+    """A consumer gets nothing: there are fewer files than consumers to deal them to."""
+
+
 def annotate(error: BaseException, context: Context) -> None:
     """Add what `context` knows to an error in flight: into a `PenstockError`, as a note on any other exception."""
     if isinstance(error, PenstockError):

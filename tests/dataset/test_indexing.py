@@ -356,6 +356,73 @@ def test_a_cache_of_anything_has_numbers(pipeline: Pipeline):
     assert_same_elements(list(ds), wanted)
 
 
+INNER = {
+    "of one size": lambda n: ps.Dataset.range(3),
+    "of other sizes": lambda n: ps.Dataset.range(n % 4).map(lambda x: x + n),
+    "shuffled": lambda n: ps.Dataset.range(5).shuffle(ps.ALL),
+    "with draws": lambda n: ps.Dataset.range(2).map(lambda x: np.random.default_rng(ps.element_key()).integers(99) + x),
+    "nested": lambda n: ps.Dataset.range(3).flat_map(lambda x: ps.Dataset.from_tensors(x).repeat(n % 3)),
+    "with failures": lambda n: ps.Dataset.range(4).map(spoiled_at(2)) if fails_at_3(n) != 1 else ps.Dataset.range(0),
+}
+
+
+@pytest.mark.parametrize("case", INNER)
+def test_a_flat_map_of_what_has_numbers_has_numbers(case):
+    """As many, and the same, as a pass gives; each failure has the place that it has there."""
+    for behind in (lambda ds: ds, lambda ds: ds.map(lambda x: x * 2).repeat(2)):
+        ds = behind(ps.Dataset.range(7).map(spoiled_at(5)).flat_map(INNER[case]))
+        for epoch in (0, 2):
+            wanted, found = [], []
+            elements = ds.iterator(epoch=epoch, executor="inline")
+            while True:
+                try:
+                    wanted.append(str(next(elements)))
+                except StopIteration:
+                    break
+                except Spoiled as error:
+                    wanted.append(repr(error))
+            for i in range(len(wanted)):
+                try:
+                    found.append(str(ds.at(i, epoch)))
+                except Spoiled as error:
+                    found.append(repr(error))
+            assert found == wanted
+            with pytest.raises(errors.OutOfRangeError):
+                ds.at(len(wanted), epoch)
+        texts_of = Counter(str(one) for one in texts(positions(ds.shuffle(ps.ALL).ignore_errors())))
+        assert sum(texts_of.values()) == sum(not one.startswith("Spoiled") for one in wanted)
+
+
+def test_what_a_flat_map_opens_is_asked_for_numbers_when_it_is_there():
+    endless = ps.Dataset.range(5).flat_map(lambda n: ps.Dataset.range(4).repeat(-1 if n == 2 else 1))
+    assert [int(endless[i]) for i in (3, 7, 4003)] == [3, 3, 3]
+    lines = ps.Dataset.range(3).flat_map(lambda n: ps.Dataset.range(5).filter(lambda x: x > n))
+    with pytest.raises(errors.UnimplementedError, match=r"flat_map.*by number.*filter") as caught:
+        lines[0]
+    assert "cache() behind" in caught.value.hint
+    assert int(lines.batch_at(4)) == 2  # runs it
+    assert "shuffle(AUTOTUNE" in repr(lines.shuffle(ps.AUTOTUNE))
+    assert int(lines.cache()[4]) == 2
+    with pytest.raises(errors.UnimplementedError, match="without end"):
+        ps.Dataset.range(3).repeat().flat_map(lambda n: ps.Dataset.range(2))[0]
+
+
+def test_a_cache_in_files_is_filled_by_who_asks_for_a_number(tmp_path):
+    calls = []
+    kept = ps.Dataset.range(30).filter(lambda x: calls.append(int(x)) or x % 3 == 0)
+    with iter(kept.cache(tmp_path / "a")) as begun:
+        next(begun), next(begun)
+    calls.clear()
+    ds = kept.cache(tmp_path / "a")
+    assert [int(ds[i]) for i in (9, 0, -1)] == [27, 0, 27]
+    assert sorted(numbers(ds.shuffle(ps.ALL))) == numbers(ds) == list(range(0, 30, 3))
+    assert len(ds) == 10
+    assert len(calls) <= 30  # behind what the first pass has written
+    failing = ps.Dataset.range(5).filter(lambda x: x > 0).map(spoiled_at(3)).cache(tmp_path / "b")
+    with pytest.raises(Spoiled):
+        failing[0]
+
+
 def test_a_cache_is_filled_once_and_served_by_number():
     calls = []
     ds = ps.Dataset.range(30).filter(lambda x: calls.append(int(x)) or x % 3 == 0).cache()

@@ -30,6 +30,11 @@ def by_letter(batch):
         (lambda ds: ds.flat_map(lambda x: ps.Dataset.range(3).batch(2)).batch(2), (None, None)),
         (lambda ds: ds.interleave(lambda x: ps.Dataset.range(5).map(opaque).batch(2)), (None,)),
         (lambda ds: ds.map(opaque), ()),
+        (lambda ds: ds.group_by_window(lambda x: x % 2, lambda k, w: w.batch(3), 3), (None,)),
+        (lambda ds: ds.group_by_window(lambda x: x % 2, lambda k, w: w.batch(2, drop_remainder=True), 3), (2,)),
+        (lambda ds: ds.map(of_any_length).padded_batch(2), (None, None)),
+        (lambda ds: ds.map(of_any_length).padded_batch(2, padded_shapes=(7,)), (None, 7)),
+        (lambda ds: ds.map(of_any_length).bucket_by_sequence_length(len, [3], [2, 2]), (None, None)),
     ],
 )
 def test_only_the_step_that_tells_nothing_is_seen(made, shape):
@@ -125,3 +130,24 @@ def test_options_in_use_are_a_value_error_and_a_state_of_another_plan_is_not_fou
         options.seed = 3
     with pytest.raises(ps.errors.NotFoundError):
         iter(ps.Dataset.range(4)).load_state_dict(iter(ps.Dataset.range(3)).state_dict())
+
+
+def of_open_rank():
+    return ps.Dataset.from_generator(lambda: iter([[1, 2], [3, 4]]), output_types=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        (lambda ds: ds.batch(2), None),
+        (lambda ds: ds.concatenate(ps.Dataset.from_tensor_slices([[1, 2]])), None),
+        (lambda ds: ps.Dataset.sample_from_datasets([ds, ds]).take(3).repeat(2), None),
+        (lambda ds: ds.unbatch(), ()),
+        (lambda ds: ds.batch(2).unbatch(), (None,)),
+        (lambda ds: ds.rebatch(1), (None,)),
+        (lambda ds: ds.padded_batch(2, padded_shapes=(4,)), (None, None)),
+        (lambda ds: ds.map(lambda x: x + 1).batch(1), (None, 2)),
+    ],
+)
+def test_a_rank_that_the_signature_leaves_open_is_open_behind_it_or_seen(made, shape):
+    assert made(of_open_rank()).element_spec.shape == shape

@@ -51,6 +51,16 @@ SILENT = {
     "in a dict": lambda: texts().map(lambda s: {"name": s}).filter(lambda row: row["name"] == "a"),
     "of a tuple": lambda: texts().enumerate().filter(lambda i, s: s != "a"),
     "of batches": lambda: texts().batch(2).map(lambda s: s[0] == "a"),
+    "take_while": lambda: texts().take_while(lambda s: s != "a"),
+    "flat_map": lambda: texts().flat_map(lambda s: ps.Dataset.range(2 if s == "a" else 1)),
+    "interleave of a tuple": lambda: (
+        texts().enumerate().interleave(lambda i, s: ps.Dataset.range(2 if s == "a" else 1))
+    ),
+    "scan": lambda: texts().scan(0, lambda n, s: (n + (s == "a"), n)),
+    "the state of a scan": lambda: ps.Dataset.range(2).scan("a", lambda state, x: (state, state == "a")),
+    "group_by_window": lambda: texts().group_by_window(lambda s: 0 if s == "a" else 1, lambda k, w: w.batch(2), 2),
+    "bucket": lambda: texts().bucket_by_sequence_length(lambda s: 1 if s == "a" else 3, [2], [1, 1]),
+    "rejection_resample": lambda: texts().rejection_resample(lambda s: 1 if s == "a" else 0, [0.5, 0.5]),
     "fused": lambda: texts().map(lambda s: (s, s == "a")).batch(2),
 }
 
@@ -67,6 +77,19 @@ def test_what_python_says_nothing_of_is_warned_of_once(case, executor):
     assert "Text is bytes" in str(told.message)
     assert run(ds)[1] == []
     assert run(SILENT[case]())[1] == []
+
+
+AT_ONCE = {
+    "reduce": lambda: texts().reduce(0, lambda n, s: n + (s == "a")),
+    "map_fn": lambda: ps.map_fn(lambda s: s == "a", np.array([b"a", b"b"], object)),
+}
+
+
+@pytest.mark.parametrize("case", AT_ONCE)
+def test_what_runs_at_the_call_says_it_too(case):
+    with pytest.warns(TextWarning, match="Text is bytes") as told:
+        AT_ONCE[case]()
+    assert [one.filename for one in told] == [__file__]
 
 
 QUIET = {

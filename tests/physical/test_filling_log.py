@@ -31,6 +31,24 @@ def test_what_takes_long_is_said_now_and_then_and_at_the_end(caplog):
     ]
 
 
+def asked(took, count):
+    """How many elements are asked for, when one takes so many seconds."""
+    now, done, found = 0.0, 0, []
+    log = FillingLog("shuffle(1000)", 1000, lambda: now)
+    for _ in range(count):
+        found.append(log.ask())
+        done += found[-1]
+        now += took * found[-1]
+        log.at(done)
+    return found
+
+
+def test_of_what_takes_long_little_is_asked_for_at_a_time():
+    assert asked(0.0, 8) == [1, 4, 16, 64, 256, 1024, 4096, 4096]
+    assert asked(0.01, 6) == [1, 4, 4, 4, 4, 4]
+    assert asked(3.0, 3) == [1, 1, 1]
+
+
 def test_a_shuffle_says_it(caplog, monkeypatch):
     monkeypatch.setattr(filling_log, "_FIRST", 0.0)
     with caplog.at_level(logging.INFO, logger="penstock"):

@@ -88,3 +88,8 @@ def reading(*, parallel=False, **more):
         lanes=(Lane(lane, LOOP, 2, autotuned=True, starved=0.9),) if parallel else (),
         **more,
     )
+
+
+def copying():
+    """Large elements, which the loop gets one by one."""
+    return analysis(step("range#1", cpu=1e-5, nbytes=4e6), handing=4e-4, copy_speed=1e10)

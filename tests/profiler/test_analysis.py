@@ -346,6 +346,7 @@ SHOWN = {
     "reading": figures.reading,
     "reading_ahead": lambda: figures.reading(parallel=True),
     "handing_batches": figures.idle,
+    "handing_copies": figures.copying,
     "slow_loop": lambda: figures.parallel(consumer_seconds=0.5, consumer_waited=0.01),
     "cores": lambda: figures.parallel(lock=False, cpus=1.0),
     "window": lambda: with_lane(figures.parallel(), full=0.4, starved=0.5),

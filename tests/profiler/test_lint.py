@@ -336,3 +336,19 @@ def test_lint_never_fails_and_advises_the_same_again(pipeline):
     for advice in report:
         assert advice.mended.startswith((".", "ps."))
         assert "\n" not in advice.message
+
+
+def test_the_one_order_that_is_written_out_has_each_argument_once():
+    found = [str(one) for one in numbers().shuffle(1000, seed=3).skip(100).lint() if one.code == "shuffle-split"]
+    assert ".shuffle(1000, seed=3, reshuffle_each_iteration=False)" in " ".join(found[0].split())
+
+
+def test_who_gets_no_file_is_warned_of_it(tmp_path):
+    for name in "abc":
+        (tmp_path / name).write_text("line\n")
+    with pytest.warns(ps.errors.ShardWarning, match=r"shard\(4, 3\) gets nothing: it deals 3 files to 4"):
+        assert list(names(tmp_path, "*").shard(4, 3).interleave(ps.TextLineDataset)) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(names(tmp_path, "*").shard(4, 2).interleave(ps.TextLineDataset))) == 1
+        assert list(ps.Dataset.range(3).shard(4, 3)) == []

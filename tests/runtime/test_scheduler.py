@@ -122,9 +122,9 @@ def test_what_becomes_runnable_while_the_only_worker_looks_is_not_missed():
         first.left = 1
         scheduler.wake()
 
-    for segment in (first, Disturbed(disturb)):
-        scope.segments.append(segment)
-    scope.add(Steps(2, 0, log), 1)
+    with scheduler.lock:
+        for segment in (first, Disturbed(disturb), Steps(2, 0, log)):
+            scope.add(segment, 1)
     assert first.done.wait(SECONDS)
     scope.close(nothing)
 
@@ -179,11 +179,38 @@ def test_a_worker_that_looks_survives_the_end_of_other_runs():
     with scheduler.lock:
         for found in [*others, scope]:
             found.add(Steps(9, 0, log), 1)
-        others[0].segments.insert(0, first)
+        others[0].add(first, 1)
         scheduler._turn = 0
     steps = Steps(1, 1, log)
     scope.add(steps, 1)
     assert steps.done.wait(SECONDS)
+    scope.close(nothing)
+
+
+class Counted(Steps):
+    """Says how often it was asked whether there is something to do."""
+
+    asked = 0
+
+    def runnable(self):
+        Counted.asked += 1
+        return super().runnable()
+
+
+def test_thousands_of_segments_are_not_looked_at_for_each_step():
+    """The inputs of an interleave: each has a step to do, and they stay until all of them are taken."""
+    scheduler, log, count = Scheduler(1), [], 2000
+    scope = Scope(scheduler)
+    segments = [Counted(1, 1, log) for _ in range(count)]
+    with scheduler.lock:
+        for segment in segments:
+            scope.add(segment, 1)
+    for segment in segments:
+        assert segment.done.wait(SECONDS)
+    assert Counted.asked < 5 * count
+    for segment in segments:
+        scope.remove(segment)
+        scope.remove(segment)
     scope.close(nothing)
 
 

@@ -45,6 +45,14 @@ def test_the_users_lines_stand_one_behind_the_other(case, executor):
     assert caught.value.__context__ is None
 
 
+def test_of_a_worker_process_there_are_the_users_lines_in_a_note():
+    with pytest.raises(ZeroDivisionError) as caught:
+        next(RANGE(3).map(function, 2).iterator(executor="process"))
+    assert names_of(caught.value)[1:] == ["__next__"]
+    (told,) = [note for note in caught.value.__notes__ if note.startswith("in a worker process")]
+    assert [name for name in ("function", "inner", "transform.py") if name in told] == ["function", "inner"]
+
+
 def test_what_fails_inside_penstock_keeps_its_frames():
     with pytest.raises(ValueError, match="JPEG") as caught:
         next(iter(RANGE(1).map(lambda x: ps.image.decode_jpeg(b"no picture"))))

@@ -64,7 +64,9 @@ class TensorSpec:
         """The narrowest spec that both satisfy, or None when dtype or rank differ."""
         if not isinstance(other, TensorSpec) or self.dtype != other.dtype:
             return None
-        if self.open_rank or other.open_rank or len(self.shape) != len(other.shape):
+        if self.open_rank or other.open_rank:
+            return TensorSpec(None, self.dtype)
+        if len(self.shape) != len(other.shape):
             return None
         return TensorSpec([a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)], self.dtype)
 
@@ -88,7 +90,7 @@ class TensorSpec:
         )
 
     def batched(self, size: int | None) -> TensorSpec:
-        return TensorSpec((size, *self.shape), self.dtype)
+        return self if self.open_rank else TensorSpec((size, *self.shape), self.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic
 
+import numpy as np
+
 from penstock.block.element_type import T_co
-from penstock.block.spec import spec_of
-from penstock.block.structure import map_leaves
+from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.structure import flatten, map_leaves
 from penstock.dataset.batching import Batching
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create
@@ -30,14 +32,16 @@ from penstock.errors import InvalidTypeError
 from penstock.habits.tables import METHODS
 from penstock.habits.teach import Taught, teach, unknown
 from penstock.options import NOTHING_SET, Options
-from penstock.plan.batching import RaggedBatch
+from penstock.plan.batching import PaddedBatch, RaggedBatch, Rebatch, SparseBatch
 from penstock.plan.counted import counted
+from penstock.plan.grouping import BucketBySequenceLength, GroupByWindow
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
-from penstock.plan.ops import FlatMap, Interleave
+from penstock.plan.ops import FlatMap, Interleave, Take
 from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
 from penstock.plan.seen import Seen
+from penstock.plan.unbatch import Unbatch
 from penstock.sources.generator import GeneratorSource
 
 if TYPE_CHECKING:
@@ -133,11 +137,10 @@ class Dataset(
         return self._pass(epoch, Settings(executor, instrument or Silent(), dataset=_inner))
 
     def _pass(self, epoch: int | None, settings: Settings) -> Iterator[T_co]:
-        from penstock.runtime import (
-            profiled,
-        )  # here and below: the engine comes with the first pass, and not with the name
+        from penstock.runtime import profiled  # here and below: the engine comes with the first pass, not with the name
 
         if not self._looked_at:
+            from penstock.profiler.lint.names import warn_of_no_file
             from penstock.profiler.lint.warn_of_kept import warn_of_kept
             from penstock.profiler.lint.warn_of_unkeyed import warn_of_unkeyed
 
@@ -152,6 +155,7 @@ class Dataset(
                 monitor_as_asked()
             warn_of_kept(self._plan)
             warn_of_unkeyed(self._plan, self._options)
+            warn_of_no_file(self._plan)
         if epoch is None:
             epoch = self._next_epoch
             self._next_epoch += 1
@@ -195,9 +199,9 @@ class Dataset(
         """The nest of `TensorSpec` of an element.
 
         Known without running anything for data sets of sources and operations that penstock knows. Of a step whose
-        function tells nothing one element is made, inline, and described, of `flat_map` and `interleave` the data set
-        that their function returns; what the steps behind it make of that is known again. A dimension of such a step's
-        elements that differs later is not seen.
+        function tells nothing one element is made, inline, and described, of `flat_map`, `interleave` and
+        `group_by_window` the data set that their function returns; what the steps behind it make of that is known
+        again. A dimension of such a step's elements that differs later is not seen; what is padded has any.
 
         >>> import penstock as ps
         >>> ps.Dataset.range(3).map(lambda x: (x, x / 2)).batch(2).element_spec
@@ -229,6 +233,10 @@ class Dataset(
         """The spec of a plan, where those of its inputs that do not tell theirs are known by now."""
         if not seen or isinstance(plan, RaggedBatch):  # what becomes ragged is not known of one element's shape
             return self._seen_here(plan)
+        if isinstance(plan, _RANKED) and any(map(_leaves_rank_open, seen.values())):
+            return map_leaves(_of_any_extent, self._seen_here(plan))
+        if isinstance(plan, (PaddedBatch, BucketBySequenceLength)):  # nor what is padded
+            seen = {number: map_leaves(_of_any_extent, spec) for number, spec in seen.items()}
         inputs = tuple(Seen(element=seen.get(id(below), below.spec), count=below.cardinality) for below in plan.inputs)
         inferred = plan.with_inputs(inputs).spec
         return self._seen_here(plan) if inferred is None else inferred
@@ -240,6 +248,14 @@ class Dataset(
         if isinstance(plan, (FlatMap, Interleave)):
             for element in self._inline(plan.input):
                 made = plan.function(*element) if type(element) is tuple else plan.function(element)
+                if isinstance(made, Dataset):
+                    return made.element_spec
+                break
+        if isinstance(plan, GroupByWindow):
+            for element in self._inline(plan.input):
+                key = plan.key_func(*element) if type(element) is tuple else plan.key_func(element)
+                window = Dataset._of(Take(input=plan.input, count=1), self._options)
+                made = plan.reduce_func(np.int64(key), window)
                 if isinstance(made, Dataset):
                     return made.element_spec
                 break
@@ -386,6 +402,18 @@ class Dataset(
 
 
 teach(Dataset)
+
+
+_RANKED = (Unbatch, Rebatch, PaddedBatch, BucketBySequenceLength, SparseBatch)  # what they give follows from a rank
+
+
+def _leaves_rank_open(spec: Any) -> bool:
+    return any(isinstance(leaf, TensorSpec) and leaf.open_rank for leaf in flatten(spec)[0])
+
+
+def _of_any_extent(leaf: LeafSpec) -> LeafSpec:
+    """What one element tells of those beside it: that rank and dtype are the same."""
+    return TensorSpec([None] * len(leaf.shape), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
 
 
 def _inner(plan: Node) -> Dataset:

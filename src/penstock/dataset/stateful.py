@@ -16,6 +16,7 @@ from penstock.plan import stateful
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function, function_name
 from penstock.plan.scan import Scan
 from penstock.sources.counting import counter_source
+from penstock.trace.kinds.warn_of_text import warn_of_text_in
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -113,6 +114,8 @@ class Stateful(Generic[T_co]):
         with self._views() as elements:
             for element in elements:
                 try:
+                    if not number:
+                        warn_of_text_in(reduce_func, carried.nest(), element)
                     carried.replace([reduce_func(carried.nest(), element)])
                 except Exception as raised:
                     failed = as_failure(raised, Context(label, where, number))

@@ -47,7 +47,7 @@ NAMES = {  # of penstock itself
     "strings": "Text is bytes here, with Python's own methods: text.split(b','), text.lower(), text.decode().",
     "dtypes": _NUMPY.format("np.float32, np.int64, ..., and bytes for text"),
     "data": "There is no `data` between: tf.data.Dataset is ps.Dataset, tf.data.AUTOTUNE is ps.AUTOTUNE.",
-    "keras": "Give the data set to model.fit as it is: for x, y in ds gives numpy batches.",
+    "keras": "A model takes the data set as model.fit(ds.to_keras()); a loop of your own, for x, y in ds.",
     "train": "tf.train.Example is ps.io.Example, tf.train.SequenceExample is ps.io.SequenceExample.",
     "function": "Nothing is to be compiled: map calls Python functions as they are.",
     "py_function": "Functions are Python already: give yours to map as it is.",
@@ -73,6 +73,7 @@ NAMES = {  # of penstock itself
     "read_csv": "Write ps.experimental.make_csv_dataset(pattern, batch_size).",
     "read_parquet": "Write ps.ParquetDataset(file).",
     "read_json": "Write ps.JsonLinesDataset(file).",
+    "load_dataset": "Write ps.catalog.load(name), or ps.Dataset.from_huggingface(datasets.load_dataset(name)).",
     "load": "A saved data set is ps.Dataset.load(path), one of the catalog ps.catalog.load(name).",
     "builder": "Write ps.catalog.builder(name).",
     "CsvDataset": "Write ps.experimental.CsvDataset(...).",
@@ -116,6 +117,10 @@ IMAGE = {  # of penstock.image
 }
 
 METHODS = {  # of Dataset
+    "iloc": "Write ds[i] for one element, ds[start:stop] for several.",
+    "foreach": "Write a loop: for element in ds.",
+    "set_format": "Elements are numpy; ds.to_torch(...) and ds.to_jax(...) give the framework's.",
+    "with_format": "Elements are numpy; ds.to_torch(...) and ds.to_jax(...) give the framework's.",
     "from_numpy": "Write ps.Dataset.from_tensor_slices(array).",
     "from_array": "Write ps.Dataset.from_tensor_slices(array).",
     "from_arrays": "Write ps.Dataset.from_tensor_slices((x, y)).",

@@ -32,7 +32,7 @@ def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str
     if hint is None:
         import difflib
 
-        near = difflib.get_close_matches(name, list(names), 1)
+        near = difflib.get_close_matches(name, [known for known in names if not known.startswith("_")], 1)
         hint = f"Did you mean {near[0]}?" if near else None
     return UnknownNameError(f"{owner} has no {name!r}.", hint=hint)
 

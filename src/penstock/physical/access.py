@@ -14,9 +14,9 @@ from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch
 from penstock.plan.explain import short_location
 from penstock.plan.node import INFINITE_CARDINALITY, Node
-from penstock.plan.ops import Interleave
+from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.scan import Scan
-from penstock.plan.storing import Cache
+from penstock.plan.storing import Cache, DiskCache
 
 
 class Access(ABC):
@@ -57,19 +57,20 @@ def accessible(kind: type[Node], unless: Check = _no_reason) -> Callable[[Opener
     return add
 
 
-def obstacle(plan: Node, *, fill: bool = True) -> tuple[Node, str] | None:
+def obstacle(plan: Node, *, fill: bool = True, opens: bool = False) -> tuple[Node, str] | None:
     """The step that keeps a plan from being read by number, the nearest to the source, and why; None if there is none.
 
-    What is below a cache in memory is in nobody's way, as that can be filled by a pass; it is without `fill`. Reads
+    What is below a cache is in nobody's way, as that can be filled by a pass; it is without `fill`. Whether the data
+    sets have numbers that a flat_map makes is known when they are there: with `opens` it is taken for granted. Reads
     nothing.
     """
     found = None
     waiting = [plan]
     while waiting:
         node = waiting.pop()
-        if not (fill and isinstance(node, Cache) and node.cardinality != INFINITE_CARDINALITY):
+        if not (fill and isinstance(node, (Cache, DiskCache)) and node.cardinality != INFINITE_CARDINALITY):
             waiting += reversed(node.inputs)
-        if type(node) not in _OPENERS:
+        if type(node) not in _OPENERS or (isinstance(node, FlatMap) and not opens):
             reason: str | None = "gives its elements one after the other only"
         else:
             reason = _OPENERS[type(node)][1](node)
@@ -79,7 +80,7 @@ def obstacle(plan: Node, *, fill: bool = True) -> tuple[Node, str] | None:
 
 def require_access(plan: Node, purpose: str, hint: str) -> None:
     """Raise UnimplementedError for a plan that cannot be read by number, and name the step that is in the way."""
-    found = obstacle(plan)
+    found = obstacle(plan, opens=True)
     if found is None:
         return
     node, reason = found

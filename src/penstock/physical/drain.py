@@ -7,25 +7,28 @@ from penstock.physical.fatal import failed
 from penstock.physical.filling_log import FillingLog
 from penstock.physical.stage import Stage
 
-_AT_ONCE = 1024  # elements that a cache is asked for at a time, while it fills
+_AT_ONCE = 1024  # elements that a cache is asked for at a time, at most, while it fills
 
 
-def drain(stage: Stage, label: str, count: int = -1, pieces: list[Block | Exception] | None = None) -> None:
-    """A stage to its end; `pieces` gets what it gives, failures too. The log says so if that takes long.
+def drain(stage: Stage, label: str, count: int = -1, pieces: list[Block | Exception] | None = None) -> Exception | None:
+    """A stage to its end; its first failure. `pieces` gets what it gives, failures too. The log says if it takes long.
 
     `count` is how many elements will come, negative where nobody knows.
     """
-    log = FillingLog(label, count)
+    log = FillingLog(label, count, at_once=_AT_ONCE)
     done = 0
+    first: Exception | None = None
     while True:
         piece: Block | Exception | None
         try:
-            piece = stage.next(_AT_ONCE)
+            piece = stage.next(log.ask())
         except Exception as error:
             piece = failed(error)
         if piece is None:
             log.full(done)
-            return
+            return first
+        if first is None and isinstance(piece, Exception):
+            first = piece
         done += piece.size if isinstance(piece, Block) else 1
         log.at(done)
         if pieces is not None:

@@ -1,4 +1,7 @@
-"""FillingLog: says in the log that a step fills before it gives its first element, where that takes long."""
+"""FillingLog: a step that fills before it gives its first element, how much it asks for at a time, and what it says.
+
+Where an element takes long, few are asked for: nobody can stop a pass, or say how far it is, in the middle of a Block.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import Callable
 _LOG = logging.getLogger("penstock.physical")
 _FIRST = 5.0  # seconds until something is said, ...
 _AGAIN = 20.0  # ... and until it is said again
+_SHORT, _LONG = 0.02, 0.1  # seconds that a Block may take, until more or fewer are asked for
 
 
 class FillingLog:
@@ -17,16 +21,31 @@ class FillingLog:
     `most` is how many elements there will be; negative where nobody knows.
     """
 
-    def __init__(self, label: str, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, label: str, most: int, clock: Callable[[], float] = time.monotonic, *, at_once: int = 4096
+    ) -> None:
+        self._at_once = at_once
+        self._ask = 1
         self._label = label
         self._most = most
         self._clock = clock
         self._begun = clock()
         self._next = self._begun + _FIRST
         self._said = False
+        self._last = self._begun
+
+    def ask(self) -> int:
+        """How many elements to ask for next."""
+        return self._ask
 
     def at(self, count: int) -> None:
+        """So many are there, the last of them those that were asked for."""
         now = self._clock()
+        taken, self._last = now - self._last, now
+        if taken < _SHORT:
+            self._ask = min(4 * self._ask, self._at_once)
+        elif taken > _LONG:
+            self._ask = max(self._ask // 4, 1)
         if now < self._next:
             return
         self._next = now + _AGAIN

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from penstock.block.leaf import NESTED
+from penstock.errors import Context, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
@@ -15,6 +17,9 @@ from penstock.physical.seen import acts
 from penstock.physical.stage import Stage
 from penstock.plan.node import Node
 from penstock.plan.once import Answers, asking, question
+from penstock.plan.ops import FlatMap, Interleave
+from penstock.plan.scan import Scan
+from penstock.trace.kinds.warn_of_text import warn_of_text_in
 
 Wait = Callable[[float], object]
 
@@ -100,3 +105,28 @@ def _lowered(node: Node, lowering: Lowering) -> Stage:
         lowering.meter(node, stage)
     lowering.memory.watch(node, stage)
     return stage
+
+
+def opener(node: FlatMap | Interleave, lowering: Lowering) -> Callable[[Any, int], tuple[Node, Lowering]]:
+    """What opens the data sets of a step: the plan that its function makes of an element, and the pass over it."""
+    looked = False  # whether the function was looked at with its first element
+
+    def opened(element: Any, number: int) -> tuple[Node, Lowering]:
+        nonlocal looked
+        if not looked:
+            looked = True
+            warn_of_text_in(node.function, *(element if type(element) is tuple else (element,)))
+        try:
+            dataset = node.function(*element) if type(element) is tuple else node.function(element)
+        except Exception as raised:
+            raise_as_failure(raised, Context())
+        plan = getattr(dataset, NESTED, None)
+        if not isinstance(plan, Node):
+            message = f"The function of {node.name} must return a Dataset, got {type(dataset).__name__}."
+            raise InvalidTypeError(message, hint="Wrap values with Dataset.from_tensors or from_tensor_slices.")
+        if type(plan) is Scan:  # nothing of it draws
+            return plan, lowering
+        epoch = fold(lowering.epoch, number) if number else lowering.epoch
+        return plan, replace(lowering, epoch=epoch)
+
+    return opened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import bisect
 import itertools
 import sys
 import threading
@@ -40,6 +41,45 @@ class Runnable(Protocol):
         """Start nothing any more, and wake everybody who waits."""
 
 
+class _Row:
+    """The segments of one depth, looked at in turn.
+
+    There may be thousands, the inputs of an interleave: who looks begins behind the one that was found last. The next
+    in turn is there, and those in front of it have made what they may.
+    """
+
+    def __init__(self) -> None:
+        self.segments: list[Runnable] = []
+        self._known: set[Runnable] = set()  # these, as each is taken away once more when it is closed
+        self._next = 0
+
+    def add(self, segment: Runnable) -> None:
+        self.segments.append(segment)
+        self._known.add(segment)
+
+    def pick(self) -> Runnable | None:
+        segments = self.segments  # a garbage collection in here may close runs, and take some away
+        begin = self._next
+        for places in (range(begin, len(segments)), range(begin)):
+            for at in places:
+                if at >= len(segments):
+                    break
+                segment = segments[at]
+                if segment.runnable():
+                    self._next = at
+                    return segment
+        return None
+
+    def remove(self, segment: Runnable) -> None:
+        if segment not in self._known:
+            return
+        self._known.discard(segment)
+        at = self.segments.index(segment)
+        del self.segments[at]
+        if at < self._next:
+            self._next -= 1
+
+
 class Scope:
     """The segments of one run. Owns their work: after `close` no worker is inside any of them.
 
@@ -54,7 +94,8 @@ class Scope:
     def __init__(self, scheduler: Scheduler, limit: int | None = None) -> None:
         self._scheduler = scheduler
         self._limit = limit
-        self.segments: list[Runnable] = []
+        self._rows: dict[int, _Row] = {}  # by their depth
+        self._depths: list[int] = []  # sorted
         self.workers = 0  # threads it wants
         self.active = 0  # workers inside, counted under the scheduler's lock
         self.closed = False
@@ -65,8 +106,11 @@ class Scope:
     def add(self, segment: Runnable, workers: int = 1) -> None:
         """Make a segment known; at least so many workers are wanted from now on."""
         with self._scheduler.lock:
-            self.segments.append(segment)
-            self.segments.sort(key=lambda s: s.depth)
+            row = self._rows.get(segment.depth)
+            if row is None:
+                row = self._rows[segment.depth] = _Row()
+                bisect.insort(self._depths, segment.depth)
+            row.add(segment)
             self.workers = max(self.workers, workers)
             if self.closed:
                 segment.abort()
@@ -78,15 +122,24 @@ class Scope:
         """Have so many workers; those too many leave when they have done what they are at."""
         with self._scheduler.lock:
             self.workers = workers
-            if not self.closed and self.segments:
+            if not self.closed and any(row.segments for row in self._rows.values()):
                 self._scheduler.serve(self)
         self._scheduler.start_recruits()
 
     def remove(self, segment: Runnable) -> None:
         """Forget a segment that has ended (an interleave's input)."""
         with self._scheduler.lock:
-            if segment in self.segments:
-                self.segments.remove(segment)
+            row = self._rows.get(segment.depth)
+            if row is not None:
+                row.remove(segment)
+
+    def pick(self) -> Runnable | None:
+        """The runnable segment nearest to the consumer; asked under the scheduler's lock."""
+        for depth in self._depths:
+            found = self._rows[depth].pick()
+            if found is not None:
+                return found
+        return None
 
     def full(self) -> bool:
         """Whether no other worker may come in now; asked under the scheduler's lock."""
@@ -99,8 +152,9 @@ class Scope:
     def abort(self) -> None:
         with self._scheduler.lock:
             self.closed = True
-            for segment in self.segments:
-                segment.abort()
+            for row in self._rows.values():
+                for segment in list(row.segments):
+                    segment.abort()
             self._scheduler.leave(self)
 
     def close(self, then: Callable[[], None]) -> None:
@@ -116,7 +170,7 @@ class Scope:
 
     def leave_to_parent(self) -> None:
         """In a forked child."""
-        self.foreign = self.active > 0 or bool(self.segments)
+        self.foreign = self.active > 0 or any(row.segments for row in self._rows.values())
 
 
 class _Local(threading.local):
@@ -330,10 +384,10 @@ class Scheduler:
             scope = scopes[(self._turn + i) % len(scopes)]
             if scope.full():
                 continue
-            for segment in list(scope.segments):
-                if segment.runnable():
-                    self._turn += 1
-                    return scope, segment
+            segment = scope.pick()
+            if segment is not None:
+                self._turn += 1
+                return scope, segment
         return None
 
     def shut_down(self) -> None:

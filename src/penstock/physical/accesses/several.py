@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.structure import Structure, nest
+from penstock.errors import Context, UnimplementedError, annotate
+from penstock.forked import new_lock
 from penstock.keys import fold
-from penstock.physical.access import Access, access, accessible, scattered
-from penstock.physical.lower import Lowering
+from penstock.physical.access import Access, access, accessible, require_access, scattered
+from penstock.physical.fatal import failed
+from penstock.physical.lower import Lowering, opener
 from penstock.physical.stretch import Stretch
 from penstock.plan import ops
 from penstock.plan.combine import Concatenate, Zip
 from penstock.plan.node import INFINITE_CARDINALITY
 
 _MOST_TURNS = 64  # of a repetition, kept open
+_MOST_OPENED = 1024  # data sets of a flat_map, kept open
+_AT_ONCE = 256  # elements of which data sets are made together
 
 
 class _Zipped(Access):
@@ -137,3 +142,102 @@ def _epoch(count: int, epoch: int, index: int) -> int:
     if count > 0:
         return epoch * count + index
     return fold(epoch, index) if epoch else index
+
+
+class _Opened(Access):
+    """The elements of the data sets that a function makes of elements, one data set behind the other.
+
+    How many each has is asked first, of all of them; they are made again when one of their elements is wanted. An
+    element that failed, or of which none could be made, is one position.
+    """
+
+    def __init__(self, node: ops.FlatMap, lowering: Lowering) -> None:
+        self._outer = access(node.input, lowering)
+        self._open = opener(node, lowering)
+        self._context = Context(node.label, node.where)
+        self._lock = new_lock()
+        self._begins: np.ndarray | None = None  # the number of each one's first element, and how many there are
+        self._endless = False  # the last of them
+        self._opened: dict[int, Access | Exception] = {}
+
+    @property
+    def size(self) -> int:
+        begins = self._laid_out()
+        return INFINITE_CARDINALITY if self._endless else int(begins[-1])
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        begins = self._laid_out()
+        which = np.searchsorted(begins if self._endless else begins[:-1], numbers, side="right") - 1
+        parts = []
+        for index in np.unique(which).tolist():
+            places = np.flatnonzero(which == index)
+            inner = self._inner(index)
+            if isinstance(inner, Exception):
+                parts.append((places, Stretch(None, tuple((at, inner) for at in range(len(places))))))
+            else:
+                parts.append((places, inner.rows(numbers[places] - begins[index])))
+        return parts[0][1] if len(parts) == 1 else scattered(parts)
+
+    def _laid_out(self) -> np.ndarray:
+        with self._lock:
+            if self._begins is None:
+                counts = [0]
+                for start in range(0, self._outer.size, _AT_ONCE):
+                    numbers = np.arange(start, min(start + _AT_ONCE, self._outer.size))
+                    for number, inner in zip(numbers.tolist(), self._made(numbers), strict=True):
+                        size = 1 if isinstance(inner, Exception) else inner.size
+                        self._endless = size == INFINITE_CARDINALITY
+                        if self._endless:
+                            break
+                        counts.append(size)
+                        if number < _MOST_OPENED:
+                            self._opened[number] = inner
+                    if self._endless:
+                        break
+                self._begins = np.cumsum(counts)
+            return self._begins
+
+    def _inner(self, number: int) -> Access | Exception:
+        found = self._opened.get(number)
+        if found is None:
+            (found,) = self._made(np.array([number]))
+            if len(self._opened) >= _MOST_OPENED:
+                self._opened.clear()
+            self._opened[number] = found
+        return found
+
+    def _made(self, numbers: np.ndarray) -> Iterator[Access | Exception]:
+        at = 0
+        for piece in self._outer.rows(numbers).pieces():
+            if isinstance(piece, Exception):
+                yield piece
+                at += 1
+                continue
+            for element in piece.elements():
+                yield self._of(element, int(numbers[at]))
+                at += 1
+
+    def _of(self, element: object, number: int) -> Access | Exception:
+        try:
+            plan, below = self._open(element, number)
+        except Exception as error:
+            annotate(error, replace(self._context, element=number))
+            return failed(error)
+        try:
+            require_access(plan, f"{self._context.stage} by number", _NO_NUMBERS)
+        except UnimplementedError as error:
+            annotate(error, replace(self._context, element=number))
+            raise
+        return access(plan, below)
+
+
+_NO_NUMBERS = "A cache() behind the flat_map has numbers: it is filled first, by a pass."
+
+
+def _never_opened(node: ops.FlatMap) -> str | None:
+    return "makes data sets without end" if node.input.cardinality == INFINITE_CARDINALITY else None
+
+
+@accessible(ops.FlatMap, unless=_never_opened)
+def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Access:
+    return _Opened(node, lowering)

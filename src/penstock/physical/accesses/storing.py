@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.errors import Context, annotate
+from penstock.errors import Context, FailedPreconditionError, annotate
 from penstock.forked import new_lock
 from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
+from penstock.physical.drain import drain
 from penstock.physical.located import located
-from penstock.physical.lower import Lowering
+from penstock.physical.lower import Lowering, lower
 from penstock.physical.storage import Storage, settled, storage_of
 from penstock.physical.stretch import Stretch
 from penstock.plan.in_files import in_files
@@ -108,6 +109,46 @@ def _read(node: Snapshot, saved: SavedSource, lowering: Lowering) -> Access:
     return access(Scan(source=saved, where=node.where), lowering)
 
 
+class _Filled(Access):
+    """What a cache in files keeps of elements that have no numbers of their own: those of one pass, which fills it."""
+
+    def __init__(self, node: Snapshot, lowering: Lowering) -> None:
+        self._node = node
+        self._lowering = lowering
+        self._lock = new_lock()
+        self._found: Access | None = None
+
+    @property
+    def size(self) -> int:
+        return self._files().size
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        return self._files().rows(numbers)
+
+    def _files(self) -> Access:
+        with self._lock:
+            if self._found is None:
+                self._found = self._fill()
+            return self._found
+
+    def _fill(self) -> Access:
+        node, lowering = self._node, self._lowering.beside()
+        below = lowering.optimise(node.input, lowering.options)  # as passes run it, which may have begun
+        stage = lower(replace(node, input=below), lowering)
+        try:
+            first = drain(stage, node.label, node.cardinality)
+        finally:
+            stage.close()
+        assert node.store is not None
+        saved = node.store.saved(node.store.folder(lowering.options.seed, lowering.options.deterministic))
+        if saved is not None:
+            return _read(node, saved, self._lowering)
+        if first is not None:
+            raise first
+        message = f"{node.label} could not be filled: another process writes it, or the disk has no room."
+        raise FailedPreconditionError(message, hint="The log says what was in the way.")
+
+
 def _reordered(node: Snapshot) -> str | None:
     return None if node.faithful else "gives its elements in the order of its shards"
 
@@ -126,6 +167,8 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     if saved is not None:
         mending = node.repairs and settled(node.input, lowering)
         return _Mending(node, saved, lowering) if mending else _read(node, saved, lowering)
+    if isinstance(node, DiskCache) and obstacle(node.input) is not None:
+        return _Filled(node, lowering)
     found = in_files(node, options.seed, options.deterministic)
     require_access(found, f"Reading a {node.name} that is not complete", hint="Run a pass: a complete one has numbers.")
     return access(node.input, replace(lowering, epoch=0))

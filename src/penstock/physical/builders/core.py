@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from penstock.block.leaf import NESTED
-from penstock.errors import Context, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
 from penstock.physical.chained import Portioned
 from penstock.physical.executor import BatchTask, Reader
-from penstock.physical.lower import Lowering, lower, register
+from penstock.physical.lower import Lowering, lower, opener, register
 from penstock.physical.seen import acts, opens_visibly
 from penstock.physical.stage import Stage
 from penstock.physical.stages.agreed import Agreed
@@ -238,19 +236,12 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
 
 
 def _opener(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Callable[[Any, int], Stage]:
+    opened = opener(node, lowering)
+
     def open_input(element: Any, number: int) -> Stage:
-        try:
-            dataset = node.function(*element) if type(element) is tuple else node.function(element)
-        except Exception as raised:
-            raise_as_failure(raised, Context())
-        plan = getattr(dataset, NESTED, None)
-        if not isinstance(plan, Node):
-            message = f"The function of {node.name} must return a Dataset, got {type(dataset).__name__}."
-            raise InvalidTypeError(message, hint="Wrap values with Dataset.from_tensors or from_tensor_slices.")
-        if type(plan) is ScanNode:  # nothing of it can be rewritten, or draws
-            return lower(plan, lowering)
-        epoch = fold(lowering.epoch, number) if number else lowering.epoch
-        below = replace(lowering, epoch=epoch)
+        plan, below = opened(element, number)
+        if type(plan) is ScanNode:  # nothing of it can be rewritten
+            return lower(plan, below)
         return lower(lowering.optimise(plan, lowering.options), below)
 
     return open_input

@@ -109,7 +109,7 @@ class Shuffle(StretchStage):
         while len(self._numbers) < self._size:
             missing = self._size - len(self._numbers)
             start = self._pulled
-            pulled = self._pull(min(missing, 4096))
+            pulled = self._pull(min(missing, log.ask()))
             if pulled is None:
                 log.full(len(self._numbers))
                 self._begin_drain()

@@ -14,6 +14,7 @@ from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
+from penstock.trace.kinds.warn_of_text import warn_of_text_in
 
 
 class StatefulMap(StretchStage):
@@ -33,6 +34,7 @@ class StatefulMap(StretchStage):
         self._count = 0
         self._same_kind = SameKind("The output of scan_func")
         self._structure: Structure | None = None  # of the outputs so far
+        self._looked = False  # whether the function was looked at with its first element
 
     def make(self, want: int) -> Stretch | None:
         first = self._count
@@ -52,6 +54,9 @@ class StatefulMap(StretchStage):
         failures: list[tuple[int, Exception]] = []
         for row, element in enumerate(block.elements()):
             try:
+                if not self._looked:
+                    self._looked = True
+                    warn_of_text_in(function, carried.nest(), element)
                 pair = function(carried.nest(), element)
                 if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                     raise _no_pair(pair)

@@ -13,6 +13,7 @@ from penstock.physical.predicate import truth, verdicts
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
+from penstock.trace.kinds.warn_of_text import warn_of_text
 
 
 class TakeWhile(StretchStage):
@@ -25,6 +26,7 @@ class TakeWhile(StretchStage):
         self._upstream = upstream
         self._predicate = predicate
         self._vectoriser = Vectoriser(predicate) if vectorise else None
+        self._looked = False  # whether the predicate was looked at with its first Block
         self._count = 0
         self._ended = False
 
@@ -39,6 +41,9 @@ class TakeWhile(StretchStage):
             raise
         if block is None:
             return None
+        if not self._looked:
+            self._looked = True
+            warn_of_text(self._predicate, block)
         mask = None if self._vectoriser is None else verdicts(self._vectoriser, block)
         if mask is None:
             return self._per_element(block, first)

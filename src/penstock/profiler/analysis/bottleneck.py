@@ -146,6 +146,11 @@ def _serial(analysis: Analysis, lane: str) -> Bottleneck:
 def _handing(analysis: Analysis) -> str:
     """The loop's thread gets hold of elements, and the steps take less than that."""
     took = seconds(analysis.handing)
+    if analysis.hands_copies():
+        return (
+            f"Each element has {size(analysis.steps[-1].nbytes)}, and the loop gets a copy of its own, which takes "
+            f"{took}. Options(zero_copy=True) gives views that can only be read."
+        )
     if any("batch" in step.kind and "/" not in step.name for step in analysis.steps):
         return f"Next to nothing is to be done: the steps take less than handing over a batch does, which is {took}."
     return f"Handing over elements one by one takes {took} each: batch() hands over many."

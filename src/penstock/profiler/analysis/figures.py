@@ -99,9 +99,16 @@ class Analysis:
 
     def copies(self, step: Step) -> bool:
         """Whether handling its elements takes about as long as copying them: large ones, at the speed of memory."""
-        if step.nbytes < _LARGE or not step.cpu or not self.copy_speed:
+        return self._is_copying(step.nbytes, step.cpu)
+
+    def hands_copies(self) -> bool:
+        """The same of what the loop gets."""
+        return bool(self.steps) and self._is_copying(self.steps[-1].nbytes, self.handing)
+
+    def _is_copying(self, nbytes: float, cpu: float) -> bool:
+        if nbytes < _LARGE or not cpu or not self.copy_speed:
             return False
-        return _AS_FAST < step.nbytes / step.cpu / self.copy_speed < 1 / _AS_FAST
+        return _AS_FAST < nbytes / cpu / self.copy_speed < 1 / _AS_FAST
 
     def lane(self, name: str) -> Lane:
         return next(lane for lane in self.lanes if lane.name == name)

@@ -1,12 +1,14 @@
-"""Data sets of the names of files, and what reads them."""
+"""Data sets of the names of files, what reads them, and who gets none."""
 
 from __future__ import annotations
 
+from penstock.errors import ShardWarning
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node, function_name
 from penstock.plan.ops import FlatMap, Interleave, Repeat, Shard, Shuffle, Skip, Take
 from penstock.plan.scan import Scan
 from penstock.profiler.lint.inspection import below
+from penstock.profiler.lint.telling import tell
 from penstock.sources.arrays import ArraysSource
 
 _ORDER = (Shuffle, GlobalShuffle, Shard, Take, Skip, Repeat)
@@ -27,3 +29,18 @@ def reads_files(node: Interleave | FlatMap) -> bool:
     module = str(getattr(node.function, "__module__", ""))
     is_reader = module.startswith("penstock.") and function_name(node.function).endswith("Dataset")
     return is_reader or are_names(node.input)
+
+
+def warn_of_no_file(plan: Node) -> None:
+    """A ShardWarning on the user's line of a shard that gets no file, once in a process."""
+    for node in plan.walk():
+        if isinstance(node, Shard) and 0 < node.input.cardinality <= node.index and are_names(node.input):
+            count = node.input.cardinality
+            tell(
+                f"{node.label} gets nothing: it deals {count} {'file' if count == 1 else 'files'} to {node.num_shards} "
+                "consumers.",
+                "Deal the records, as in .interleave(ps.TFRecordDataset).shard(num_shards, index), or write the data "
+                "into at least as many files as there are consumers.",
+                ShardWarning,
+                node.where,
+            )

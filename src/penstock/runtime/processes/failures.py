@@ -17,6 +17,7 @@ from penstock.errors import (
 from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Transform
+from penstock.runtime.tracebacks import add_lines
 
 _SIGNALS = "A negative status is a signal: -9 is what the system sends when memory runs out, -11 a crash in C code."
 
@@ -64,7 +65,7 @@ def mistaken(error: str, text: str, label: str, where: str | None) -> Fatal:
     """The transforms themselves failed in a worker, and no element."""
     found = fatal(RuntimeError(error), label, where)
     found.error.__cause__ = None
-    found.error.add_note(f"in a worker process:\n{text}")
+    add_lines(found.error, text)
     return found
 
 

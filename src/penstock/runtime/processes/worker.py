@@ -35,6 +35,7 @@ from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.processes.lifeline import follow
 from penstock.runtime.processes.link import SMALL, Link, Message, Packed
+from penstock.runtime.tracebacks import add_lines, folded
 
 # Ctrl-C is for the parent to decide on, from the first moment: the signal comes blocked. The façade costs more than all
 # that a worker needs: it is executed when somebody first asks `penstock` for a name.
@@ -50,7 +51,11 @@ def name_of_facade(name, begun=[], lock=threading.RLock()):
     with lock:
         if not begun:
             begun.append(True)
-            facade.__spec__.loader.exec_module(facade)
+            try:
+                facade.__spec__.loader.exec_module(facade)
+            except BaseException:  # which is said again to the next who asks: it is why there are no names
+                begun.clear()
+                raise
             if vars(facade).get("__getattr__") is name_of_facade:
                 del facade.__getattr__
     if name in vars(facade):
@@ -238,7 +243,7 @@ def sendable(made: Stretch) -> Stretch:
 
 def _error(error: Exception) -> Exception:
     """The error with its traceback as a note, or what can be said of one that cannot travel."""
-    text = "".join(traceback.format_exception(error)).rstrip()
+    text = "".join(traceback.format_exception(type(error), error, folded(error))).rstrip()
     _cut(error)
     try:
         unpack(*pack(error))
@@ -248,7 +253,7 @@ def _error(error: Exception) -> Exception:
         found.context = context_of(error) or Context()
         error = found
     with suppress(Exception):  # a frozen dataclass lets nobody add anything
-        error.add_note(f"in a worker process:\n{text}")
+        add_lines(error, text)
     return error
 
 

@@ -1,13 +1,15 @@
-"""warn_of_text: says, at a function's first Block, that it compares text, which is bytes, with str."""
+"""warn_of_text: says, when a function is first called, that it compares text, which is bytes, with str."""
 
 from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.block.block import Block
+from penstock.block.spec import LeafSpec, spec_of
+from penstock.block.structure import flatten
 from penstock.errors import TextWarning
 from penstock.forked import new_lock
 
@@ -22,18 +24,33 @@ def warn_of_text(function: Callable[..., Any], block: Block) -> None:
     Elements without text cost a look at their specs. With text the function is read, once for each kind of element.
     """
     specs = block.specs()
-    if not any(getattr(spec, "dtype", None) is bytes for spec in specs):
-        return
+    if _have_text(specs):
+        element = block.structure.build(specs)
+        _warn(function, specs, element if block.structure.unpacks else (element,))
+
+
+def warn_of_text_in(function: Callable[..., Any], *arguments: Any) -> None:
+    """The same of a function that is about to be called with these arguments, elements or states."""
+    leaves, structure = flatten(arguments)
+    specs = [spec_of(leaf) for leaf in leaves]
+    if _have_text(specs):
+        _warn(function, specs, structure.build(specs))
+
+
+def _have_text(specs: Sequence[LeafSpec]) -> bool:
+    return any(getattr(spec, "dtype", None) is bytes for spec in specs)
+
+
+def _warn(function: Callable[..., Any], specs: Sequence[LeafSpec], arguments: Sequence[Any]) -> None:
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None:
         return
-    element = block.structure.build(specs)
     with _LOCK:
         read_with = _READ.setdefault(code, set())
         if tuple(specs) in read_with:
             return
         read_with.add(tuple(specs))
-    for found in _mismatches(function, element, unpacks=block.structure.unpacks):
+    for found in _mismatches(function, arguments):
         with _LOCK:
             if found.where in _TOLD:
                 continue
@@ -43,13 +60,13 @@ def warn_of_text(function: Callable[..., Any], block: Block) -> None:
         warnings.warn_explicit(message, TextWarning, file, int(line))
 
 
-def _mismatches(function: Callable[..., Any], element: Any, *, unpacks: bool) -> list[Any]:
+def _mismatches(function: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
     from penstock.trace.kinds.findings import Mismatch  # seldom needed, and large with what reads code
     from penstock.trace.kinds.reader import read
     from penstock.trace.kinds.values import kind_of_spec
 
-    arguments = [kind_of_spec(part) for part in (element if unpacks else (element,))]
     try:
-        return [found for found in read(function, arguments) if isinstance(found, Mismatch)]
+        found = read(function, [kind_of_spec(part) for part in arguments])
+        return [one for one in found if isinstance(one, Mismatch)]
     except Exception:  # code that is read may hold anything
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from penstock.plan.ops import Skip, Take
 from penstock.profiler.lint.advice import Advice
@@ -19,6 +20,7 @@ def shuffle_split(plan: Inspection) -> Iterator[Advice]:
             shuffle = reshuffled(cut.input)
             if shuffle is None or cut.count <= 0 or (kind is Take and not is_split(shuffle)):
                 continue
+            fixed = replace(shuffle, seed=shuffle.seed or 0, reshuffle_each_iteration=False)
             yield Advice.on(
                 cut,
                 "shuffle-split",
@@ -26,6 +28,5 @@ def shuffle_split(plan: Inspection) -> Iterator[Advice]:
                 f"{cut.label} behind {shuffle.label} is of other elements in every epoch: as a split for validation it "
                 "leaks into training.",
                 calls([cut, shuffle]),
-                f"Split first, and shuffle what is trained on. If one order is meant, {call(shuffle)[:-1]}, seed=0, "
-                "reshuffle_each_iteration=False).",
+                f"Split first, and shuffle what is trained on. If one order is meant, {call(fixed)}.",
             )
