@@ -59,8 +59,9 @@ class Indexing(Generic[T_co]):
 
         It works where the source has an index and every step says by numbers which elements it takes: map, batch,
         padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, assert_cardinality,
-        shuffle(ALL), unbatch behind batches of one size; behind a snapshot that is complete, whatever made it. `epoch`
-        is the pass that shuffles see. A cache in memory behind other steps is filled first, by a pass. Functions are
+        shuffle(ALL), unbatch behind batches of one size, flat_map of data sets that have numbers (all are made, to ask
+        how many); behind a snapshot that is complete, whatever made it. `epoch` is the pass that shuffles see. A cache,
+        in memory or in files, behind other steps is filled first, by a pass. Functions are
         called for what the element is made of, in the calling thread.
 
         Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to

@@ -18,14 +18,21 @@ _SHORT, _LONG = 0.02, 0.1  # seconds that a Block may take, until more or fewer 
 class FillingLog:
     """Told how far a step is; a line after five seconds, one every twenty, and one when it is full.
 
-    `most` is how many elements there will be; negative where nobody knows.
+    The first time it asks for `ask` elements, and never for more than `at_once`. `most` is how many there will be;
+    negative where nobody knows.
     """
 
     def __init__(
-        self, label: str, most: int, clock: Callable[[], float] = time.monotonic, *, at_once: int = 4096
+        self,
+        label: str,
+        most: int,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        ask: int = 1,
+        at_once: int = 4096,
     ) -> None:
         self._at_once = at_once
-        self._ask = 1
+        self._ask = ask
         self._label = label
         self._most = most
         self._clock = clock

@@ -24,6 +24,7 @@ _NATIVE = Compiled("penstock.physical.kernels.native")
 _WORTH_COMPILING = 1 << 16  # elements from which loading numba (0.3 s once per process) pays
 _AT_ONCE = 256  # elements that are exchanged together where they are at hand, ...
 _COPIED_AT_ONCE = 1 << 20  # ... and bytes of them, as far as they are copied
+_ASK = 64  # elements to ask for first while it fills
 
 
 class Shuffle(StretchStage):
@@ -105,7 +106,9 @@ class Shuffle(StretchStage):
     def _fill(self) -> None:
         if len(self._numbers) == self._size:
             return
-        log = FillingLog(self.label, self._size if self._at_most is None else self._at_most)
+        # what calls nothing that may take its time comes at once, and to ask costs 10 µs each time
+        ask = 1 if self._cursor.stage.seen else _ASK
+        log = FillingLog(self.label, self._size if self._at_most is None else self._at_most, ask=ask)
         while len(self._numbers) < self._size:
             missing = self._size - len(self._numbers)
             start = self._pulled
