@@ -259,11 +259,9 @@ def test_a_load_that_follows_is_resumed(tmp_path):
 # -- arguments
 
 
-def test_a_cache_in_files_needs_an_end_and_a_local_folder(tmp_path):
+def test_a_cache_in_files_needs_an_end_and_a_folder(tmp_path):
     with pytest.raises(errors.InvalidArgumentError, match="infinite"):
         RANGE(3).repeat().cache(tmp_path)
-    with pytest.raises(errors.InvalidArgumentError, match="local folder"):
-        RANGE(3).cache("s3://bucket/cache")
     with pytest.raises(errors.InvalidTypeError):
         RANGE(3).cache(3)
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ ARGUMENTS = {
     "save_shard_func_float": lambda path: RANGE(3).save(path, shard_func=lambda x: float(x)),
     "save_checkpoint_args": lambda path: RANGE(3).save(path, checkpoint_args={"checkpoint_interval": 2}),
     "save_infinite": lambda path: RANGE(3).repeat().save(path),
-    "save_url": lambda path: RANGE(3).save("s3://bucket/saved"),
+    "save_url": lambda path: RANGE(3).save("https://host/saved"),
     "save_number": lambda path: RANGE(3).save(3),
     "save_empty": lambda path: RANGE(3).save(""),
     "save_datasets": lambda path: RANGE(3).window(2).save(path),
@@ -79,7 +80,7 @@ ARGUMENTS = {
     "load_spec_number": lambda path: load(path, 3),
     "snapshot_compression": lambda path: RANGE(3).snapshot(path, 3),
     "snapshot_infinite": lambda path: RANGE(3).repeat().snapshot(path),
-    "snapshot_url": lambda path: RANGE(3).snapshot("gs://bucket/snapshots"),
+    "snapshot_url": lambda path: RANGE(3).snapshot("https://host/snapshots"),
     "snapshot_empty": lambda path: RANGE(3).snapshot(""),
     "snapshot_reader_func": lambda path: RANGE(3).snapshot(path, reader_func=3),
     "snapshot_shard_func": lambda path: RANGE(3).snapshot(path, shard_func="x"),
@@ -469,7 +470,7 @@ def test_a_load_that_waits_sees_what_is_saved_meanwhile(tmp_path, monkeypatch):
         if len(pauses) == 3:
             RANGE(4).save(tmp_path)
 
-    monkeypatch.setattr(saved.time, "sleep", sleep)
+    monkeypatch.setattr(saved, "time", SimpleNamespace(sleep=sleep))  # and not that of other threads
     assert values(load(tmp_path, wait=True)) == [0, 1, 2, 3]
     assert pauses == [0.05, 0.1, 0.2]
     assert values(load(tmp_path, wait=True)) == [0, 1, 2, 3]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,9 +17,10 @@ from penstock.cache.alike import Alike, joined
 from penstock.cache.entry.lock import Lock, hold
 from penstock.cache.side_by_side import SideBySide
 from penstock.errors import PenstockError
+from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_writer import ChunkWriter
-from penstock.io.saved.manifest import Manifest, read_manifest, spec_as_json, write_manifest
+from penstock.io.saved.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
 
 _CHUNK = 1 << 25  # bytes of a shard that wait to become a file
 _WAITING = 1 << 26  # bytes of all shards that wait
@@ -34,13 +34,15 @@ class SavedWriter:
     """Elements wait in memory, up to 64 MiB, until those of a shard are written as one file.
 
     The files are in a folder of their own, `run`, which nobody knows before `commit` has written the manifest. It is
-    locked until then: those of writers that were killed are not, and go with the next commit.
+    locked until then: those of writers that were killed are not, and go with the next commit. Behind a URL nothing can
+    be locked: what a killed writer left stays there.
     """
 
     def __init__(self, folder: str, *, plan: str, codec: str | None, spec: Any = None, sources: Sources = ()) -> None:
-        self._folder = Path(folder)
+        self._folder = folder
+        self._remote = storage.is_url(folder)
         self._plan = plan
-        self._writer = ChunkWriter(self._folder, codec)
+        self._writer = ChunkWriter(folder, codec)
         self._known = spec
         self._sources = sources
         self._run = f"data-{token_hex(6)}"
@@ -91,7 +93,9 @@ class SavedWriter:
 
     def _begin(self) -> None:
         """Make the folder of the run, for the first file: nobody sees it before it is locked."""
-        run = self._folder / self._run
+        if self._remote:
+            return
+        run = Path(self._folder, self._run)
         if not run.exists():
             unseen = run.with_name(f"{self._run}.part")
             unseen.mkdir(parents=True, exist_ok=True)
@@ -115,9 +119,10 @@ class SavedWriter:
     def _drop_strays(self) -> None:
         """Remove what workers have written that were killed before they could say so."""
         listed = {Path(chunk.file).name for chunk in self._chunks}
-        for path in (self._folder / self._run).iterdir():
-            if path.name not in listed:
-                path.unlink()
+        run = file_in(self._folder, self._run)
+        for name in storage.names_in(run):
+            if name not in listed:
+                storage.remove(file_in(run, name))
 
     def commit(self) -> None:
         """Write what waits, then the manifest, in the place of a data set that was there."""
@@ -125,31 +130,36 @@ class SavedWriter:
             self._drop_strays()
         for shard in sorted(self._waiting):
             self._write(shard)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        if not self._remote:
+            Path(self._folder).mkdir(parents=True, exist_ok=True)
         before = self._committed()
         spec = self._alike.spec if self._adopted is None else self._adopted
         spec = spec if self._known is None else self._known
         codec = self._writer.codec if self._chunks else None
         write_manifest(
-            str(self._folder),
+            self._folder,
             Manifest(self._plan, self._run, codec, spec_as_json(spec), tuple(self._chunks), self._sources),
             replace=True,
         )
         self._over = True
+        if self._remote:
+            if before is not None and before != self._run and _RUN.fullmatch(before):
+                self._remove(before)
+            return
         for run in self._runs():
             self._remove_replaced(run, known=run == before)
 
     def _committed(self) -> str | None:
         """The run that is there for everybody; None for none, or one whose files nobody can tell."""
         try:
-            return read_manifest(str(self._folder)).run
+            return read_manifest(self._folder).run
         except (PenstockError, OSError):
             return None
 
     def _runs(self) -> list[str]:
         """The other folders that were written by save, and by nothing else."""
         names = [name for name in _names(self._folder) if _RUN.fullmatch(name) and name != self._run]
-        return [name for name in names if all(map(_FILE.fullmatch, _names(self._folder / name)))]
+        return [name for name in names if all(map(_FILE.fullmatch, _names(file_in(self._folder, name))))]
 
     def _remove_replaced(self, run: str, *, known: bool = False) -> None:
         """Remove a run, unless somebody writes to it or it is the data set; `known`: it was that before.
@@ -158,7 +168,7 @@ class SavedWriter:
         """
         while self._committed() not in (None, run):
             try:
-                lock = hold(str(self._folder / run))
+                lock = hold(file_in(self._folder, run))
             except OSError:  # it is gone, or nothing can be locked
                 if known:
                     self._remove(run)
@@ -184,12 +194,14 @@ class SavedWriter:
             self._remove_replaced(self._run)
 
     def _remove(self, run: str) -> None:
-        shutil.rmtree(self._folder / run, ignore_errors=True)
+        """What cannot be removed stays: the data set that is there is right."""
+        with suppress(PenstockError, OSError):
+            storage.remove(file_in(self._folder, run))
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: str) -> list[str]:
     try:
-        return [path.name for path in folder.iterdir()]
+        return [path.name for path in Path(folder).iterdir()]
     except OSError:  # it is no folder, or somebody else has removed it
         return [""]
 

@@ -13,7 +13,7 @@ from penstock.io.saved.compression import codec_of
 from penstock.options import Options
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.scan import Scan
-from penstock.plan.storing import Followed, Snapshot, local_folder
+from penstock.plan.storing import Followed, Snapshot, folder_to_write
 
 if TYPE_CHECKING:
     from penstock.cache.writer import SavedWriter
@@ -40,7 +40,7 @@ class Storing:
         shard_func: Callable[..., Any] | None = None,
         checkpoint_args: dict[str, Any] | None = None,
     ) -> None:
-        """Run a pass and write its elements into the folder `path`, for `Dataset.load`.
+        """Run a pass and write its elements into `path`, a folder or a URL of one, for `Dataset.load`.
 
         The folder holds Arrow IPC files, which Arrow opens as they are, and `manifest.json`, which says what is in
         them. Elements go to one shard, in order, or each to the shard whose number `shard_func(element)` returns.
@@ -64,7 +64,7 @@ class Storing:
 
         label, where = "save", user_location()
         try:
-            folder, codec = local_folder(path, "save"), codec_of(compression)
+            folder, codec = folder_to_write(path, "save"), codec_of(compression)
             self._check_save(folder, shard_func, checkpoint_args)
             spec = self._plan.spec
             writer = SavedWriter(
@@ -185,7 +185,7 @@ class Storing:
         reader_func: Callable[[Any], Any] | None = None,
         shard_func: Callable[..., Any] | None = None,
     ) -> Dataset:
-        """What a pass gives is written below the folder `path` and serves all later ones, in every process.
+        """What a pass gives is written below `path`, a folder or a URL, and serves all later ones, in every process.
 
         A snapshot belongs to what it was made of: the steps, their functions and what these use, the arrays, the sizes
         and times of the files, the seed. Another data set may use the same `path`, and has a snapshot of its own there.

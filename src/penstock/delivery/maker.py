@@ -174,9 +174,10 @@ class Maker:
             self._end = self._at
         parts = [] if found is None else self._through(found, start)
         nbytes = sum(part.block.nbytes for part in parts if part.block is not None)
+        seconds = time.perf_counter() - begun  # without what it takes to finish it, as long ranges make that less
         if self._part.finish is not None and parts:
             parts = [self._part.finish(start, parts)]
-        return Made(parts, elements, ended, time.perf_counter() - begun, nbytes)
+        return Made(parts, elements, ended, seconds, nbytes)
 
     @property
     def end(self) -> int | None:

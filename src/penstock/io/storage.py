@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -98,6 +99,14 @@ def exists(path: Path) -> bool:
     return os.path.exists(name)
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file at `path`."""
+    name = as_path(path)
+    if is_url(name):
+        return _remote_exists(name, file=True)
+    return os.path.isfile(name)
+
+
 def size(path: Path) -> int:
     """The length of a file in bytes. Raises NotFoundError."""
     name = as_path(path)
@@ -144,6 +153,21 @@ def open_read(path: Path) -> BinaryIO:
         raise _directory(name) from error
 
 
+def copied(url: str) -> str:
+    """A temporary local file with the bytes of a URL, asked for in parallel, which the caller removes."""
+    import shutil
+    import tempfile
+
+    file = tempfile.NamedTemporaryFile(prefix="penstock-", delete=False)  # noqa: SIM115 - others open it by name
+    try:
+        with file, open_read(url) as remote:
+            shutil.copyfileobj(remote, file, 1 << 22)
+    except BaseException:
+        remove(file.name)
+        raise
+    return file.name
+
+
 def read_remote(url: str) -> bytes:
     """All bytes of a URL, asked for in parallel, for a caller that holds them against a checksum of its own."""
     from penstock.io.remote.object import RemoteObject
@@ -153,6 +177,18 @@ def read_remote(url: str) -> bytes:
         return found.read_many([(0, found.size)])[0]
     finally:
         found.close()
+
+
+def read_now(path: Path) -> bytes:
+    """All bytes of a little file as it is now, which others may replace at any time. Raises NotFoundError."""
+    name = as_path(path)
+    if is_url(name):
+        from penstock.io.remote.retry import retrying
+        from penstock.io.remote.transport import whole
+
+        return retrying(lambda: whole(name), name, "Reading")
+    with open_read(name) as file:
+        return file.read()
 
 
 def open_write(path: Path) -> BinaryIO:
@@ -170,6 +206,31 @@ def open_write(path: Path) -> BinaryIO:
     except FileNotFoundError as error:
         message = f"The directory of {name!r} does not exist."
         raise NotFoundError(message, hint="Create it first: pathlib.Path(...).mkdir(parents=True).") from error
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of what lies in a folder, without that folder; none where there is no such folder."""
+    name = as_path(folder)
+    if is_url(name):
+        return _remote_names(name)
+    try:
+        return os.listdir(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it. Nothing happens where there is none."""
+    name = as_path(path)
+    if is_url(name):
+        _remote_remove(name)
+    elif os.path.isdir(name) and not os.path.islink(name):
+        import shutil
+
+        shutil.rmtree(name, ignore_errors=True)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
 
 
 def map_file(path: Path) -> np.ndarray:
@@ -234,7 +295,7 @@ def _stat(name: str, *, fresh: bool = False) -> Stat:
     return retrying(lambda: head(name, fresh=fresh), name, "Looking at")
 
 
-def _remote_exists(name: str) -> bool:
+def _remote_exists(name: str, *, file: bool = False) -> bool:
     from penstock.io.remote.retry import retrying
     from penstock.io.remote.system import file_system
 
@@ -242,15 +303,45 @@ def _remote_exists(name: str) -> bool:
         system, inner = file_system(name)
         system.invalidate_cache(inner)
         try:
-            system.info(inner)  # `exists` says no, too, when the server could not be asked
+            found = system.info(inner)  # `exists` says no, too, when the server could not be asked
         except FileNotFoundError:
             return False
-        return True
+        return not file or found.get("type") != "directory"
 
     try:
         return retrying(ask, name, "Looking for")
     except NotFoundError:
         return False
+
+
+def _remote_names(folder: str) -> list[str]:
+    from penstock.io.remote.retry import retrying
+    from penstock.io.remote.system import file_system
+
+    def ask() -> list[str]:
+        system, inner = file_system(folder.rstrip("/"))
+        system.invalidate_cache(inner)
+        try:
+            found = system.ls(inner, detail=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        paths = {str(path).rstrip("/") for path in found} - {inner.rstrip("/")}
+        return sorted(path.rpartition("/")[2] for path in paths)
+
+    return retrying(ask, folder, "Listing")
+
+
+def _remote_remove(name: str) -> None:
+    from penstock.io.remote.retry import retrying
+    from penstock.io.remote.system import file_system
+
+    def ask() -> None:
+        system, inner = file_system(name.rstrip("/"))
+        with suppress(FileNotFoundError):
+            system.rm(inner, recursive=True)
+        system.invalidate_cache(inner)
+
+    retrying(ask, name, "Removing")
 
 
 def _remote_glob(pattern: str) -> list[str]:

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.io.storage import is_url
+from penstock.io.url_path import UrlPath
 from penstock.redacted import redacted
 
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -77,6 +79,16 @@ def _belongs(name: object, folder: Path) -> bool:
         return False
     path = Path(name)
     return path == folder or folder in path.parents or path in folder.parents
+
+
+def place(path: str | os.PathLike[str]) -> Path:
+    """`path` as something to read from: of this machine, `~` being the home folder, or behind a URL.
+
+    >>> place("gs://bucket/sets")
+    UrlPath('gs://bucket/sets')
+    """
+    given = os.fspath(path)
+    return cast(Path, UrlPath(given)) if is_url(given) else Path(given).expanduser()
 
 
 def local(path: str | os.PathLike[str], what: str) -> Path:

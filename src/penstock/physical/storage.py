@@ -11,9 +11,11 @@ from penstock.block.leaf import NESTED
 from penstock.cache.alike import Alike
 from penstock.cache.entry import here
 from penstock.cache.entry.entry import Entry, Point
-from penstock.cache.entry.lock import Lock, take
+from penstock.cache.entry.lease import Lease
+from penstock.cache.entry.lock import Lock
 from penstock.cache.entry.writer import EntryWriter
 from penstock.io.saved.manifest import library
+from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State, as_of_now
 from penstock.physical.stages.scan import Scan
@@ -101,12 +103,17 @@ class Storage:
         """Whether another pass of this process is writing to the entry."""
         return here.goes_on_writing(self.entry.folder)
 
-    def lock(self) -> Lock | None:
-        """As `cache.entry.lock.take`."""
+    def lock(self) -> Lock | Lease | None:
+        """As `SnapshotStore.lock`."""
         self.store.prepare(self.entry.folder)
-        return take(self.entry.folder)
+        return self.store.lock(self.entry.folder)
 
-    def writer(self, lock: Lock) -> EntryWriter:
+    @property
+    def remote(self) -> bool:
+        """Whether a look at the entry is a request to a server."""
+        return is_url(self.entry.folder)
+
+    def writer(self, lock: Lock | Lease) -> EntryWriter:
         """What writes behind what is committed. Raises OSError."""
         committer, alike = self.store.committer(self.entry, lock, self.made_by)
         return EntryWriter(committer, alike, self.node.label)

@@ -6,6 +6,7 @@ import logging
 import math
 from time import monotonic
 
+from penstock.cache.entry.lease import Lease
 from penstock.cache.entry.lock import Lock, Unlockable
 from penstock.cache.entry.writer import EntryWriter
 from penstock.errors import PenstockError
@@ -13,6 +14,7 @@ from penstock.physical.storage import Storage
 
 _LOG = logging.getLogger("penstock.physical")
 _PAUSE = 0.05  # seconds between looks at what another process commits
+_REMOTE_PAUSE = 1.0  # where a look is a request to a server
 _PATIENCE = 10.0  # seconds without a commit, after which the other seems to stand still
 _LOOK = 0.25  # seconds between looks of a pass that goes on by itself
 _UNLOCKABLE: set[str] = set()  # folders of which that was said
@@ -28,6 +30,7 @@ class Turn:
     def __init__(self, storage: Storage, label: str) -> None:
         self._storage = storage
         self._label = label
+        self._pause = _REMOTE_PAUSE if storage.remote else _PAUSE
         self.begin()
 
     def begin(self) -> None:
@@ -46,7 +49,7 @@ class Turn:
             return False
         if self._alone:
             now = monotonic()
-            if now < self._looked + _LOOK:
+            if now < self._looked + max(_LOOK, self._pause):
                 return False
             self._looked = now
         try:
@@ -84,7 +87,7 @@ class Turn:
             _LOG.warning("%s: nothing is written to %s in this pass, which goes on without: %s", *self._names(), error)
         return None
 
-    def _written_by_this(self, lock: Lock, count: int, skip: int) -> EntryWriter | None:
+    def _written_by_this(self, lock: Lock | Lease, count: int, skip: int) -> EntryWriter | None:
         """The writer, which has the lock, or None where others were here before it was taken."""
         storage = self._storage
         try:
@@ -114,8 +117,8 @@ class Turn:
         now = monotonic()
         if storage.entry.elements != self._seen:
             self._seen, self._since = storage.entry.elements, now
-        elif not storage.waits and now > self._since + _PATIENCE:
+        elif not storage.waits and now > self._since + _PATIENCE + self._pause:
             self._alone = True
             return False
-        storage.pause(_PAUSE)
+        storage.pause(self._pause)
         return True

@@ -11,7 +11,8 @@ from typing import Any
 from penstock.block.size_text import size_text
 from penstock.cache.alike import Alike, Kept, stored_as
 from penstock.cache.entry.committer import Committer
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import Entry, stamp
+from penstock.cache.entry.lease import Lease, take_lease
 from penstock.cache.entry.lock import Lock, take
 from penstock.cache.entry.removal import size_of
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
@@ -93,16 +94,16 @@ class SnapshotStore:
         if known:
             return
         if isinstance(error, PenstockError):
-            text = "%s: what is kept there, %s, is made and written anew: %s"
-            _LOG.warning(text, folder, size_text(size_of(Path(folder))), without_hint(error))
+            text = "%s: what is kept there%s, is made and written anew: %s"
+            _LOG.warning(text, folder, _size_of(folder), without_hint(error))
         else:
             _LOG.warning("%s: what is kept there is made once more, as it cannot be read: %s", folder, error)
 
     def _say_lost(self, folder: str) -> None:
         """A line where there are chunks, and nothing says of what."""
-        if Path(folder, JOURNAL).exists() and not Path(folder, NAME).exists():
-            text = "%s: what is kept there, %s, is made and written anew: there is no %s"
-            _LOG.warning(text, folder, size_text(size_of(Path(folder))), NAME)
+        if storage.exists(file_in(folder, JOURNAL)) and not storage.exists(file_in(folder, NAME)):
+            text = "%s: what is kept there%s, is made and written anew: there is no %s"
+            _LOG.warning(text, folder, _size_of(folder), NAME)
 
     def _say_why(self, made: MadeOf, folder: str) -> None:
         """A line where the path has entries, and none of them is that of the plan."""
@@ -113,16 +114,15 @@ class SnapshotStore:
     def saved(self, folder: str) -> SavedSource | None:
         """A complete entry, opened once. Raises DataLossError, FailedPreconditionError and OSError as `refresh`."""
         try:
-            found = Path(folder, NAME).stat()
+            now = stamp(file_in(folder, NAME))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._refuse(folder, error)
             return None
-        now = found.st_mtime_ns, found.st_ino
         with self._lock:
             known = self._opened.get(folder)
-            if known is not None and known[0] == now:
+            if known is not None and now is not None and known[0] == now:
                 return known[1]
         try:
             manifest = read_manifest(folder)
@@ -148,9 +148,14 @@ class SnapshotStore:
 
     def prepare(self, folder: str) -> None:
         """Make the folder of an entry that is to be written. Raises OSError."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        if not storage.is_url(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
 
-    def committer(self, entry: Entry, lock: Lock, made_by: str) -> tuple[Committer, Alike]:
+    def lock(self, folder: str) -> Lock | Lease | None:
+        """What says that this process writes; None while another one does. Raises as `lock.take`, `take_lease`."""
+        return take_lease(folder) if storage.is_url(folder) else take(folder)
+
+    def committer(self, entry: Entry, lock: Lock | Lease, made_by: str) -> tuple[Committer, Alike]:
         """What writes behind an entry, and the spec of its elements so far. Raises OSError."""
         self._say_lost(entry.folder)
         alike = Alike(entry.element_spec() if entry.elements else None)
@@ -163,7 +168,7 @@ class SnapshotStore:
     def write_again(self, entry: Entry, made_by: str, number: int, kept: Sequence[Kept]) -> None:
         """Write a chunk anew that was damaged, if that can be now and the entry is still there. Raises OSError."""
         run = entry.run
-        lock = take(entry.folder)
+        lock = self.lock(entry.folder)
         if lock is None:
             return
         try:
@@ -178,6 +183,10 @@ class SnapshotStore:
             lock.release()
         with self._lock:
             self._opened.pop(entry.folder, None)  # it remembers what failed
+
+
+def _size_of(folder: str) -> str:
+    return "" if storage.is_url(folder) else f", {size_text(size_of(Path(folder)))}"
 
 
 def without_hint(error: Exception) -> str:

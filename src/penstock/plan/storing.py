@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,9 +13,12 @@ from penstock.errors import InvalidArgumentError
 from penstock.io import storage
 from penstock.io.saved.compression import codec_of
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
+from penstock.redacted import redacted
 
 if TYPE_CHECKING:
     from penstock.plan.snapshot_store import SnapshotStore
+
+_READ_ONLY = r"([\w.+-]+::)*https?://"
 
 
 class Cache(UnaryNode):
@@ -44,7 +48,7 @@ class Snapshot(UnaryNode):
     repairs: ClassVar[bool] = False  # elements whose file is damaged are made once more
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", local_folder(self.path, self.name))
+        object.__setattr__(self, "path", folder_to_write(self.path, self.name))
         codec_of(self.compression)
         for name in ("reader_func", "shard_func"):
             if getattr(self, name) is not None:
@@ -104,15 +108,17 @@ def last_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def local_folder(path: Any, step: str) -> str:
-    """The path of a folder to write to."""
+def folder_to_write(path: Any, step: str) -> str:
+    """The path, or the URL, of a folder to write to."""
     name = storage.as_path(path)
     if not name:
         message = f"{step} writes into a folder, and its path is empty."
         raise InvalidArgumentError(message, hint='Give the path of a folder, which need not be there; "." is this one.')
     if storage.is_url(name):
-        message = f"{step} writes to a local folder, got {name!r}."
-        raise InvalidArgumentError(message, hint="Write it locally, and copy the folder.")
+        if re.match(_READ_ONLY, name):
+            message = f"{step} cannot write to {redacted(name)!r}: web servers give files, and take none."
+            raise InvalidArgumentError(message, hint="Give a folder, or the URL of one in s3://, gs:// or hdfs://.")
+        return name.rstrip("/")
     if os.path.isfile(name):  # noqa: PTH113 - pathlib takes longer to import than this module
         message = f"{step} writes into a folder, and {name!r} is a file."
         raise InvalidArgumentError(message, hint="Give the path of a folder, which need not be there.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import DataLossError, InvalidTypeError, NotFoundError
+from penstock.io import storage
 from penstock.io.saved.durable import write_whole
 
 _LARGE = 4096  # characters from which a text, or a table as text, is set aside
@@ -21,13 +22,14 @@ _TEXT, _TABLE = "text_in_side_file", "table_in_side_file"
 
 
 def set_aside(stages: Any, path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """The state without its large texts, which are written to `path`, and what is needed to find them again."""
+    """The state without its large texts, which `path`, a file or a URL, is given, and what tells where they are."""
     parts: list[str] = []
     slim = _slim(stages, parts)
     content = "".join(parts).encode("ascii")
-    name = Path(path)
+    name = storage.as_path(path)
+    name = name if storage.is_url(name) else str(Path(name).absolute())
     write_whole(name, content)
-    return slim, {"path": str(name.absolute()), "digest": _digest(content)}
+    return slim, {"path": name, "digest": _digest(content)}
 
 
 def brought_back(stages: Any, side_file: dict[str, Any]) -> Any:
@@ -38,7 +40,7 @@ def brought_back(stages: Any, side_file: dict[str, Any]) -> Any:
         raise InvalidTypeError(message, hint='Say where it is: state["side_file"]["path"] = ....')
     path = os.fspath(path)
     try:
-        content = Path(path).read_bytes()
+        content = storage.read_now(path)
     except FileNotFoundError as error:
         message = "The side file of this state is missing."
         hint = 'Put it back, or say where it is: state["side_file"]["path"] = ....'

@@ -18,6 +18,7 @@ from penstock.cache.alike import Alike, stored_as
 from penstock.cache.writer import SavedWriter
 from penstock.dataset.dataset import Dataset, _inner
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_writer import ChunkWriter
 from penstock.io.saved.compression import AUTO, codec_of
@@ -27,7 +28,7 @@ from penstock.plan.content_key import files_of
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY
-from penstock.plan.storing import local_folder
+from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise
 from penstock.runtime.run import Settings
 from penstock.runtime.whole_pass import whole_pass
@@ -44,9 +45,10 @@ def distributed_save(
     workers: int | str = "auto",
     compression: str | None = None,
 ) -> None:
-    """Have workers make one pass and write it into the folder `path`, for `Dataset.load`.
+    """Have workers make one pass and write it into `path`, a folder or a URL of one, for `Dataset.load`.
 
-    `service` and `workers` are as in `Dataset.distribute`; on Ray the folder has to be the same for all nodes. What is
+    `service` and `workers` are as in `Dataset.distribute`; on Ray of several nodes `path` has to be a URL,
+    or a folder that all of them share. What is
     read from it are the elements in the order of the pass, as if `Dataset.save` had written them; only the sizes of
     the files depend on who wrote them.
 
@@ -74,8 +76,8 @@ def distributed_save(
 
 
 def _save(dataset: Dataset, path: Any, service: Any, workers: Any, compression: str | None) -> None:
-    folder, codec = local_folder(path, "distributed_save"), codec_of(compression)
-    folder = str(Path(folder).absolute())
+    folder, codec = folder_to_write(path, "distributed_save"), codec_of(compression)
+    folder = folder if storage.is_url(folder) else str(Path(folder).absolute())
     if codec == AUTO:
         message = "distributed_save needs to know how files are compressed, got compression='AUTO'."
         raise InvalidArgumentError(message, hint="None, 'LZ4' or 'ZSTD'.")
@@ -132,7 +134,7 @@ class _Write:
     spec: Any
 
     def __call__(self, start: int, parts: Sequence[Stretch]) -> Stretch:
-        alike, writer = Alike(self.spec), ChunkWriter(Path(self.folder), self.codec)
+        alike, writer = Alike(self.spec), ChunkWriter(self.folder, self.codec)
         chunks: list[str] = []
         for part in parts:
             for piece in part.pieces():

@@ -6,16 +6,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from penstock.cache.alike import Alike, Kept, joined, whole
 from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.lease import Lease
 from penstock.cache.entry.lock import OWN, Lock
+from penstock.io import storage
 from penstock.io.saved.chunk_writer import ChunkWriter
 from penstock.io.saved.durable import write_whole
 from penstock.io.saved.journal import NAME as JOURNAL
-from penstock.io.saved.journal import Commit, text_of
-from penstock.io.saved.manifest import Manifest, spec_as_json, write_manifest
+from penstock.io.saved.journal import Commit, JournalWriter, text_of
+from penstock.io.saved.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
 
 _CHUNKS = "chunks"
 
@@ -25,15 +28,20 @@ class Committer:
 
     `manifest` says what the entry is made of, if it is new. `alike` knows the spec of the elements so far, `made_by`
     what goes on from the states. All methods raise OSError where the disk, or its owner, does not let them.
+
+    Behind a URL somebody else may write at the same time (`Lease`): chunks have names that nobody else gives, and
+    nothing is removed. Who finds the entry complete leaves it so.
     """
 
-    def __init__(self, entry: Entry, lock: Lock, manifest: Manifest, alike: Alike, made_by: str) -> None:
+    def __init__(self, entry: Entry, lock: Lock | Lease, manifest: Manifest, alike: Alike, made_by: str) -> None:
         self._lock = lock
         self._made_by = made_by
         self._alike = alike
         self.folder = entry.folder
         self._folder = Path(entry.folder)
-        self._writer = ChunkWriter(self._folder, manifest.compression)
+        self._mine = f"_{token_hex(4)}" if storage.is_url(entry.folder) else ""
+        self._remote: JournalWriter | None = None
+        self._writer = ChunkWriter(entry.folder, manifest.compression)
         self._commits: list[Commit] = []
         self._journal = -1
         try:
@@ -43,6 +51,14 @@ class Committer:
             raise
 
     def _begin(self, entry: Entry, manifest: Manifest) -> None:
+        if self._mine:
+            if entry.manifest is None:
+                storage.remove(file_in(self.folder, JOURNAL))  # of one whose manifest is gone
+                write_manifest(self.folder, manifest, replace=True)
+            self._manifest = entry.manifest or manifest
+            self._commits = entry.commits() if entry.manifest is not None else []
+            self._remote = JournalWriter(self.folder, self._commits, entry.journal_first if self._commits else 0)
+            return
         (self._folder / _CHUNKS).mkdir(parents=True, exist_ok=True)
         if entry.manifest is None:
             (self._folder / JOURNAL).unlink(missing_ok=True)  # of one whose manifest is gone
@@ -77,11 +93,14 @@ class Committer:
         ]
         elements = self.elements + sum(chunk.elements for chunk in chunks)
         commit = Commit(tuple(chunks), elements, state, self._made_by, spec_as_json(self._alike.spec))
-        self._append(commit.line(len(self._commits)))
+        if self._remote is not None:
+            self._remote.append(self._commits, commit)
+        else:
+            self._append(commit.line(len(self._commits)))
         self._commits.append(commit)
 
     def _name(self, shard: int, part: int) -> str:
-        return f"{_CHUNKS}/{len(self._commits):06d}_{shard:05d}_{part}.arrow"
+        return f"{_CHUNKS}/{len(self._commits):06d}_{shard:05d}_{part}{self._mine}.arrow"
 
     def _append(self, line: bytes) -> None:
         try:
@@ -96,6 +115,11 @@ class Committer:
 
     def complete(self) -> None:
         """Say that all elements are there."""
+        if self._mine and read_manifest(self.folder).complete:
+            return
+        self._say_complete()
+
+    def _say_complete(self) -> None:
         chunks = tuple(chunk for commit in self._commits for chunk in commit.chunks)
         spec = self._manifest.spec or spec_as_json(self._alike.spec)
         codec = self._writer.codec if chunks else None
@@ -110,14 +134,20 @@ class Committer:
         place, at = places[number]
         commit = self._commits[place]
         before = commit.chunks[at]
-        chunk = self._writer.write(before.file, before.shard, *whole(kept))
+        file = before.file
+        if self._mine:  # whoever reads what was there knows its checksums
+            file = f"{_CHUNKS}/again_{number:06d}{self._mine}_{token_hex(4)}.arrow"
+        chunk = self._writer.write(file, before.shard, *whole(kept))
         if chunk == before:
             return
         chunks = (*commit.chunks[:at], chunk, *commit.chunks[at + 1 :])
         self._commits[place] = replace(commit, chunks=chunks)
-        write_whole(self._folder / JOURNAL, text_of(self._commits))
+        if not self._mine:
+            write_whole(self._folder / JOURNAL, text_of(self._commits))
+        elif not self._manifest.complete:
+            JournalWriter.write_all(self.folder, self._commits)
         if self._manifest.complete:
-            self.complete()
+            self._say_complete()
 
     def close(self) -> None:
         """Let go of the files and the lock. Idempotent."""

@@ -37,7 +37,7 @@ class Entry:
     def refresh(self) -> None:
         """Look at the files. Raises DataLossError and FailedPreconditionError for a manifest that cannot be read."""
         try:
-            now = _stamp(file_in(self.folder, NAME))
+            now = stamp(file_in(self.folder, NAME))
             if now is None or now != self._seen:
                 self.manifest = read_manifest(self.folder)
                 self._seen = now
@@ -100,9 +100,15 @@ class Entry:
         return self.point(self.elements, made_by).elements == self.elements
 
     def commits(self) -> list[Commit]:
-        """What the journal says, also of a complete entry."""
-        self._journal.refresh()
+        """What the journal said at the last look; of a complete entry, which no look reads the journal of, says now."""
+        if self.complete:
+            self._journal.refresh()
         return list(self._journal.commits)
+
+    @property
+    def journal_first(self) -> int:
+        """The number of the commit that the last object of a journal behind a URL begins with."""
+        return self._journal.first
 
     @property
     def journal_end(self) -> int:
@@ -126,7 +132,7 @@ class Entry:
         return replace(self.manifest, chunks=chunks, spec=self.spec, complete=True)
 
 
-def _stamp(name: str) -> Any:
+def stamp(name: str) -> Any:
     """What changes when a file is replaced; None where that cannot be told."""
     if not storage.is_url(name):
         found = Path(name).stat()

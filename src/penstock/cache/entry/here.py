@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Protocol
 
 from penstock.forked import in_child
+from penstock.io import storage
 
 _IDLE = 1.0  # seconds without a new element, after which a pass has been left standing
 _EXIT_PATIENCE = 30.0  # seconds that interpreter exit waits for the disk
@@ -36,16 +37,20 @@ class Work(Protocol):
 _WORKS: dict[str, Work] = {}  # by folder
 
 
+def _name(folder: str) -> str:
+    return folder if storage.is_url(folder) else os.path.realpath(folder)
+
+
 def begin(folder: str, work: Work) -> None:
     """An entry is written to from now on."""
     _prepare()
-    _WORKS[os.path.realpath(folder)] = work
+    _WORKS[_name(folder)] = work
 
 
 def end(folder: str, work: Work) -> None:
     """It is not any more."""
-    if _WORKS.get(os.path.realpath(folder)) is work:
-        del _WORKS[os.path.realpath(folder)]
+    if _WORKS.get(_name(folder)) is work:
+        del _WORKS[_name(folder)]
 
 
 def is_writing(folder: str) -> bool:
@@ -59,7 +64,7 @@ def goes_on_writing(folder: str) -> bool:
 
 
 def _still(folder: str, idle: float) -> bool:
-    work = _WORKS.get(os.path.realpath(folder))
+    work = _WORKS.get(_name(folder))
     if work is None:
         return False
     if not work.leaving and monotonic() >= work.fed + idle:

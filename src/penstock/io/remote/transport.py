@@ -117,6 +117,14 @@ def fetch(url: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
     return content, checked
 
 
+def whole(url: str) -> bytes:
+    """All bytes of an object, whichever version it is, by one request."""
+    system, inner = file_system(url)
+    if getattr(system, "async_impl", False):
+        return bytes(_sync(system, _cat, system, inner, None, None))
+    return bytes(system.cat_file(inner))
+
+
 def verify(url: str, stat: Stat) -> None:
     """Raise OtherVersionError where the object has been replaced since it was opened."""
     now = head(url, fresh=True)
@@ -170,7 +178,7 @@ def _any(system: Any, inner: str, start: int, stop: int) -> bytes:
     return b"".join(parts)
 
 
-async def _cat(system: Any, inner: str, start: int, stop: int) -> Any:
+async def _cat(system: Any, inner: str, start: int | None, stop: int | None) -> Any:
     return await system._cat_file(inner, start=start, end=stop)
 
 

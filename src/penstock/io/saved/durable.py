@@ -1,4 +1,4 @@
-"""Files that are whole or not there, also after a power cut."""
+"""Files that are whole or not there, also after a power cut; and objects behind URLs, which services make so."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from pathlib import Path
 from secrets import token_hex
 
 from penstock.errors import writing_to
+from penstock.io import storage
 
 
-def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> bool:
-    """Write a file under a temporary name, bring it to the disk, and give it its name.
+def write_whole(path: str | Path, content: bytes | memoryview, *, replace: bool = True) -> bool:
+    """Write a file under a temporary name, bring it to the disk, and give it its name; or make an object of a URL.
 
     With `replace=False` a file that is there already stays, and the result is False.
     """
+    if storage.is_url(path):
+        if not replace and storage.exists(path):
+            return False
+        with storage.open_write(path) as sent:
+            sent.write(content)
+        return True
+    path = Path(path)
     with _part(path) as part:
         with writing_to(path), part.open("xb") as file:  # new: never through a symbolic link
             file.write(content)

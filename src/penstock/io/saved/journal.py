@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.durable import write_whole
 from penstock.io.saved.manifest import file_in
 
 NAME = "journal.jsonl"
+_SEGMENT = 256  # commits in one object of a journal behind a URL, where nothing can be appended
 
 
 @dataclass(frozen=True)
@@ -55,21 +57,27 @@ def commit_of(line: bytes, number: int) -> Commit | None:
         return None
 
 
-def text_of(commits: Iterable[Commit]) -> bytes:
-    """A whole journal."""
-    return b"".join(commit.line(number) for number, commit in enumerate(commits))
+def text_of(commits: Sequence[Commit], first: int = 0) -> bytes:
+    """A journal, from commit number `first` on."""
+    head = _behind(list(commits[:first])) if first else b""
+    return head + b"".join(commit.line(first + number) for number, commit in enumerate(commits[first:]))
 
 
 class Journal:
     """The commits in the journal of a folder, which may be a URL, up to the first line that is not whole.
 
-    `end` is the byte behind the last of them. Others may write while it is read.
+    `end` is the byte behind the last of them. Others may write while it is read. Behind a URL a journal is a row of
+    objects of 256 commits each: that which begins with commit number `first` is the last of them, and `end` is its own.
     """
 
     def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._remote = storage.is_url(folder)
         self._file = file_in(folder, NAME)
         self.commits: list[Commit] = []
+        self.first = 0
         self.end = 0
+        self._seen = b""  # of the last object
 
     @property
     def elements(self) -> int:
@@ -77,7 +85,9 @@ class Journal:
 
     def refresh(self) -> None:
         """Read what was added."""
-        if self._read() is not None:
+        if self._remote:
+            self._refresh_objects()
+        elif self._read() is not None:
             self._forget()  # another one, or one that was cut off
             self._read()
 
@@ -101,5 +111,77 @@ class Journal:
             self.end += len(line)
         return None
 
+    def _refresh_objects(self) -> None:
+        content = self._object(self.first)
+        if content is None or not content.startswith(self._seen):  # somebody else has written in our place
+            self._forget()
+            content = self._object(0)
+        while content is not None:
+            self._take(content)
+            if len(self.commits) == self.first or len(self.commits) % _SEGMENT:
+                return
+            content = self._object(len(self.commits))
+            if content is None or not content.startswith(_behind(self.commits)):
+                return
+            self.first, self._seen = len(self.commits), b""
+
+    def _object(self, first: int) -> bytes | None:
+        try:
+            return storage.read_now(segment(self._folder, first))
+        except FileNotFoundError:
+            return None
+
+    def _take(self, content: bytes) -> None:
+        """The commits that an object holds beside those which were seen."""
+        at = len(self._seen) or (content.find(b"\n") + 1 if self.first else 0)
+        while (stop := content.find(b"\n", at) + 1) > 0:
+            commit = commit_of(content[at:stop], len(self.commits))
+            if commit is None or commit.elements != self.elements + sum(chunk.elements for chunk in commit.chunks):
+                break
+            self.commits.append(commit)
+            at = stop
+        self._seen, self.end = content[:at], at
+
     def _forget(self) -> None:
-        self.commits, self.end = [], 0
+        self.commits, self.first, self.end, self._seen = [], 0, 0, b""
+
+
+class JournalWriter:
+    """Writes a journal behind a URL, behind what a `Journal` has read of it: each object as a whole, at every commit.
+
+    An object says which commit it goes on behind. Two writers that know nothing of each other write one over the
+    other, and what a reader finds is still the work of one of them, as far as it goes.
+    """
+
+    def __init__(self, folder: str, commits: list[Commit], first: int) -> None:
+        self._folder = folder
+        self._first = first
+        self._text = text_of(commits, first)
+
+    def append(self, commits: list[Commit], commit: Commit) -> None:
+        """Write a commit behind all others."""
+        number, first, text = len(commits), self._first, self._text
+        if number > first and not number % _SEGMENT:
+            first, text = number, _behind(commits)
+        text += commit.line(number)
+        write_whole(segment(self._folder, first), text)
+        self._first, self._text = first, text
+
+    @staticmethod
+    def write_all(folder: str, commits: list[Commit]) -> None:
+        """Write all objects anew, the last one first: what is read meanwhile ends earlier."""
+        for first in range(0, len(commits), _SEGMENT)[::-1]:
+            stop = min(first + _SEGMENT, len(commits))
+            write_whole(segment(folder, first), text_of(commits[:stop], first))
+
+
+def segment(folder: str, first: int) -> str:
+    """The object of a journal behind a URL that begins with commit number `first`."""
+    return file_in(folder, f"journal-{first:06d}.jsonl" if first else NAME)
+
+
+def _behind(commits: list[Commit]) -> bytes:
+    """What an object begins with that goes on behind these commits."""
+    import crc32c
+
+    return b'["behind", "%08x"]\n' % crc32c.crc32c(commits[-1].line(len(commits) - 1))

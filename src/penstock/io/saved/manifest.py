@@ -111,7 +111,7 @@ def _text_of(manifest: Manifest) -> bytes:
 
 def write_manifest(folder: str, manifest: Manifest, *, replace: bool) -> bool:
     """Make the chunks a saved data set; False if there is one already and it is not to be replaced."""
-    return write_whole(Path(folder, NAME), _text_of(manifest), replace=replace)
+    return write_whole(file_in(folder, NAME), _text_of(manifest), replace=replace)
 
 
 def file_in(folder: str, name: str) -> str:
@@ -129,8 +129,7 @@ def read_manifest(folder: str) -> Manifest:
     if not storage.exists(name):
         message = f"No data set is saved in {folder!r}: there is no {NAME}."
         raise NotFoundError(message, hint=_elsewhere(folder))
-    with storage.open_read(name) as file:
-        content = file.read()
+    content = storage.read_now(name)
     try:
         return _manifest_of(content, name)
     except DataLossError as error:

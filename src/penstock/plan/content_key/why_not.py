@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.errors import PenstockError
+from penstock.io import storage
 from penstock.io.saved.manifest import NAME, Manifest, read_manifest
 from penstock.plan.content_key.difference import differences
 from penstock.plan.content_key.made_of import MadeOf
@@ -41,6 +42,8 @@ def in_a_line(differing: list[str]) -> str:
 
 
 def _manifests(folder: str) -> Iterator[Manifest]:
+    if storage.is_url(folder):  # a request for each would cost more than the line is worth
+        return
     try:
         folders = sorted(Path(folder).iterdir())
     except OSError:  # it is not there yet, or nobody may look into it

@@ -1,0 +1,189 @@
+"""Snapshots and caches behind URLs: written where nothing can be locked and nothing appended to."""
+
+import json
+import random
+import socket
+import subprocess
+import sys
+import time
+
+import fsspec
+import pytest
+from tests.dataset.entries import COUNT, WANTED, begin, by_kind, squares, values
+
+import penstock as ps
+from penstock import errors
+from penstock.cache.entry import here
+from penstock.cache.entry.lease import take_lease
+from penstock.io.saved import journal
+
+URL = "memory://url-entries-test"
+
+
+@pytest.fixture(autouse=True)
+def system(monkeypatch):
+    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.physical.turn._REMOTE_PAUSE", 0.01)
+    system = fsspec.filesystem("memory")
+    yield system
+    if system.exists("/url-entries-test"):
+        system.rm("/url-entries-test", recursive=True)
+
+
+def kept(kind):
+    return getattr(squares(), kind)(URL)
+
+
+def files(system, suffix):
+    return [path for path in system.find("/url-entries-test") if path.endswith(suffix)]
+
+
+def folder_of(system):
+    """The one entry's, once its writer has let go of it."""
+    (manifest,) = files(system, "manifest.json")
+    folder = f"memory:/{manifest.removesuffix('/manifest.json')}"
+    assert not here.is_writing(folder)
+    return folder
+
+
+@by_kind
+@pytest.mark.parametrize("stops", [[], [6], [0, 1, 7, 7, COUNT - 1]])
+@pytest.mark.parametrize("length", [2, 3, 256])
+def test_a_pass_goes_on_behind_what_others_have_left(monkeypatch, system, kind, stops, length):
+    monkeypatch.setattr(journal, "_SEGMENT", length)
+    for stop in stops:
+        begin(kept(kind), stop)
+    if stops:
+        so_far = values(ps.Dataset.load(folder_of(system)))
+        assert so_far == WANTED[: len(so_far)]
+        assert len(so_far) >= stops[-1]
+    assert values(kept(kind)) == WANTED
+    assert values(kept(kind)) == WANTED
+    assert len(kept(kind)) == COUNT
+    assert not files(system, "writer.lock")
+
+
+@by_kind
+@pytest.mark.parametrize("seed", range(4))
+def test_two_that_write_at_a_time_lose_and_repeat_nothing(monkeypatch, system, kind, seed):
+    chance = random.Random(seed)
+    monkeypatch.setattr(journal, "_SEGMENT", chance.choice([2, 4, 256]))
+    monkeypatch.setattr("penstock.plan.snapshot_store.take_lease", lambda folder: _Nobodys())
+    monkeypatch.setattr(here, "goes_on_writing", lambda folder: False)
+    monkeypatch.setattr(here, "is_writing", lambda folder: False)
+    for _ in range(3):
+        passes = [iter(kept(kind)) for _ in range(2)]
+        found = [[], []]
+        for _ in range(chance.randrange(2 * COUNT)):
+            who = chance.randrange(2)
+            found[who] += [int(x) for _, x in zip(range(chance.randrange(1, 4)), passes[who], strict=False)]
+        for each, its in zip(found, passes, strict=True):
+            assert each == WANTED[: len(each)]
+            if chance.random() < 0.5:
+                assert each + [int(x) for x in its] == WANTED
+            its.close()
+    monkeypatch.undo()
+    assert values(kept(kind)) == WANTED
+    assert values(kept(kind)) == WANTED
+    assert len(kept(kind)) == COUNT
+
+
+class _Nobodys:
+    def release(self):
+        """It kept nobody out."""
+
+
+def said(system, name, **values):
+    told = {"host": socket.gethostname(), "pid": 1, "at": time.time(), "token": "x"}
+    system.pipe_file(name, json.dumps({**told, **values}).encode())
+
+
+def ended():
+    """The number of a process that is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_who_holds_a_lease_keeps_others_out_until_it_is_dead(system):
+    folder, name = f"{URL}/entry", "/url-entries-test/entry/writer.lock"
+    lease = take_lease(folder)
+    assert lease is not None
+    assert take_lease(folder) is None
+    lease.release()
+    lease.release()
+    assert not system.exists(name)
+    for alive, told in [
+        (True, {"host": "another"}),
+        (True, {"pid": 1}),
+        (False, {"host": "another", "at": time.time() - 100}),
+        (False, {"pid": ended()}),
+        (False, {"at": "?"}),
+    ]:
+        said(system, name, **told)
+        found = take_lease(folder)
+        assert (found is None) == alive, told
+        if found is not None:
+            found.release()
+    system.pipe_file(name, b"not JSON")
+    found = take_lease(folder)
+    said(system, name, host="another")  # it was taken from us
+    found.release()
+    assert system.exists(name)
+
+
+def test_a_pass_beside_one_that_holds_the_lease_goes_on_by_itself(system):
+    begin(kept("snapshot"), 5)
+    name = folder_of(system).removeprefix("memory:/")
+    said(system, f"{name}/writer.lock", host="another")
+    options = ps.Options(second_writer="share")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.physical.turn._PATIENCE", 0.05)
+        assert values(kept("snapshot").with_options(options)) == WANTED
+    assert len(files(system, "manifest.json")) == 1
+    assert b'"complete": false' in system.cat_file(f"{name}/manifest.json")
+
+
+def test_a_damaged_file_of_a_cache_is_made_once_more_and_one_of_a_snapshot_is_an_error(system, caplog):
+    for kind in ("cache", "snapshot"):
+        assert values(kept(kind)) == WANTED
+        name = sorted(files(system, ".arrow"))[3]
+        content = bytearray(system.cat_file(name))
+        content[len(content) // 2] ^= 1
+        system.pipe_file(name, bytes(content))
+        if kind == "cache":
+            assert values(kept(kind)) == WANTED
+            assert "made and written once more" in caplog.text
+            caplog.clear()
+            assert values(kept(kind)) == WANTED
+            assert not caplog.text
+            system.rm("/url-entries-test", recursive=True)
+        else:
+            with pytest.raises(errors.DataLossError, match="delete"):
+                values(kept(kind))
+
+
+def test_what_others_replace_in_our_place_is_read_anew(monkeypatch, system):
+    monkeypatch.setattr(journal, "_SEGMENT", 2)
+    begin(kept("snapshot"), 9)
+    folder = folder_of(system)
+    found = journal.Journal(folder)
+    found.refresh()
+    assert found.first > 0
+    before = list(found.commits)
+    first = journal.segment(folder, 0)
+    system.pipe_file(first, journal.text_of(before[:1]))  # another writer's first object, which ends earlier
+    last = journal.segment(folder, found.first).removeprefix("memory:/")
+    system.rm(last)
+    found.refresh()
+    assert found.commits == before[:1]
+    again = journal.Journal(folder)
+    again.refresh()
+    assert again.commits == before[:1]
+
+
+@pytest.mark.parametrize("url", ["http://host/folder", "simplecache::https://host/folder"])
+def test_web_servers_take_nothing(url):
+    for step in ("save", "snapshot", "cache"):
+        with pytest.raises(errors.InvalidArgumentError, match="take none"):
+            getattr(squares(), step)(url)
