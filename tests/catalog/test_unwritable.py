@@ -9,7 +9,7 @@ from tests.catalog.test_prepare import Squares
 from tests.golden.golden import assert_golden
 
 from penstock import viz
-from penstock.catalog import builder_from_directory, load
+from penstock.catalog import load
 from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.folder import prepared_in
 from penstock.catalog.spool import Spool
@@ -60,11 +60,8 @@ def test_a_folder_that_is_read_only(tmp_path, write):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda url: load("shapes", data_dir=url),
-        lambda url: load("shapes", data_dir=["here", url]),
         lambda url: Squares(data_dir="here").download_and_prepare(download_dir=url),
         lambda url: Squares(data_dir="here").download_and_prepare(manual_dir=url),
-        lambda url: builder_from_directory(url),
         lambda url: convert("pets.csv", f"{url}/pets.parquet"),
         lambda url: viz.grid([np.zeros((4, 4), np.uint8)], path=f"{url}/grid.png"),
     ],

@@ -21,7 +21,9 @@ from penstock.catalog.read import ReadConfig, read_split
 from penstock.catalog.spool import Key
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.io.storage import is_url
 from penstock.io.writing import local
+from penstock.redacted import redacted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,6 +285,10 @@ class Builder(Reading):
 
         if self.is_prepared:
             return
+        if is_url(self._data_dir):
+            message = f"{self.name!r} is not prepared in {redacted(str(self._data_dir))!r}, and only read from there."
+            hint = "Prepare it in a local data_dir, and copy that, with fsspec's put(dir, url, recursive=True)."
+            raise InvalidArgumentError(message, hint=hint)
         self._download_dir = local(download_dir, "download_dir") if download_dir else self._data_dir / "downloads"
         self._manual_dir = local(manual_dir, "manual_dir") if manual_dir else self._download_dir / "manual"
         self._progress = Progress()

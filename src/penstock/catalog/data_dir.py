@@ -9,7 +9,8 @@ from typing import Any
 
 from penstock import options
 from penstock.errors import FailedPreconditionError
-from penstock.io.writing import local, reading
+from penstock.io import storage
+from penstock.io.writing import place, reading
 
 # What errors over the folder say to do.
 SETTING = "Choose another folder with data_dir=… (--data-dir on the command line), or with PENSTOCK_DATA_DIR."
@@ -26,7 +27,7 @@ def data_dir(given: Given = None) -> Path:
     if given is not None and not isinstance(given, str | os.PathLike):
         given = next(iter(given), None)
     chosen: Any = given if given is not None else options.environment("DATA_DIR")
-    return local(chosen, "data_dir") if chosen else _at_home("penstock_datasets")
+    return place(chosen) if chosen else _at_home("penstock_datasets")
 
 
 def data_dirs(given: Given = None) -> list[Path]:
@@ -38,12 +39,12 @@ def data_dirs(given: Given = None) -> list[Path]:
     if given is None:
         return [data_dir(), _at_home("tensorflow_datasets")]
     several = [given] if isinstance(given, str | os.PathLike) else list(given)
-    return [local(one, "data_dir") for one in several] or [data_dir()]
+    return [place(one) for one in several] or [data_dir()]
 
 
 def is_file(path: Path) -> bool:
     """Whether a file is there, for all that one may see: a folder that may not be looked into holds none."""
-    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises there
+    return storage.is_file(path)  # Path.is_file raises there
 
 
 def entries(folder: Path) -> list[Path]:

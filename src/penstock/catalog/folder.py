@@ -14,14 +14,14 @@ from penstock.catalog.data_dir import entries, is_file
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, read_info
 from penstock.catalog.names import newest
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from penstock.io.writing import local
+from penstock.io.writing import place
 
 
 class FolderBuilder(Reading):
     """A prepared folder: `info` and `as_dataset` are those of a Builder; there is nothing to prepare."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = local(folder, "the folder of a prepared data set")
+        self._folder = place(folder)
         if not self.is_prepared:
             message = f"there is no {FILE_NAME} in {self._folder}."
             hint = "Name the folder of a version, such as ~/tensorflow_datasets/mnist/3.0.1."

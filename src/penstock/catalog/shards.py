@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass, fields
@@ -17,6 +18,7 @@ from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.errors import DataLossError, NotFoundError, PenstockError, UnimplementedError
 from penstock.forked import new_rlock
+from penstock.io import storage
 from penstock.sources.array_record import ArrayRecordRows
 from penstock.sources.indexed import IndexedSource
 from penstock.sources.indexed_records import RecordRows
@@ -169,7 +171,7 @@ class _OpenFiles:
 
 
 class ShardFile(ABC):
-    """An open shard. Used by several threads at once."""
+    """An open shard, `copy` being a local one of one behind a URL. Used by several threads at once."""
 
     size: int
 
@@ -183,8 +185,8 @@ class ShardFile(ABC):
 
 
 class _TFRecordShard(ShardFile):
-    def __init__(self, name: str) -> None:
-        self._rows = RecordRows(name)
+    def __init__(self, name: str, copy: str | None) -> None:
+        self._rows = RecordRows(name, None if copy is None else storage.bytes_of(copy))
         self.size = self._rows.size
 
     def part(self, start: int, stop: int) -> Block:
@@ -197,10 +199,10 @@ class _TFRecordShard(ShardFile):
 class _ParquetShard(ShardFile):
     """One column of records, `data`, as tfds writes Parquet; row groups are read when they are asked for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, copy: str | None) -> None:
         import pyarrow.parquet as pq
 
-        self._name, self._file, self._lock = name, pq.ParquetFile(name), new_rlock()
+        self._name, self._file, self._lock = name, pq.ParquetFile(copy or name), new_rlock()
         counts = [self._file.metadata.row_group(number).num_rows for number in range(self._file.num_row_groups)]
         self._begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.size = int(self._begins[-1])
@@ -226,8 +228,8 @@ class _ParquetShard(ShardFile):
 
 
 class _ArrayRecordShard(ShardFile):
-    def __init__(self, name: str) -> None:
-        self._rows = ArrayRecordRows(name)
+    def __init__(self, name: str, copy: str | None) -> None:
+        self._rows = ArrayRecordRows(copy or name)
         self.size = self._rows.size
 
     def part(self, start: int, stop: int) -> Block:
@@ -261,9 +263,15 @@ def check_format(file_format: str) -> None:
 
 def _opened(stretch: Stretch, file_format: str) -> ShardFile:
     make: Any = _FORMATS[file_format]
+    copy_of = None
     try:
-        file: ShardFile = make(stretch.file)
+        copy_of = storage.copied(stretch.file) if storage.is_url(stretch.file) else None
+        file: ShardFile = make(stretch.file, copy_of)
+        if copy_of is not None:  # what is asked for by number is read where it lies
+            weakref.finalize(file, storage.remove, copy_of)
     except PenstockError as error:
+        if copy_of is not None:
+            storage.remove(copy_of)
         raise copy.copy(error).with_traceback(None) from None
     except FileNotFoundError:
         message = "a shard of the data set is missing."

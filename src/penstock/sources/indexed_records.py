@@ -45,9 +45,9 @@ class RecordRows(RowFile):
 
     spec = TensorSpec((), bytes)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, content: np.ndarray | None = None) -> None:
         self._name = name
-        self._content = storage.bytes_of(name)
+        self._content = storage.bytes_of(name) if content is None else content
         self._damages: dict[int, DataLossError] = {}
         self._offsets = self._index()
         self.size = len(self._offsets)
