@@ -4,11 +4,14 @@ import json
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +23,12 @@ import penstock as ps
 from penstock.cli import main
 from penstock.delivery import contact, worker
 from penstock.delivery.jobs import Jobs
+from penstock.delivery.part import Packet, Part
+from penstock.delivery.results import unpacked
 from penstock.delivery.sockets import connected, token_of
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.plan.distribution import Remote, cut
+from penstock.runtime.processes.link import Link
 from penstock.testing import assert_same_elements
 
 pytestmark = pytest.mark.system
@@ -68,6 +75,37 @@ def test_shares_of_a_job_are_made_once(service, tmp_path):
     assert found == [[2 * x, 2 * x] for x in range(12)]
     made = [path.name.partition("-")[0] for path in tmp_path.iterdir()]
     assert len(made) == len(set(made))
+
+
+def test_a_trainer_that_is_far_behind_has_elements_made_again(tmp_path):
+    """A worker whose bound is four results, two of which a second trainer still finds."""
+    dataset = ps.Dataset.range(6).map(noted(tmp_path)).map(lambda x: np.full(25_000, x)).batch(1)
+    part = cut(dataset._plan)
+    packet = Packet.of(
+        Remote(whole=part.whole, base=part.base, middle=part.middle, service=None, where=None),
+        Part(part.base, part.middle, dataset._options, None, provenance=False),
+    )
+    server, contacts = worker.Server(kept_bytes=900_000), []
+    for name in ("first", "second"):
+        ours, theirs = socket.socketpair()
+        server.attach(Link(theirs))
+        contacts.append(contact.Contact(name, Link(ours)))
+    running = threading.Thread(target=server.run)
+    running.start()
+    for each in contacts:
+        assert each.hear() is None
+        each.begin("job", packet, 0, kept=True)
+        for start in range(6) if each is contacts[0] else (5, 4, 0, 1):
+            each.ask("job", start, start + 1, 0)
+            message = each.hear()
+            (found,) = unpacked(message.content, message.buffers())
+            assert [int(x[0, 0]) for x in found.block.elements()] == [2 * start]
+            assert server._kept_bytes <= 900_000
+    assert sorted(path.name.partition("-")[0] for path in tmp_path.iterdir()) == list("00112345")
+    for each in contacts:
+        each.close()
+    server.stop()
+    running.join()
 
 
 @pytest.mark.parametrize("sharding", ["static", "off"])

@@ -16,6 +16,8 @@ def add_to(commands: Any) -> None:
     begin = actions.add_parser("start", help="run a service until it is told to stop, or by Ctrl-C")
     begin.add_argument("--workers", type=int, metavar="N", help="processes (default: as many as help, up to the cores)")
     begin.add_argument("--folder", metavar="DIR", help="where its sockets are (default: a new folder in /tmp)")
+    begin.add_argument("--ray", nargs="?", const="ray", metavar="CLUSTER", help="on Ray, by default the local cluster")
+    begin.add_argument("--name", metavar="NAME", help="what others find a service on Ray by (default: a new one)")
     begin.set_defaults(run=start)
     told = actions.add_parser("status", help="print what a service is at, as JSON")
     told.add_argument("address", metavar="ADDRESS", help="what `penstock service start` printed")
@@ -36,6 +38,13 @@ def start(chosen: argparse.Namespace) -> int:
     from penstock.runtime.machine.granted import granted_cpus
 
     hint = "Leave it out for as many as there are cores."
+    if chosen.ray is not None:
+        from penstock.service import start as start_service
+
+        workers = "auto" if chosen.workers is None else chosen.workers
+        cluster = "auto" if chosen.ray == "ray" else chosen.ray
+        print(start_service(workers, on=cluster, folder=chosen.folder, name=chosen.name).address)
+        return 0
     size = granted_cpus() if chosen.workers is None else check_int("--workers", chosen.workers, least=1, hint=hint)
     folder = chosen.folder or tempfile.mkdtemp(prefix="penstock-", dir="/tmp")
     service = Dispatcher(folder, size, auto=chosen.workers is None)

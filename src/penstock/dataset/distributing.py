@@ -12,7 +12,10 @@ from penstock.plan.node import AUTOTUNE, Node, UnaryNode, check_int
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
     from penstock.delivery.handle import Handle
+    from penstock.delivery.ray_service import RayHandle
     from penstock.physical.delivered import Service
+
+_TARGETS = ("AUTO", "ANY", "LOCAL")
 
 
 class Distributing(Generic[T_co]):
@@ -26,7 +29,7 @@ class Distributing(Generic[T_co]):
 
     def distribute(
         self,
-        service: str | Handle = "local",
+        service: str | Handle | RayHandle = "local",
         job_name: str | None = None,
         *,
         sharding: str = "dynamic",
@@ -34,6 +37,8 @@ class Distributing(Generic[T_co]):
         consumer_index: int | None = None,
         max_outstanding: int | None = None,
         workers: int | str = "auto",
+        compression: str | None = "AUTO",
+        target_workers: str = "AUTO",
     ) -> Dataset[T_co]:
         """Have workers make what stands above this call; what is behind it stays in this process.
 
@@ -73,6 +78,11 @@ class Distributing(Generic[T_co]):
         one for each CPU of the cluster unless `workers` says otherwise, for the length of the pass. A local Ray is
         started where this process is connected to none.
 
+        Services that trainers on several machines share run on Ray: `ps.service.start(on="ray")`. Between machines
+        results are compressed with `compression`: "AUTO" measures LZ4, ZSTD and nothing, and uses what takes the least
+        time; None, "LZ4" and "ZSTD" say it. On one machine nothing is ever compressed. `target_workers="LOCAL"` has
+        workers on the consumer's own node alone, so that no result crosses the network.
+
         `max_outstanding` bounds how many ranges are asked for, or have come and wait for their turn. With
         `num_consumers` trainers step together: number `consumer_index` of them gets elements (batches)
         `consumer_index`, `consumer_index + num_consumers`, and so on.
@@ -94,7 +104,8 @@ class Distributing(Generic[T_co]):
         try:
             count = _count_of(workers)
             shares = sharding in ("static", "off")
-            found = _service(service, job_name, count, max_outstanding, shares=shares)
+            how = _how(compression, target_workers)
+            found = _service(service, job_name, count, max_outstanding, how, shares=shares)
         except PenstockError as error:
             annotate(error, Context(stage=Distribute.name, where=user_location()))
             raise
@@ -150,16 +161,31 @@ def _count_of(workers: Any) -> int | None:
     return check_int("workers", workers, least=1, hint=hint)
 
 
-def _service(service: Any, job_name: Any, count: int | None, max_outstanding: Any, *, shares: bool) -> Service:
+def _how(compression: Any, target_workers: Any) -> tuple[str | None, bool]:
+    from penstock.delivery.wire import check_compression
+
+    if target_workers not in _TARGETS:
+        message = f"target_workers must be one of {', '.join(map(repr, _TARGETS))}, got {target_workers!r}."
+        raise InvalidArgumentError(message, hint="'LOCAL' has workers on the consumer's own node alone.")
+    return check_compression(compression), target_workers == "LOCAL"
+
+
+def _service(
+    service: Any, job_name: Any, count: int | None, max_outstanding: Any, how: tuple[str | None, bool], *, shares: bool
+) -> Service:
     from penstock.delivery.handle import Handle, folder_of
     from penstock.delivery.local import Local
     from penstock.delivery.on_ray import OnRay
+    from penstock.delivery.ray_service import PREFIX as ON_RAY
+    from penstock.delivery.ray_service import RayHandle, RayShared, named
     from penstock.delivery.served import PREFIX, Shared
 
+    cluster = None
     if max_outstanding is not None:
         hint = "How many ranges of elements may be asked for, or wait for their turn; leave it out for what is usual."
         max_outstanding = check_int("max_outstanding", max_outstanding, least=1, hint=hint)
-    if isinstance(service, Handle):
+    if isinstance(service, (Handle, RayHandle)):
+        cluster = getattr(service, "cluster", None)
         service = service.address
     if job_name is not None and not isinstance(job_name, str):
         message = f"job_name must be text, got job_name={job_name!r} ({type(job_name).__name__})."
@@ -167,19 +193,26 @@ def _service(service: Any, job_name: Any, count: int | None, max_outstanding: An
     if not isinstance(service, str):
         message = f"service must be the name of a service, got {service!r} ({type(service).__name__})."
         raise InvalidTypeError(message, hint="service='local' has processes of this machine do it.")
-    if service.startswith(PREFIX):
+    if how[0] in ("lz4", "zstd") and service != "ray" and not service.startswith(("ray://", ON_RAY)):
+        message = f"Nothing is compressed between processes of one machine, got compression={how[0].upper()!r}."
+        raise InvalidArgumentError(message, hint="Leave it out: shared memory is faster than any codec.")
+    if service.startswith((PREFIX, ON_RAY)):
         if count is not None and not shares:
             message = f"The number of workers is a service's own, got workers={count} for {service!r}."
             raise InvalidArgumentError(message, hint="Give it where the service is started.")
+        if service.startswith(ON_RAY):
+            return RayShared(named(service).service, cluster, job_name, max_outstanding, *how)
         return Shared(folder_of(service), job_name, max_outstanding)
     if service == "ray" or service.startswith("ray://"):
         if job_name is not None:
             message = f"The workers on Ray are one consumer's own, got job_name={job_name!r}."
-            raise InvalidArgumentError(message, hint="Give the handle or the address of a service: ps.service.start().")
-        return OnRay(None if service == "ray" else service, count, max_outstanding)
+            raise InvalidArgumentError(
+                message, hint="Give the handle or the address of a service: ps.service.start(on='ray')."
+            )
+        return OnRay(None if service == "ray" else service, count, max_outstanding, *how)
     if service != "local":
         message = f"service must be 'local', 'ray' or the address of a service, got service={service!r}."
-        hint = f"An address begins with {PREFIX}; ps.service.start() and `penstock service start` give one."
+        hint = f"An address begins with {PREFIX} or {ON_RAY}; ps.service.start() and `penstock service start` give one."
         raise InvalidArgumentError(message, hint=hint)
     if job_name is not None:
         message = f"The workers of service='local' are one consumer's own, got job_name={job_name!r}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import socket
 import time
 from collections import deque
@@ -32,6 +33,7 @@ from penstock.runtime.processes.link import Message
 _LOOK = 0.1  # seconds between looks at whether the run is closed
 _SPAN = 0.5  # seconds of which the share that was waiting is told
 _NUMBERS = itertools.count()
+_TOKEN = secrets.token_hex(4)  # containers may have one name, and the same numbers of processes
 _ROOM = 1.05  # times the bytes that the range before had: elements differ a little
 _WRITING_SECONDS, _WRITING_BYTES = 1.0, 1 << 25  # of a range that workers keep: what they write are files of that size
 
@@ -64,7 +66,7 @@ class Delivered(Stage):
         self._most = most
         self._kept = shared is not None
         self._cut = cut
-        self._job = shared or f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
+        self._job = shared or f"{socket.gethostname()}-{os.getpid()}-{_TOKEN}-{next(_NUMBERS)}"
         self._force: Workforce | None = None
         self._window: Window | None = None
         self._turn = node.unit * node.consumers  # elements of the base from one result to the next, where counted

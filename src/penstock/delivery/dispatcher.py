@@ -25,7 +25,7 @@ from typing import Any
 from penstock.delivery.contact import check_version, speaking
 from penstock.delivery.crew import Member
 from penstock.delivery.jobs import Jobs
-from penstock.delivery.registered import Registered
+from penstock.delivery.registered import InFolder, Registered
 from penstock.delivery.scale import Scale
 from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
 from penstock.delivery.worker import version
@@ -56,7 +56,7 @@ class Dispatcher:
         self._members: dict[str, Member] = {}
         self._ready: dict[str, str] = {}  # workers and where they listen
         self._jobs = Jobs()
-        self._registered = Registered(folder)
+        self._registered = Registered(InFolder(folder))
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._numbers = itertools.count(1)

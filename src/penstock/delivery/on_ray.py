@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,8 @@ from penstock.delivery.maker import Maker
 from penstock.delivery.part import Packet, Part, opened
 from penstock.delivery.results import packed
 from penstock.delivery.scale import Scale
-from penstock.delivery.worker import version
+from penstock.delivery.wire import Wire, compressed, plain
+from penstock.delivery.worker import KEPT_BYTES, MOST_MAKERS, version
 from penstock.errors import FailedPreconditionError, MissingDependencyError, said
 from penstock.physical.delivered import Service
 from penstock.physical.fatal import Fatal
@@ -28,6 +29,7 @@ from penstock.physical.lower import Lowering
 from penstock.physical.stage import Stage
 from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import keep_freed_memory
+from penstock.runtime.processes.link import EMPTY, Packed
 from penstock.runtime.processes.worker import packed_end
 
 _LOG = logging.getLogger("penstock.delivery")
@@ -36,45 +38,116 @@ _MOST_STARTS = 30  # actors in the place of those that died, for one pass
 
 
 class Worker:
-    """The actor: takes parts once, then ranges. Errors of elements are in their places; no other leaves a method."""
+    """The actor: takes parts once, then ranges. Errors of elements are in their places; no other leaves a method.
 
-    def __init__(self) -> None:
+    One that belongs to a service knows who its consumers are, and keeps what they share, as `delivery.worker` does.
+    """
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         keep_freed_memory()
-        self._parts: dict[str, Part | str] = {}
-        self._jobs: dict[str, tuple[str, int]] = {}
-        self._makers: dict[str, Maker] = {}
+        self._parts: OrderedDict[str, Part | str] = OrderedDict()
+        self._jobs: dict[str, tuple[str, int, bool]] = {}
+        self._users: dict[str, set[str]] = {}  # of jobs
+        self._makers: OrderedDict[str, Maker] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Packed]] = OrderedDict()
+        self._kept_bytes, self._most_bytes = 0, kept_bytes
 
-    def hello(self) -> str:
-        return version()
+    def hello(self) -> tuple[str, str]:
+        """The version, and the node that this is on."""
+        return version(), node()
 
-    def take(self, digest: str, content: bytes, buffers: list[Any]) -> None:
-        try:
-            self._parts[digest] = opened(content, buffers)
-        except Exception as raised:
-            self._parts[digest] = "".join(traceback.format_exception(raised)).rstrip()
+    def begin(
+        self,
+        job: str,
+        digest: str,
+        epoch: int,
+        kept: bool,  # noqa: FBT001 - a message
+        user: str,
+        content: bytes,
+        buffers: list[Any],
+    ) -> None:
+        """A consumer has a pass; without `content` the part is one that it has sent before.
 
-    def begin(self, job: str, digest: str, epoch: int) -> None:
-        self._jobs[job] = digest, epoch
+        One message, so that no other consumer's comes between a part and its job, and has the part forgotten.
+        """
+        if content and digest not in self._parts:
+            try:
+                self._parts[digest] = opened(content, buffers)
+            except Exception as raised:
+                self._parts[digest] = "".join(traceback.format_exception(raised)).rstrip()
+        self._jobs.setdefault(job, (digest, epoch, kept))
+        self._users.setdefault(job, set()).add(user)
 
-    def make(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], bytes, list[Any]]:
-        digest, epoch = self._jobs[job]
-        part = self._parts[digest]
+    def leave(self, user: str) -> None:
+        """A consumer is gone, and with it what it was the last to need."""
+        for job, users in list(self._users.items()):
+            users.discard(user)
+            if not users:
+                self._forget(job)
+
+    def drop(self, job: str, user: str) -> None:
+        """A consumer is done with a pass."""
+        users = self._users.get(job, set())
+        users.discard(user)
+        if not users:
+            self._forget(job)
+
+    def _forget(self, job: str) -> None:
+        self._users.pop(job, None)
+        digest, *_ = self._jobs.pop(job, ("", 0, False))
+        maker = self._makers.pop(job, None)
+        if maker is not None:
+            maker.close()
+        for key in [key for key in self._kept if key[0] == job]:
+            self._kept_bytes -= self._kept.pop(key)[1].nbytes
+        if all(digest != other for other, *_ in self._jobs.values()):
+            self._parts.pop(digest, None)
+
+    def make(self, job: str, start: int, stop: int, codec: str | None) -> Made:
+        """A range, by the way that the consumer has asked for."""
+        if job not in self._jobs:
+            return ("unmade", job, start, stop), b"", [], None, 0.0, None
+        head, found = self._made(job, start, stop)
+        content, buffers, sizes, seconds = compressed(found, codec)
+        return head, content, buffers, sizes, seconds, codec
+
+    def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Packed]:
+        digest, epoch, kept = self._jobs[job]
+        key = (job, start, stop)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        part = self._parts.get(digest, "It is not here: ask again.")
         if isinstance(part, str):
-            return ("unready", job, start, part), b"", []
+            return ("unready", job, start, part), EMPTY
         try:
-            if job not in self._makers:
-                self._makers[job] = Maker(part, epoch)
-            made = self._makers[job].make(start, stop)
+            made = self._maker(job, part, epoch).make(start, stop)
             found = packed(made.parts)
         except (Exception, Fatal) as raised:
             error = raised.error if isinstance(raised, Fatal) else raised
             text = "".join(traceback.format_exception(error)).rstrip()
-            return ("mistaken", job, start, f"{type(error).__name__}: {said(error)}", text), b"", []
+            self._makers.pop(job, None)
+            return ("mistaken", job, start, f"{type(error).__name__}: {said(error)}", text), EMPTY
         except BaseException as raised:  # a function asks for the end of the program
-            found = packed_end(raised)
-            return ("ended", job, start), found.content, found.buffers
+            return ("ended", job, start), packed_end(raised)
         head = ("made", job, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
-        return head, found.content, found.buffers
+        if kept:
+            self._kept[key] = head, found
+            self._kept_bytes += found.nbytes
+            while self._kept_bytes > self._most_bytes:
+                self._kept_bytes -= self._kept.popitem(last=False)[1][1].nbytes
+        return head, found
+
+    def _maker(self, job: str, part: Part, epoch: int) -> Maker:
+        if job not in self._makers:
+            self._makers[job] = Maker(part, epoch)
+        self._makers.move_to_end(job)
+        while len(self._makers) > MOST_MAKERS:
+            self._makers.popitem(last=False)[1].close()
+        return self._makers[job]
+
+
+Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | None]
 
 
 @dataclass(slots=True)
@@ -87,69 +160,127 @@ class Answer:
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.parts)
+        return sum(memoryview(part).nbytes for part in self.parts)
 
     def buffers(self) -> list[Any]:
         return self.parts
 
 
 class ActorContact(Contact):
-    """An actor as the consumer sees it."""
+    """An actor as the consumer sees it. It ends with the pass, unless it is of a service, and `shared`."""
 
-    def __init__(self, name: str, actor: Any, ray: Any) -> None:
+    def __init__(self, name: str, actor: Any, ray: Any, wire: Wire, *, shared: str | None = None) -> None:
         self.name = name
         self.ready = False
         self.actor = actor
         self._ray = ray
+        self._wire = wire
+        self._user = shared or ""
+        self._shared = shared is not None
+        self.apart = False  # on another machine
         self._known: set[str] = set()
-        self._told: set[str] = set()
+        self._passes: dict[str, tuple[Packet, int, bool]] = {}
         self.waiting: deque[Any] = deque([actor.hello.remote()])  # what it will answer, in that order
 
     def begin(self, job: str, packet: Packet, epoch: int, *, kept: bool = False) -> None:
-        if packet.digest not in self._known:
-            self.actor.take.remote(packet.digest, packet.packed.content, packet.packed.buffers)
-            self._known.add(packet.digest)
-        if job not in self._told:
-            self.actor.begin.remote(job, packet.digest, epoch)
-            self._told.add(job)
+        if job not in self._passes:
+            self._passes[job] = packet, epoch, kept
+            self._tell(job)
+
+    def _tell(self, job: str) -> None:
+        packet, epoch, kept = self._passes[job]
+        content, buffers = packet.packed.content, packet.packed.buffers
+        if packet.digest in self._known and not self._shared:  # a service forgets a part with its last job
+            content, buffers = b"", []
+        self._known.add(packet.digest)
+        self.actor.begin.remote(job, packet.digest, epoch, kept, self._user, content, buffers)
 
     def ask(self, job: str, start: int, stop: int, nbytes: int) -> None:
-        self.waiting.append(self.actor.make.remote(job, start, stop))
+        codec = self._wire.codec() if self.apart else None
+        self.waiting.append(self.actor.make.remote(job, start, stop, codec))
 
     def drop(self, job: str) -> None:
-        """The actor ends with the pass."""
+        if self._passes.pop(job, None) is not None and self._shared:
+            self.actor.drop.remote(job, self._user)
 
     def hear(self) -> Any:
+        began = time.perf_counter()
         try:
             answer = self._ray.get(self.waiting[0])
         except self._ray.exceptions.RayError as error:  # the actor, its node or what it returned is gone
             raise EOFError from error
         self.waiting.popleft()
         if not self.ready:
-            check_version(answer, "The worker on Ray")
-            self.ready = True
+            theirs, where = answer
+            check_version(theirs, "The worker on Ray")
+            self.ready, self.apart = True, where != here(self._ray)
             return None
-        return Answer(*answer)
+        head, content, buffers, sizes, seconds, codec = answer
+        if head[0] == "unmade":
+            _, job, start, stop = head
+            if job in self._passes:  # this consumer said nothing for so long that it was taken for dead
+                self._tell(job)
+                self.ask(job, start, stop, 0)
+            return None
+        found = Answer(head, content, plain(buffers, codec, sizes))
+        if self.apart:
+            self._wire.saw(codec, found.nbytes, seconds + time.perf_counter() - began)
+        return found
 
     def close(self) -> None:
-        self._ray.kill(self.actor)
+        if not self._shared:
+            self._ray.kill(self.actor)
 
 
-class Actors(Workforce):
-    """`size` actors, as long as one pass needs them."""
+class ActorForce(Workforce):
+    """Workers that are actors, whoever started them."""
 
-    def __init__(self, size: int | None, ray: Any, beside: int = 1) -> None:
+    def __init__(self, ray: Any, wire: Wire) -> None:
         self._ray = ray
-        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        # those of parts that are taken in turn wait for each other: all of them have to have a place
-        self._kind = ray.remote(num_cpus=1 if beside <= cores else cores / beside, max_restarts=0)(Worker)
-        self._scale = Scale(size or cores, auto=size is None)
+        self._wire = wire
         self._there: dict[str, ActorContact] = {}
-        self._starts = 0
-        self._since, self._said = time.monotonic(), False  # whether it was said that no worker starts
 
     def contacts(self) -> dict[str, Contact]:
         return dict(self._there)
+
+    def wait(self, seconds: float) -> None:
+        waiting = [each.waiting[0] for each in self._there.values() if each.waiting]
+        if not waiting:
+            time.sleep(seconds)
+            return
+        # what is measured comes when it is asked for, everything else as soon as it is made
+        measured = self._wire.measuring and any(each.apart for each in self._there.values())
+        self._ray.wait(waiting, timeout=seconds, fetch_local=not measured)
+
+    def spoken(self) -> list[Contact]:
+        first = {each.waiting[0]: each for each in self._there.values() if each.waiting}
+        if not first:
+            return []
+        ready, _ = self._ray.wait(list(first), num_returns=len(first), timeout=0, fetch_local=False)
+        return [first[ref] for ref in ready]
+
+    def close(self) -> None:
+        there, self._there = self._there, {}
+        for each in there.values():
+            each.close()
+
+
+class Actors(ActorForce):
+    """`size` actors, as long as one pass needs them; on the consumer's node alone if they are to be `local`."""
+
+    def __init__(self, size: int | None, ray: Any, wire: Wire, beside: int = 1, *, local: bool = False) -> None:
+        super().__init__(ray, wire)
+        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        where: dict[str, Any] = {}
+        if local:
+            cores = max(int(_node_resources(ray).get("CPU", 1)), 1)
+            where["scheduling_strategy"] = _on_node(here(ray))
+        # those of parts that are taken in turn wait for each other: all of them have to have a place
+        share = 1 if beside <= cores else cores / beside
+        self._kind = ray.remote(num_cpus=share, max_restarts=0, **where)(Worker)
+        self._scale = Scale(size or cores, auto=size is None)
+        self._starts = 0
+        self._since, self._said = time.monotonic(), False  # whether it was said that no worker starts
 
     def lost(self, contact: Contact) -> bool:
         found = self._there.pop(contact.name, None)
@@ -175,26 +306,34 @@ class Actors(Workforce):
                 raise Fatal(FailedPreconditionError(message, hint="Ray's logs say why its actors end."))
             self._starts += 1
             name = f"actor {self._starts}"
-            self._there[name] = ActorContact(name, self._kind.remote(), self._ray)
+            self._there[name] = ActorContact(name, self._kind.remote(), self._ray, self._wire)
 
     def told(self, waiting: float) -> None:
         self._scale.told(waiting, sum(each.ready for each in self._there.values()))
 
-    def wait(self, seconds: float) -> None:
-        waiting = [each.waiting[0] for each in self._there.values() if each.waiting]
-        self._ray.wait(waiting, timeout=seconds)
 
-    def spoken(self) -> list[Contact]:
-        first = {each.waiting[0]: each for each in self._there.values() if each.waiting}
-        if not first:
-            return []
-        ready, _ = self._ray.wait(list(first), num_returns=len(first), timeout=0, fetch_local=False)
-        return [first[ref] for ref in ready]
+def node() -> str:
+    """The node of the cluster that this process runs on."""
+    import ray
 
-    def close(self) -> None:
-        there, self._there = self._there, {}
-        for each in there.values():
-            each.close()
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def here(ray: Any) -> str:
+    """That of the consumer; "" where it is on none, and has its results sent to it."""
+    return "" if ray.util.client.ray.is_connected() else node()
+
+
+def _on_node(name: str) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(name, soft=False)
+
+
+def _node_resources(ray: Any) -> dict[str, float]:
+    name = here(ray)
+    found: dict[str, float] = next((each["Resources"] for each in ray.nodes() if each["NodeID"] == name), {})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +343,8 @@ class OnRay(Service):
     address: str | None = None
     workers: int | None = None
     max_outstanding: int | None = None
+    compression: str | None = "auto"
+    local: bool = False  # workers on the consumer's node alone
 
     @property
     def name(self) -> str:
@@ -217,14 +358,25 @@ class OnRay(Service):
         ray = the_ray()
 
         def hire() -> Workforce:
-            if not ray.is_initialized():
-                ray.init(address=self.address, include_dashboard=False if self.address is None else None)
-            return Actors(1, ray, self.workers or 1) if alone else Actors(self.workers, ray)
+            connect_to(ray, self.address)
+            if self.local and not here(ray):
+                message = "target_workers='LOCAL' needs this program on a node of the cluster, and it is none's."
+                raise Fatal(FailedPreconditionError(message, hint="Run it there, or leave target_workers out."))
+            wire = Wire(self.compression)
+            if alone:
+                return Actors(1, ray, wire, self.workers or 1, local=self.local)
+            return Actors(self.workers, ray, wire, local=self.local)
 
         return hire
 
     def most(self, workers: int) -> int:
         return ahead(workers, self.max_outstanding)
+
+
+def connect_to(ray: Any, address: str | None) -> None:
+    """Have this process be one of a cluster, unless it is; None: of a local one of its own."""
+    if not ray.is_initialized():
+        ray.init(address=address, include_dashboard=False if address is None else None)
 
 
 def the_ray() -> Any:

@@ -1,4 +1,4 @@
-"""Registered: data sets that a service knows by a name, in files of its folder, where the next dispatcher finds them.
+"""Registered: data sets that a service knows by a name, where the next dispatcher finds them.
 
 What they are is the consumers' own matter: here they are bytes.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Protocol
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
@@ -15,41 +16,63 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PREFIX = "dataset-"
 
 
-class Registered:
-    """Used by one thread at a time."""
+class Kept(Protocol):
+    """Where they are kept: bytes by name."""
+
+    def get(self, name: str) -> bytes | None: ...
+    def put(self, name: str, content: bytes) -> None: ...
+    def names(self) -> list[str]: ...
+
+
+class InFolder:
+    """Files of a folder."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            return (self._folder / f"{_PREFIX}{name}").read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def put(self, name: str, content: bytes) -> None:
+        part = self._folder / f"part-{os.getpid()}-{name}"
+        part.write_bytes(content)
+        part.replace(self._folder / f"{_PREFIX}{name}")
+
+    def names(self) -> list[str]:
+        return [path.name.removeprefix(_PREFIX) for path in self._folder.glob(f"{_PREFIX}*")]
+
+
+class Registered:
+    """Used by one thread at a time."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
 
     def put(self, name: str, fingerprint: str, content: bytes) -> None:
         """Keep a data set, unless the same is there. Raises FailedPreconditionError if the name is another one's."""
         if not _NAME.fullmatch(name):
             message = f"dataset_id must be 1 to 64 letters, digits, '_', '.' and '-', got dataset_id={name!r}."
             raise InvalidArgumentError(message, hint="Leave it out to have one made of what the data set does.")
-        path = self._folder / f"{_PREFIX}{name}"
-        if path.exists():
-            if _first_line(path) != fingerprint:
-                message = f"Another data set is registered as {name!r}."
-                raise FailedPreconditionError(message, hint="Leave dataset_id out, or give each data set its own.")
-            return
-        part = path.with_name(f"part-{os.getpid()}-{name}")
-        part.write_bytes(fingerprint.encode() + b"\n" + content)
-        part.replace(path)
+        head = fingerprint.encode() + b"\n"
+        found = self._kept.get(name)
+        if found is None:
+            self._kept.put(name, head + content)
+        elif not found.startswith(head):
+            message = f"Another data set is registered as {name!r}."
+            raise FailedPreconditionError(message, hint="Leave dataset_id out, or give each data set its own.")
 
     def get(self, name: str) -> bytes:
         """The data set of this name. Raises NotFoundError."""
-        path = self._folder / f"{_PREFIX}{name}"
-        if not _NAME.fullmatch(name) or not path.exists():
+        found = self._kept.get(name) if _NAME.fullmatch(name) else None
+        if found is None:
             known = ", ".join(map(repr, self.names())) or "none"
             message = f"No data set is registered as {name!r}; known are: {known}."
             raise NotFoundError(message, hint="ps.service.register_dataset(service, dataset) gives the id of one.")
-        return path.read_bytes().partition(b"\n")[2]
+        return found.partition(b"\n")[2]
 
     def names(self) -> list[str]:
         """Of all that are known."""
-        return sorted(path.name.removeprefix(_PREFIX) for path in self._folder.glob(f"{_PREFIX}*"))
-
-
-def _first_line(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.readline().rstrip(b"\n").decode()
+        return sorted(self._kept.names())

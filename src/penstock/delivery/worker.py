@@ -37,7 +37,7 @@ from penstock.runtime.processes.lifeline import follow
 from penstock.runtime.processes.link import EMPTY, Link, Message, Packed
 from penstock.runtime.processes.worker import packed_end
 
-_MOST_MAKERS = 8  # passes whose base is open
+MOST_MAKERS = 8  # passes whose base is open
 MOST_PARTS = 8  # that a consumer may take for known
 KEPT_BYTES = 1 << 28  # of results of shared jobs, for those who come later
 
@@ -231,7 +231,7 @@ class Server:
         if isinstance(job.setting, str):
             return job.setting
         maker = self._makers[name] = Maker(job.setting.part, job.epoch)
-        while len(self._makers) > _MOST_MAKERS:
+        while len(self._makers) > MOST_MAKERS:
             self._makers.popitem(last=False)[1].close()
         return maker
 

@@ -9,6 +9,6 @@
 
 from penstock.service.registering import from_dataset_id, register_dataset
 from penstock.service.saving import distributed_save
-from penstock.service.start import Handle, connect, start
+from penstock.service.start import Handle, RayHandle, connect, start
 
-__all__ = ["Handle", "connect", "distributed_save", "from_dataset_id", "register_dataset", "start"]
+__all__ = ["Handle", "RayHandle", "connect", "distributed_save", "from_dataset_id", "register_dataset", "start"]

@@ -9,11 +9,12 @@ from penstock.block.structure import flatten
 from penstock.dataset.dataset import Dataset
 from penstock.delivery.dispatcher import Line
 from penstock.delivery.handle import Handle, folder_of
+from penstock.delivery.ray_service import PREFIX, RayHandle, named
 from penstock.errors import FailedPreconditionError, InvalidTypeError, said
 from penstock.plan.fingerprint import fingerprint
 
 
-def register_dataset(service: str | Handle, dataset: Dataset, dataset_id: str | None = None) -> str:
+def register_dataset(service: str | Handle | RayHandle, dataset: Dataset, dataset_id: str | None = None) -> str:
     """Have a service know a data set, for programs that have no code of it, and return its id.
 
     The id follows from what the data set does (see `Dataset.fingerprint`), unless you give one: the same data set has
@@ -40,7 +41,12 @@ def register_dataset(service: str | Handle, dataset: Dataset, dataset_id: str | 
 
 
 def from_dataset_id(
-    service: str | Handle, dataset_id: str, job_name: str | None = None, *, element_spec: Any = None, **how: Any
+    service: str | Handle | RayHandle,
+    dataset_id: str,
+    job_name: str | None = None,
+    *,
+    element_spec: Any = None,
+    **how: Any,
 ) -> Dataset:
     """The data set that was registered with this id, made by the service's workers.
 
@@ -70,7 +76,15 @@ def from_dataset_id(
     return dataset.distribute(service, job_name, **how)
 
 
-def _ask(service: str | Handle, *question: Any) -> tuple[Any, ...]:
+def _ask(service: str | Handle | RayHandle, *question: Any) -> tuple[Any, ...]:
+    if isinstance(service, str) and service.startswith(PREFIX):
+        service = named(service)
+    if isinstance(service, RayHandle):
+        answered = service.ask(*question)
+        answer = list(answered) if isinstance(answered, tuple) else [answered]
+        if answer[-1] is not None:
+            raise answer[-1]
+        return tuple(answer)
     folder = service.folder if isinstance(service, Handle) else folder_of(service)
     line = Line(folder)
     try:

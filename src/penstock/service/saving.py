@@ -35,12 +35,13 @@ from penstock.runtime.whole_pass import whole_pass
 
 if TYPE_CHECKING:
     from penstock.delivery.handle import Handle
+    from penstock.delivery.ray_service import RayHandle
 
 
 def distributed_save(
     dataset: Dataset,
     path: Any,
-    service: str | Handle = "local",
+    service: str | Handle | RayHandle = "local",
     *,
     workers: int | str = "auto",
     compression: str | None = None,

@@ -1,0 +1,451 @@
+"""A service on Ray: a dispatcher and workers that are actors of their own, for consumers on any node of a cluster.
+
+As the service of a folder (`dispatcher`, `served`), with Ray's actors for its processes and sockets: whoever may enter
+the cluster finds it by its name. The dispatcher keeps no books of elements. When it dies, Ray starts it anew, and it
+finds its workers, which go on meanwhile; consumers say again which jobs they have. Registered data sets are in Ray's
+own store of values, which outlives it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.delivery.contact import Contact, check_version
+from penstock.delivery.delivered import Delivered
+from penstock.delivery.jobs import Jobs
+from penstock.delivery.local import ahead, packet_of
+from penstock.delivery.on_ray import ActorContact, ActorForce, Worker, connect_to, here, the_ray
+from penstock.delivery.registered import Registered
+from penstock.delivery.scale import Scale
+from penstock.delivery.wire import Wire
+from penstock.delivery.worker import version
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.physical.delivered import Service
+from penstock.physical.fatal import Fatal
+from penstock.physical.lower import Lowering
+from penstock.physical.stage import Stage
+from penstock.plan.distribution import Remote
+
+PREFIX = "ray-service://"
+_NAMESPACE = "penstock"
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_LOOK = 0.5  # seconds between looks of the dispatcher at its workers and consumers
+_PING = 5.0  # seconds behind which a worker is asked whether it is there
+_REST = 10.0  # without consumers, before there are as few workers as at the start
+_VANISHED = 60.0  # seconds behind which a consumer that says nothing is gone
+_AGAIN, _ASKED = 0.2, 2.0  # seconds between questions of a consumer: while it has no workers, and while it has some
+_PATIENCE = 60.0  # seconds without a dispatcher and a worker, behind which a pass ends
+_ANSWER = 20.0  # seconds that an answer of the dispatcher may take
+
+
+class Dispatcher:
+    """The actor. Its methods, and a thread that looks after workers, take turns; none takes long."""
+
+    def __init__(self, name: str, size: int | None, vanished: float = _VANISHED) -> None:
+        import ray
+
+        self._ray = ray
+        self._name = name
+        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        self._scale = Scale(size or cores, auto=size is None)
+        self._vanished = vanished
+        self._jobs = Jobs()
+        self._store = InRay(name)
+        self._registered = Registered(self._store)
+        self._heard: dict[str, float] = {}  # consumers
+        self._waiting: dict[str, float] = {}
+        self._joined: dict[str, set[str]] = {}
+        self._members: dict[str, Any] = {}
+        self._pings: dict[str, tuple[float, Any]] = {}
+        self._ready: set[str] = set()
+        self._alone = time.monotonic()
+        self._lock = threading.Lock()
+        self._over = False
+        for found in ray.util.list_named_actors(all_namespaces=True):
+            if found["namespace"] == _NAMESPACE and found["name"].startswith(f"{name}/worker"):
+                with suppress(ValueError):
+                    self._members[found["name"]] = ray.get_actor(found["name"], _NAMESPACE)
+        threading.Thread(target=self._look, name="penstock-dispatcher", daemon=True).start()
+
+    def _look(self) -> None:
+        while not self._over:
+            with self._lock:
+                self._settle()
+                self._tend()
+            time.sleep(_LOOK)
+
+    def _tend(self) -> None:
+        while not self._over and len(self._members) < self._scale.wanted:
+            name = f"{self._name}/worker-{secrets.token_hex(4)}"
+            kind = self._ray.remote(num_cpus=1, max_restarts=0)(Worker)
+            self._members[name] = kind.options(name=name, namespace=_NAMESPACE, lifetime="detached").remote()
+        for name, actor in list(self._members.items()):
+            since, ping = self._pings.get(name, (0.0, None))
+            if ping is None:
+                if time.monotonic() > since + _PING:
+                    self._pings[name] = time.monotonic(), actor.hello.remote()
+                continue
+            if self._ray.wait([ping], timeout=0)[0]:
+                try:
+                    self._ray.get(ping)
+                    self._pings[name] = time.monotonic(), None
+                    self._ready.add(name)
+                except self._ray.exceptions.RayError:
+                    self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        actor = self._members.pop(name, None)
+        self._pings.pop(name, None)
+        self._ready.discard(name)
+        if actor is not None:
+            with suppress(Exception):
+                self._ray.kill(actor)
+
+    def _settle(self) -> None:
+        """Forget consumers that have vanished; have fewer workers where nobody has needed them for a while."""
+        now = time.monotonic()
+        for consumer in [each for each, heard in self._heard.items() if now > heard + self._vanished]:
+            self._leave(consumer)
+        if self._heard:
+            self._alone = now
+        elif now > self._alone + _REST:
+            self._scale.rest()
+            for name in list(self._members)[self._scale.wanted :]:
+                self._lose(name)
+
+    def _leave(self, consumer: str) -> None:
+        self._heard.pop(consumer, None)
+        self._waiting.pop(consumer, None)
+        for job in self._joined.pop(consumer, set()):
+            self._jobs.leave(job, consumer)
+        for actor in self._members.values():
+            actor.leave.remote(consumer)
+
+    # -- questions of consumers, and of handles
+
+    def workers(self, consumer: str, waiting: float) -> tuple[str, bool, list[tuple[str, Any]]]:
+        """The version, whether the consumer's jobs are known, and the workers."""
+        with self._lock:
+            known = consumer in self._heard
+            self._heard[consumer] = time.monotonic()
+            self._waiting[consumer] = waiting
+            self._scale.told(waiting, len(self._ready))
+            return version(), known, [(name, self._members[name]) for name in self._members if name in self._ready]
+
+    def join(self, consumer: str, job: str, digest: str) -> PenstockError | None:
+        with self._lock:
+            self._heard[consumer] = time.monotonic()
+            try:
+                self._jobs.join(job, digest, consumer)
+            except PenstockError as error:
+                return error
+            self._joined.setdefault(consumer, set()).add(job)
+            return None
+
+    def leave(self, consumer: str) -> None:
+        with self._lock:
+            self._leave(consumer)
+
+    def lost(self, name: str) -> None:
+        """A consumer says that a worker is gone."""
+        with self._lock:
+            self._lose(name)
+            self._tend()
+
+    def cut(self, job: str, epoch: int, start: int, length: int, part: int | None) -> tuple[int, str | None]:
+        with self._lock:
+            there = [name for name in self._members if name in self._ready]
+            if part is not None and there:
+                there = [there[part % len(there)]]
+            return self._jobs.cut(job, epoch, start, length, there)
+
+    def register(self, name: str, fingerprint: str, content: bytes) -> PenstockError | None:
+        with self._lock:
+            try:
+                self._registered.put(name, fingerprint, content)
+            except PenstockError as error:
+                return error
+            return None
+
+    def dataset(self, name: str) -> tuple[bytes, PenstockError | None]:
+        with self._lock:
+            try:
+                return self._registered.get(name), None
+            except PenstockError as error:
+                return b"", error
+
+    def status(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                "pid": os.getpid(),
+                "workers": sorted(self._ready),
+                "most_workers": self._scale.most,
+                "waiting": [round(share, 3) for share in self._waiting.values()],
+                "jobs": self._jobs.told(),
+                "datasets": self._registered.names(),
+                "version": version(),
+            }
+
+    def stop(self) -> None:
+        """End all workers, and forget all data sets."""
+        with self._lock:
+            self._over = True
+            for name in list(self._members):
+                self._lose(name)
+            self._store.forget()
+
+
+class InRay:
+    """Values in Ray's own store, below the name of a service."""
+
+    def __init__(self, service: str) -> None:
+        self._before = f"penstock/{service}/".encode()
+
+    def get(self, name: str) -> bytes | None:
+        from ray.experimental.internal_kv import _internal_kv_get
+
+        found: bytes | None = _internal_kv_get(self._before + name.encode())
+        return found
+
+    def put(self, name: str, content: bytes) -> None:
+        from ray.experimental.internal_kv import _internal_kv_put
+
+        _internal_kv_put(self._before + name.encode(), content, overwrite=True)
+
+    def names(self) -> list[str]:
+        from ray.experimental.internal_kv import _internal_kv_list
+
+        return [bytes(key).removeprefix(self._before).decode() for key in _internal_kv_list(self._before)]
+
+    def forget(self) -> None:
+        """Remove them all."""
+        from ray.experimental.internal_kv import _internal_kv_del
+
+        for name in self.names():
+            _internal_kv_del(self._before + name.encode())
+
+
+class Line:
+    """Questions to the dispatcher of a name. EOFError where there is none now."""
+
+    def __init__(self, name: str, ray: Any) -> None:
+        self._name = name
+        self._ray = ray
+        self._actor: Any = None
+
+    def ask(self, method: str, *question: Any) -> Any:
+        """What it answers."""
+        try:
+            if self._actor is None:
+                self._actor = self._ray.get_actor(self._name, _NAMESPACE)
+            return self._ray.get(getattr(self._actor, method).remote(*question), timeout=_ANSWER)
+        except (self._ray.exceptions.RayError, ValueError) as error:  # ValueError: there is no such name
+            self._actor = None
+            raise EOFError(type(error).__name__) from error
+
+
+class Served(ActorForce):
+    """The workers that the dispatcher knows. For a `part` one of them; with `local` those of the consumer's node."""
+
+    def __init__(
+        self, line: Line, ray: Any, wire: Wire, join: Callable[[str], None], part: int | None, *, local: bool
+    ) -> None:
+        super().__init__(ray, wire)
+        self.line = line
+        self.me = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._join = join
+        self._part = part
+        self._local = local
+        self._left: set[str] = set()  # workers of other nodes
+        self._asked = -_ASKED
+        self._alone = time.monotonic()
+        self._waiting = 0.0
+
+    def told(self, waiting: float) -> None:
+        self._waiting = waiting
+
+    def lost(self, contact: Contact) -> bool:
+        if self._there.pop(contact.name, None) is not None:
+            with suppress(EOFError):
+                self.line.ask("lost", contact.name)
+        if not self._there:
+            self._alone = time.monotonic()
+        self._asked = -_ASKED
+        return contact.ready
+
+    def tend(self) -> None:
+        for name, each in list(self._there.items()):
+            if self._local and each.ready and each.apart:
+                self._left.add(name)
+                del self._there[name]
+        now = time.monotonic()
+        if now < self._asked + (_ASKED if self._there else _AGAIN):
+            return
+        self._asked = now
+        try:
+            theirs, known, listed = self.line.ask("workers", self.me, self._waiting)
+            check_version(theirs, "The service")
+            if not known:
+                self._join(self.me)
+        except PenstockError as error:
+            raise Fatal(error) from error
+        except EOFError as error:
+            if not self._there and now > self._alone + _PATIENCE:
+                message = f"No service answers on Ray: {error}."
+                hint = "ps.service.start(on='ray') starts one; a saved state goes on there."
+                raise Fatal(FailedPreconditionError(message, hint=hint)) from error
+            return
+        if self._part is not None and listed:
+            listed = [] if self._there else [listed[self._part % len(listed)]]
+        for name, actor in listed:
+            if name not in self._there and name not in self._left:
+                self._there[name] = ActorContact(name, actor, self._ray, self._wire, shared=self.me)
+
+    def close(self) -> None:
+        super().close()
+        with suppress(EOFError):
+            self.line.ask("leave", self.me)
+
+
+@dataclass(frozen=True, slots=True)
+class RayShared(Service):
+    """The service of a name on Ray. With `job_name` consumers share what is made: each gets all of it."""
+
+    service: str
+    address: str | None = None  # of the cluster
+    job_name: str | None = None
+    max_outstanding: int | None = None
+    compression: str | None = "auto"
+    local: bool = False
+
+    @property
+    def name(self) -> str:
+        return repr(PREFIX + self.service) + ("" if self.job_name is None else f", {self.job_name!r}")
+
+    def stage(self, node: Remote, lowering: Lowering) -> Stage:
+        ray = the_ray()
+        packet, part = packet_of(node, lowering), node.part
+        job = self.job_name if part is None or self.job_name is None else f"{self.job_name}, part {part}"
+        forces = list[Served]()
+
+        def hire() -> Served:
+            connect_to(ray, self.address or "auto")
+            line = Line(self.service, ray)
+
+            def join(me: str) -> None:
+                error = None if job is None else line.ask("join", me, job, packet.digest)
+                if error is not None:
+                    raise error
+
+            forces[:] = [Served(line, ray, Wire(self.compression), join, part, local=self.local and here(ray) != "")]
+            return forces[0]
+
+        def cut(start: int, length: int) -> tuple[int, str | None]:
+            try:
+                stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length, part)
+            except EOFError:  # it comes back, or not: the range is made in any case
+                return start + length, None
+            return stop, worker
+
+        if job is None:
+            return Delivered(node, packet, hire, lowering, self.most)
+        name = f"{job}:{packet.digest}:{lowering.epoch}"
+        return Delivered(node, packet, hire, lowering, self.most, shared=name, cut=cut)
+
+    def most(self, workers: int) -> int:
+        return ahead(workers, self.max_outstanding)
+
+
+class RayHandle:
+    """A service on Ray: `address` names it for every process that is connected to the cluster.
+
+    `stop()`, or the end of a `with` block, ends it; the end of the process that started it does not.
+    """
+
+    def __init__(self, name: str, cluster: str | None = None) -> None:
+        self.service = name
+        self.cluster = cluster
+
+    @property
+    def address(self) -> str:
+        """What `Dataset.distribute(service=...)` takes."""
+        return PREFIX + self.service
+
+    def ask(self, method: str, *question: Any) -> Any:
+        """What the dispatcher answers. Raises FailedPreconditionError where there is none."""
+        ray = the_ray()
+        try:
+            connect_to(ray, self.cluster or "auto")
+            return Line(self.service, ray).ask(method, *question)
+        except (EOFError, ConnectionError) as error:
+            message = f"No service answers on Ray by the name {self.service!r}."
+            raise FailedPreconditionError(message, hint="ps.service.start(on='ray') starts one.") from error
+
+    def status(self) -> dict[str, Any]:
+        """`workers` by name, `jobs` with the number of consumers, `datasets`, `version`, as `Handle.status`."""
+        found: dict[str, Any] = self.ask("status")
+        return found
+
+    def stop(self) -> None:
+        """End the service and its workers. Idempotent."""
+        with suppress(FailedPreconditionError):
+            self.ask("stop")
+            ray = the_ray()
+            with suppress(ValueError):
+                ray.kill(ray.get_actor(self.service, _NAMESPACE))
+
+    def __enter__(self) -> RayHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RayHandle, (self.service, self.cluster)
+
+    def __repr__(self) -> str:
+        return f"<service at {self.address}>"
+
+
+def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
+    """A dispatcher and its workers, the first of which is ready."""
+    ray = the_ray()
+    connect_to(ray, cluster)
+    name = name or f"service-{secrets.token_hex(4)}"
+    found = named(PREFIX + name, cluster)
+    kind = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=0)(Dispatcher)
+    try:
+        kind.options(name=name, namespace=_NAMESPACE, lifetime="detached").remote(name, size)
+    except ValueError as error:
+        message = f"A service runs on Ray by the name {name!r} already."
+        raise FailedPreconditionError(message, hint="Stop it, or give another name.") from error
+    until = time.monotonic() + _PATIENCE
+    try:
+        while not found.status()["workers"]:
+            if time.monotonic() > until:
+                free = ray.available_resources().get("CPU", 0)
+                message = f"No worker of the service has started on Ray in {_PATIENCE:.0f} s: {free:g} CPUs are free."
+                raise FailedPreconditionError(message, hint="Each worker needs a CPU of the cluster.")
+            time.sleep(0.05)
+    except BaseException:
+        found.stop()
+        raise
+    return found
+
+
+def named(address: str, cluster: str | None = None) -> RayHandle:
+    """The service at an address. Raises InvalidArgumentError for a name that is none."""
+    name = address.removeprefix(PREFIX)
+    if not _NAME.fullmatch(name):
+        message = f"The name of a service on Ray is 1 to 64 letters, digits, '_', '.' and '-', got {name!r}."
+        raise InvalidArgumentError(message, hint=f"Its address is {PREFIX} and the name.")
+    return RayHandle(name, cluster)
