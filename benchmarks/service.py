@@ -1,21 +1,31 @@
 """What does it cost to have worker processes make the elements?
 
-Three pipelines, each through `distribute()` and without it, in turns, in the same run:
+Pipelines, each through `distribute()` and without it, or beside what others move, in turns, in the same run:
 
 - waiting: every element sleeps 5 ms, on 1, 2, 4 and 8 workers. Efficiency is the rate over that of the sleeps alone,
   times workers. Goal: ≥ 0.95.
 - computing: every element is 1 ms of plain Python, on one worker, beside the thread that asks. Goal: ≥ 0.8 of its rate.
 - moving: batches of 19 MB, each filled by one function, on one worker, beside threads. Goal: ≥ 0.8 of their rate.
 
+- moving on Ray: the same batches, by one actor, beside a bare actor of Ray that makes them, with as many calls ahead.
+  Goal: ≥ 0.7 of its rate. Left out without Ray: run it with the python of `make service`.
+- pictures: 1,600 JPEGs decoded, resized and put into batches of 32, by worker processes, as many as there are cores,
+  beside one worker of tf.data's service, which has all cores as well, in a process of its own. Goal: ≥ 1.5 times its
+  rate. Left out without TensorFlow: `make bench` has it.
+
 Workers have started before anything is timed: a first pass of the same data set starts them.
 
-    python benchmarks/service.py [--turns N]
+    python benchmarks/service.py [--turns N] [--only waiting,computing,moving,ray,pictures]
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
 import statistics
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -59,21 +69,115 @@ def beside(dataset, workers, turns):
     return statistics.median(here), statistics.median(there)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=3)
-    turns = parser.parse_args().turns
+def waiting(turns):
     for workers in (1, 2, 4, 8):
         dataset = ps.Dataset.range(200 * workers).map(sleep).distribute(workers=workers)
         seconds(dataset)
         took = statistics.median(seconds(dataset) for _ in range(turns))
         print(f"waiting, {workers} workers: {took * 1e3:.2f} ms an element, efficiency {SLEEP / workers / took:.2f}")
+
+
+def computing(turns):
     here, there = beside(ps.Dataset.range(400).map(compute), 1, turns)
     print(f"computing, 1 worker: {here * 1e3:.2f} ms here, {there * 1e3:.2f} ms there, {here / there:.2f} of its rate")
+
+
+def moving(turns):
     here, there = beside(ps.Dataset.range(40).map(fill, num_parallel_calls=1, executor="thread"), 1, turns)
     print(
         f"moving 19 MB, 1 worker: {here * 1e3:.1f} ms here, {there * 1e3:.1f} ms there, {here / there:.2f} of its rate"
     )
+
+
+def on_ray(turns):
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=1 << 30)
+
+    @ray.remote
+    class Bare:
+        def fill(self, x):
+            return fill(x)
+
+    actor = Bare.remote()
+
+    def bare(count=40, ahead=4):
+        began = time.perf_counter()
+        waiting = [actor.fill.remote(x) for x in range(ahead)]
+        for x in range(count):
+            assert ray.get(waiting.pop(0))[0] == x
+            if x + ahead < count:
+                waiting.append(actor.fill.remote(x + ahead))
+        return (time.perf_counter() - began) / count
+
+    def ours():
+        """The seconds of an element, from the first one on, which the actor is started for."""
+        elements = iter(ps.Dataset.range(41).map(fill).distribute("ray", workers=1))
+        next(elements)
+        return seconds(elements)
+
+    bare(), ours()
+    pairs = [(bare(), ours()) for _ in range(turns)]
+    here, there = (statistics.median(side) for side in zip(*pairs, strict=True))
+    ratio = statistics.median(one / other for one, other in pairs)
+    print(f"moving 19 MB on Ray: {here * 1e3:.1f} ms bare, {there * 1e3:.1f} ms ours, {ratio:.2f} of its rate")
+    ray.shutdown()
+
+
+TF_WORKER = """
+import tensorflow as tf
+service = tf.data.experimental.service
+dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
+worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
+print(dispatcher.target, flush=True)
+input()
+"""
+
+
+def pictures(turns):
+    import tensorflow as tf
+    from _common.jpeg_pipelines import BATCH, penstock_pictures, tf_data_pictures
+
+    ours = penstock_pictures(floats=False).batch(BATCH).distribute(workers=os.cpu_count())
+    command = [sys.executable, "-c", TF_WORKER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            target = running.stdout.readline().strip()
+            theirs = tf_data_pictures(floats=False).batch(BATCH)
+            mode = tf.data.experimental.service.ShardingPolicy.OFF
+            theirs = theirs.apply(tf.data.experimental.service.distribute(mode, target)).prefetch(tf.data.AUTOTUNE)
+            seconds(ours), seconds(theirs)
+            pairs = [(seconds(theirs), seconds(ours)) for _ in range(turns)]
+        finally:
+            running.kill()
+    there, here = (statistics.median(side) for side in zip(*pairs, strict=True))
+    ratios = sorted(one / other for one, other in pairs)
+    print(
+        f"pictures, {os.cpu_count()} processes: {there * 1e3:.1f} ms a batch by tf.data's service, {here * 1e3:.1f} ms "
+        f"by ours, {statistics.median(ratios):.2f} times its rate ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    )
+
+
+PARTS = {
+    "waiting": (waiting, None),
+    "computing": (computing, None),
+    "moving": (moving, None),
+    "ray": (on_ray, "ray"),
+    "pictures": (pictures, "tensorflow"),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--only", default=",".join(PARTS), help="parts of it, with commas between them")
+    chosen = parser.parse_args()
+    for name in chosen.only.split(","):
+        part, needs = PARTS[name]
+        if needs is None or importlib.util.find_spec(needs) is not None:
+            part(chosen.turns)
+        else:
+            print(f"{name}: left out, {needs} is not installed")
 
 
 if __name__ == "__main__":

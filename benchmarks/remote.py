@@ -1,0 +1,124 @@
+"""How near does reading from S3 come to what the way there allows, where every request waits 50 ms?
+
+moto speaks S3 on this machine, behind a proxy that has each request wait, and lets all answers together through at one
+speed: `--bandwidth` bytes a second, which is the ideal. Sides, in turns, in the same run:
+
+- penstock, many files: `list_files` and `interleave` of TFRecords, AUTOTUNE. Goal: ≥ 0.9 of the ideal.
+- penstock, the same files one behind the other. Goal: ≥ 0.9 of the ideal.
+- naive: ranges of 64 KiB by s3fs, one behind the other. Goal: penstock ≥ 8 times as fast.
+- s3fs: `open(name).read(1 << 20)` in order, as many write it.
+
+Files have 4 MB, because moto reads all of an object for every range of it. The first pass finds out how much has to be
+in flight; it is told apart. Then the same with one request in a hundred failed, by 503s, resets and answers that are
+cut short: are the elements the same?
+
+    python benchmarks/remote.py [--turns N] [--bandwidth BYTES] [--latency SECONDS]
+
+It needs what `make remote` installs: run it with that environment's python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import penstock as ps
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+FILES, RECORDS, SIZE = 8, 40, 100_000  # of each file, and of each record in bytes
+RANGE, SAMPLE = 1 << 16, 1 << 20  # bytes of a naive request, and of what is read in that way
+
+
+def write(place, count, records, name):
+    noise = np.random.default_rng(0)
+    names = [f"{place}/{name}-{number:02}.tfrecord" for number in range(count)]
+    for each in names:
+        with ps.io.TFRecordWriter(each) as writer:
+            for _ in range(records):
+                writer.write(noise.bytes(SIZE))
+    return names
+
+
+def many(names):
+    return ps.Dataset.list_files(names, shuffle=False).interleave(
+        ps.TFRecordDataset, cycle_length=4, num_parallel_calls=ps.AUTOTUNE
+    )
+
+
+def timed(call):
+    began = time.perf_counter()
+    nbytes = call()
+    return nbytes / (time.perf_counter() - began)
+
+
+def naive(name):
+    import s3fs
+
+    system = s3fs.S3FileSystem()
+    return sum(len(system.cat_file(name, start=at, end=at + RANGE)) for at in range(0, SAMPLE, RANGE))
+
+
+def by_s3fs(name):
+    import s3fs
+
+    with s3fs.S3FileSystem().open(name) as file:
+        return sum(len(piece) for piece in iter(lambda: file.read(1 << 20), b""))
+
+
+def digest(dataset):
+    found = hashlib.sha256()
+    for record in dataset:
+        found.update(record)
+    return found.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--bandwidth", type=float, default=25e6)
+    parser.add_argument("--latency", type=float, default=0.05)
+    chosen = parser.parse_args()
+    try:
+        from tests.remote import servers
+
+        way = ["--latency", str(chosen.latency), "--bandwidth", str(chosen.bandwidth)]
+        with servers.s3(*way) as place:
+            compare(place, chosen)
+        with servers.s3("--faults", "0.01", "--seed", "1") as place:
+            names = write(place, FILES, RECORDS, "faults")
+            same = len({digest(many(names)) for _ in range(5)}) == 1
+            print(f"one request in a hundred fails: 5 passes over {FILES} files, the same elements: {same}")
+    except ImportError as error:
+        print(f"skipped: {error}. `make remote` installs what it needs.")
+
+
+def compare(place, chosen):
+    names = write(place, FILES, RECORDS, "many")
+    sides = {
+        "penstock, interleaved": lambda: sum(map(len, many(names))),
+        "penstock, in order": lambda: sum(map(len, ps.TFRecordDataset(names))),
+        "naive": lambda: naive(names[0]),
+        "s3fs": lambda: sum(map(by_s3fs, names[:4])),
+    }
+    rates = {side: [] for side in sides}
+    for side in ("penstock, interleaved", "penstock, in order"):
+        print(f"{side}, first pass: {timed(sides[side]) / chosen.bandwidth:.2f} of the ideal")
+    for _ in range(chosen.turns):
+        for side, call in sides.items():
+            rates[side].append(timed(call))
+    slowest = statistics.median(rates["naive"])
+    for side, found in rates.items():
+        rate = statistics.median(found)
+        spread = f"{min(found) / chosen.bandwidth:.2f} to {max(found) / chosen.bandwidth:.2f}"
+        print(f"{side}: {rate / chosen.bandwidth:.2f} of the ideal ({spread}), {rate / slowest:.1f} times naive")
+
+
+if __name__ == "__main__":
+    main()
