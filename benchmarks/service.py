@@ -5,6 +5,8 @@ Pipelines, each through `distribute()` and without it, or beside what others mov
 - waiting: every element sleeps 5 ms, on 1, 2, 4 and 8 workers. Efficiency is the rate over that of the sleeps alone,
   times workers. Goal: ≥ 0.95.
 - computing: every element is 1 ms of plain Python, on one worker, beside the thread that asks. Goal: ≥ 0.8 of its rate.
+- sorting: every element sorts 100,000 numbers without the GIL, on as many workers as there are cores, beside as many
+  threads. Goal: ≥ 0.8 of their rate.
 - moving: batches of 19 MB, each filled by one function, on one worker, beside threads. Goal: ≥ 0.8 of their rate.
 
 - moving on Ray: the same batches, by one actor, beside a bare actor of Ray that makes them, with as many calls ahead.
@@ -15,7 +17,7 @@ Pipelines, each through `distribute()` and without it, or beside what others mov
 
 Workers have started before anything is timed: a first pass of the same data set starts them.
 
-    python benchmarks/service.py [--turns N] [--only waiting,computing,moving,ray,pictures]
+    python benchmarks/service.py [--turns N] [--only waiting,computing,sorting,moving,ray,pictures]
 """
 
 from __future__ import annotations
@@ -46,6 +48,10 @@ def compute(x):
     for i in range(12_000):
         total += i * i % 7
     return total
+
+
+def order(x):
+    return np.sort(np.random.default_rng(int(x)).random(100_000))[:10]
 
 
 def fill(x):
@@ -80,6 +86,13 @@ def waiting(turns):
 def computing(turns):
     here, there = beside(ps.Dataset.range(400).map(compute), 1, turns)
     print(f"computing, 1 worker: {here * 1e3:.2f} ms here, {there * 1e3:.2f} ms there, {here / there:.2f} of its rate")
+
+
+def sorting(turns):
+    workers = os.cpu_count()
+    dataset = ps.Dataset.range(400).map(order, num_parallel_calls=workers, executor="thread")
+    here, there = beside(dataset, workers, turns)
+    print(f"sorting, {workers} workers: {here * 1e3:.2f} ms here, {there * 1e3:.2f} ms there, {here / there:.2f} of it")
 
 
 def moving(turns):
@@ -161,6 +174,7 @@ def pictures(turns):
 PARTS = {
     "waiting": (waiting, None),
     "computing": (computing, None),
+    "sorting": (sorting, None),
     "moving": (moving, None),
     "ray": (on_ray, "ray"),
     "pictures": (pictures, "tensorflow"),

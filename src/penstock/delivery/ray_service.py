@@ -430,7 +430,7 @@ def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
         raise FailedPreconditionError(message, hint="Stop it, or give another name.") from error
     until = time.monotonic() + _PATIENCE
     try:
-        while not found.status()["workers"]:
+        while not _has_workers(found):
             if time.monotonic() > until:
                 free = ray.available_resources().get("CPU", 0)
                 message = f"No worker of the service has started on Ray in {_PATIENCE:.0f} s: {free:g} CPUs are free."
@@ -440,6 +440,13 @@ def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
         found.stop()
         raise
     return found
+
+
+def _has_workers(service: RayHandle) -> bool:
+    try:
+        return bool(service.status()["workers"])
+    except FailedPreconditionError:  # its actor has not started yet
+        return False
 
 
 def named(address: str, cluster: str | None = None) -> RayHandle:
