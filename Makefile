@@ -135,42 +135,20 @@ $(BENCH)/stamp: requirements/runtime.lock requirements/bench.lock pyproject.toml
 		|| echo "skipped $$peer: it cannot be installed here; its column stays empty"; done
 	@touch $@
 
-$(SERVICE)/stamp: requirements/dev.lock pyproject.toml | need-python
-	@echo "creating $(SERVICE) with $$($(PYTHON) --version)"
-	@test -x $(SERVICE)/bin/python || $(PYTHON) -m venv $(SERVICE)
-	@$(SERVICE)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
-	@$(SERVICE)/bin/python $(PIP) $(EDITABLE)
-	@$(PYTHON) -c '$(call GROUP,service)' | while read -r peer; do echo "installing $$peer"; \
-		$(SERVICE)/bin/python $(PIP) install --no-compile "$$peer" \
-		|| echo "skipped $$peer: it cannot be installed here, and its tests are skipped"; done
-	@touch $@
+# An environment of its own beside the tests': a variable with its folder, the dependency group that it adds.
+define ENVIRONMENT
+$$($(1))/stamp: requirements/dev.lock pyproject.toml | need-python
+	@echo "creating $$($(1)) with $$$$($$(PYTHON) --version)"
+	@test -x $$($(1))/bin/python || $$(PYTHON) -m venv $$($(1))
+	@$$($(1))/bin/python $$(PIP) $$(INSTALL) --requirement requirements/dev.lock
+	@$$($(1))/bin/python $$(PIP) $$(EDITABLE)
+	@$$(PYTHON) -c '$$(call GROUP,$(2))' | while read -r package; do echo "installing $$$$package"; \
+		$$($(1))/bin/python $$(PIP) install --no-compile "$$$$package" \
+		|| echo "skipped $$$$package: it cannot be installed here, and its tests are skipped"; done
+	@touch $$@
+endef
 
-$(BROWSER)/stamp: requirements/dev.lock pyproject.toml | need-python
-	@echo "creating $(BROWSER) with $$($(PYTHON) --version)"
-	@test -x $(BROWSER)/bin/python || $(PYTHON) -m venv $(BROWSER)
-	@$(BROWSER)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
-	@$(BROWSER)/bin/python $(PIP) $(EDITABLE)
-	@$(PYTHON) -c '$(call GROUP,browser)' | while read -r tool; do echo "installing $$tool"; \
-		$(BROWSER)/bin/python $(PIP) install --no-compile "$$tool" \
-		|| echo "skipped $$tool: it cannot be installed here, and its tests are skipped"; done
-	@touch $@
-
-$(REMOTE)/stamp: requirements/dev.lock pyproject.toml | need-python
-	@echo "creating $(REMOTE) with $$($(PYTHON) --version)"
-	@test -x $(REMOTE)/bin/python || $(PYTHON) -m venv $(REMOTE)
-	@$(REMOTE)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
-	@$(REMOTE)/bin/python $(PIP) $(EDITABLE)
-	@$(PYTHON) -c '$(call GROUP,remote)' | while read -r peer; do echo "installing $$peer"; \
-		$(REMOTE)/bin/python $(PIP) install --no-compile "$$peer" \
-		|| echo "skipped $$peer: it cannot be installed here, and its tests are skipped"; done
-	@touch $@
-
-$(FRAMEWORKS)/stamp: requirements/dev.lock pyproject.toml | need-python
-	@echo "creating $(FRAMEWORKS) with $$($(PYTHON) --version)"
-	@test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
-	@$(FRAMEWORKS)/bin/python $(PIP) $(INSTALL) --requirement requirements/dev.lock
-	@$(FRAMEWORKS)/bin/python $(PIP) $(EDITABLE)
-	@$(PYTHON) -c '$(call GROUP,frameworks)' | while read -r peer; do echo "installing $$peer"; \
-		$(FRAMEWORKS)/bin/python $(PIP) install --no-compile "$$peer" \
-		|| echo "skipped $$peer: it cannot be installed here, and its tests are skipped"; done
-	@touch $@
+$(eval $(call ENVIRONMENT,FRAMEWORKS,frameworks))
+$(eval $(call ENVIRONMENT,SERVICE,service))
+$(eval $(call ENVIRONMENT,REMOTE,remote))
+$(eval $(call ENVIRONMENT,BROWSER,browser))
