@@ -16,7 +16,6 @@ from penstock.plan import stateful
 from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function, function_name
 from penstock.plan.scan import Scan
 from penstock.sources.counting import counter_source
-from penstock.trace.kinds.warn_of_text import warn_of_text_in
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -115,6 +114,8 @@ class Stateful(Generic[T_co]):
             for element in elements:
                 try:
                     if not number:
+                        from penstock.trace.kinds.warn_of_text import warn_of_text_in
+
                         warn_of_text_in(reduce_func, carried.nest(), element)
                     carried.replace([reduce_func(carried.nest(), element)])
                 except Exception as raised:
