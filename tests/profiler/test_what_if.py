@@ -295,5 +295,13 @@ def test_a_loop_that_makes_its_elements_itself_is_told_to_prefetch():
     assert fitted(slower) == pytest.approx(0.5, rel=0.02)  # the making took twice as long, and not the loop
 
 
+def test_a_loop_that_was_seen_to_wait_is_not_the_slow_side():
+    found = figures.serial(consumer_seconds=0.1, consumer_waited=0.9)
+    stalled = replace(found, elements_per_second=0.1)  # ten seconds for each, of which the steps show 0.1
+    assert bottleneck(stalled).step == "map#1"
+    assert "slow side" not in bottleneck(stalled).sentence
+    assert advice(stalled)[0].ratio > 2
+
+
 def test_a_loop_with_workers_below_has_nothing_to_prefetch():
     assert not any(each.change.prefetch for each in advice(figures.parallel(consumer_seconds=0.1)))

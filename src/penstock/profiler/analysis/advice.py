@@ -79,7 +79,7 @@ def _candidates(analysis: Analysis) -> Iterator[tuple[str, str, Changes]]:
             if inner and f"{step.name} inputs" not in lanes:
                 change = Changes(parallelism={step.name: AUTOTUNE})
                 yield step.name, f"add num_parallel_calls=AUTOTUNE to {step.name}", change
-    if analysis.consumer_seconds and steps_in(analysis, LOOP):
+    if analysis.consumer_seconds * analysis.elements_per_second > _WORTH and steps_in(analysis, LOOP):
         yield PREFETCH, "add prefetch(AUTOTUNE) at the end", Changes(prefetch=True)
     if len(serial) > 1:
         names = [step.name for step in serial]

@@ -71,9 +71,12 @@ def _fit_beside(analysis: Analysis, loop: Bound) -> float:
     """Of a loop that takes most of the time itself: by the rest, if that is the making of elements in its thread."""
     own = max(analysis.handing, _LEAST_HANDING) + _pulled(analysis, LOOP)
     rest = 1 / analysis.elements_per_second - analysis.consumer_seconds
-    if own * loop.per_second < _PART or rest <= 0 or not _LEAST_FIT <= own / rest <= _MOST_FIT:
-        return 1.0  # the pipeline was not asked for all that it can give
-    return own / rest
+    if own * loop.per_second >= _PART and rest > 0:
+        if _LEAST_FIT <= own / rest <= _MOST_FIT:
+            return own / rest
+        if own < rest and analysis.consumer_waited > 0.5:
+            return _LEAST_FIT  # the loop was seen to wait: making takes far longer than what its steps show
+    return 1.0  # the pipeline was not asked for all that it can give
 
 
 def cpu_seconds(analysis: Analysis) -> float:

@@ -137,7 +137,9 @@ def line_chart(title: str, at: Sequence[float], values: Sequence[float], top: tu
             (left + width * moment / last, 63 - 58 * min(max(value / most, 0.0), 1.0))
             for moment, value in zip(at, values, strict=True)
         ]
-        picture.line(points if len(points) > 1 else [*points, (points[0][0] + 1, points[0][1])], hue, width=1.5)
+        if len(points) == 1:
+            points = [(float(left), points[0][1]), (float(picture.width), points[0][1])]
+        picture.line(points, hue, width=1.5)
     if at:
         time_axis(picture, left, 62, width, last)
     return picture
