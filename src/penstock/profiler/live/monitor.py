@@ -20,7 +20,7 @@ from penstock.profiler.live.snapshot import snapshot
 from penstock.profiler.live.sockets import path_of
 from penstock.runtime import profiled
 
-_SECONDS = 3.0  # that one who asks may take
+_SECONDS = 15.0  # that one who asks may take
 
 
 class Monitor:

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.errors import FailedPreconditionError, NotFoundError
 
-_SECONDS = 3.0  # that an answer may take
+_SECONDS = 15.0  # that an answer may take: a machine that trains is busy
 _MOST = 1 << 25  # bytes of an answer
 _HOW = "Call ps.monitor() in the program, or start it with PENSTOCK_MONITOR=1 in its environment."
 
