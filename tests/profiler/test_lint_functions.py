@@ -2,13 +2,16 @@
 
 import functools
 import random
+import threading
 import uuid
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.profiler.lint.functions import takes_lock
 
+LOCK = threading.Lock()
 GENERATOR = np.random.default_rng(1)
 
 
@@ -101,3 +104,25 @@ def test_strange_functions_are_left_alone():
     for function in (strange, lambda x: strange(x), lambda x: strange.part(x), lambda x: undefined + x):  # noqa: F821
         for dataset in (numbers().map(function, 2), numbers().filter(function)):
             assert dataset.batch(8).cache().lint() == ()
+
+
+class Guarded:
+    def __init__(self):
+        self.lock = threading.RLock()
+
+    def __call__(self, x):
+        with self.lock:
+            return x
+
+
+def guarded(x):
+    with LOCK:
+        return x
+
+
+def test_a_function_that_takes_a_lock_is_known():
+    assert takes_lock(guarded)
+    assert takes_lock(Guarded())
+    assert takes_lock(lambda x: guarded(x) + 1)
+    assert not takes_lock(augment)
+    assert not takes_lock(len)

@@ -19,20 +19,20 @@ from penstock.profiler.analysis.lanes import Lanes
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key, Meter
 from penstock.profiler.analysis.places import Place, alike, kind_of, places, steps_of
 from penstock.profiler.analysis.together import Together
-from penstock.profiler.lint.functions import keeps_state
+from penstock.profiler.lint.functions import keeps_state, takes_lock
 from penstock.profiler.lint.natures import randomness
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
 from penstock.trace.shippable import why_not_shippable
 
 
 def traits(step: Node) -> tuple[bool, str | None, bool]:
-    """Whether it differs from epoch to epoch, why it may not go to a process, whether it changes things outside."""
+    """Whether it differs from epoch to epoch, why it may not go to a process, whether its calls share what is outside."""
     if isinstance(step, Shuffle):
         return step.reshuffle_each_iteration, None, False
     if not isinstance(step, (Map, Filter)):
         return "shuffle" in step.name or step.name in ("sample_from_datasets", "random"), None, False
     function = step.function if isinstance(step, Map) else step.predicate
-    return randomness(function) is not None, why_not_shippable(function), bool(keeps_state(function))
+    return randomness(function) is not None, why_not_shippable(function), keeps_state(function) or takes_lock(function)
 
 
 _ONE_TO_ONE = (ops.Map, ops.Shuffle, ops.Repeat, ops.Prefetch, ops.Enumerate, ops.Take, Zip)

@@ -6,6 +6,7 @@ import dis
 import functools
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -19,6 +20,7 @@ _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _CALL = ("CALL", "CALL_FUNCTION", "CALL_METHOD")
 _LOOP = ("FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _LEAVES = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "RAISE_VARARGS")
+_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Semaphore, threading.Condition)
 _MOST_FUNCTIONS = 100  # helpers that are looked into
 
 
@@ -45,6 +47,11 @@ def uses(function: Callable[..., Any]) -> list[Use]:
 def keeps_state(function: Callable[..., Any]) -> bool:
     """Whether it assigns to globals, to names of an enclosing function, or to attributes."""
     return _Reading(function).keeps_state
+
+
+def takes_lock(function: Callable[..., Any]) -> bool:
+    """Whether it uses a lock, a semaphore or a condition, which lets only some of its calls go on at a time."""
+    return any(isinstance(use.value, _LOCKS) for use in uses(function))
 
 
 def loops(function: Callable[..., Any]) -> bool:
