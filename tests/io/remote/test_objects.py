@@ -9,6 +9,7 @@ import random
 import threading
 import traceback
 from itertools import pairwise
+from types import SimpleNamespace
 
 import fsspec
 import numpy as np
@@ -26,6 +27,7 @@ from penstock.io.remote.block_cache import BLOCK, BlockCache
 from penstock.io.remote.file import RemoteFile
 from penstock.io.remote.in_flight import LEAST, ROOM, InFlight
 from penstock.io.remote.object import GAP, RemoteObject, coalesced
+from penstock.io.remote.system import full_name
 from penstock.redacted import redacted
 
 FILES = {}  # (content, version) by path
@@ -297,6 +299,22 @@ def test_the_window_grows_while_that_helps_and_comes_down():
     assert 2.5e6 <= rate.window <= 2e7  # bandwidth times delay, and no more than some times that
     rounds(200, waits=False)
     assert rate.window == LEAST
+
+
+@pytest.mark.parametrize(
+    ("path", "url", "wanted"),
+    [
+        ("webhdfs:///d/x", "webhdfs://host:1/d/*", "webhdfs://host:1/d/x"),  # which forgets its host
+        ("s3://bucket/x", "s3://bucket/*", "s3://bucket/x"),
+        ("memory:///a/x", "memory:///a/*", "memory:///a/x"),
+        ("http://host:1/x", "http://host:1/*", "http://host:1/x"),
+        ("http://host:1/x", "http://ann:pw@host:1/*", "http://host:1/x"),
+        ("sftp:///d/x", "sftp://ann:pw@host/d/*", "sftp://ann:pw@host/d/x"),
+        ("s3://bucket/x", "simplecache::s3://bucket/*", "s3://bucket/x"),
+    ],
+)
+def test_a_name_that_is_listed_has_its_host(path, url, wanted):
+    assert full_name(SimpleNamespace(unstrip_protocol=lambda path: path), path, url) == wanted
 
 
 # -- no ranges

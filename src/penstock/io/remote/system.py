@@ -73,6 +73,12 @@ def _use_native(scheme: str) -> None:
     fsspec.register_implementation(scheme, HdfsFileSystem if scheme == "hdfs" else ViewfsFileSystem, clobber=True)
 
 
-def full_name(system: Any, path: str) -> str:
-    """The URL of a path in a file system."""
-    return str(system.unstrip_protocol(path))
+def full_name(system: Any, path: str, url: str) -> str:
+    """The URL of a path in the file system of another URL: some do not tell their host again, as WebHDFS."""
+    found = str(system.unstrip_protocol(path))
+    scheme, _, rest = url.partition("://")
+    place = rest.partition("/")[0]
+    inner = found.partition("://")[2].lstrip("/")
+    if "::" in scheme or not place or inner.startswith((place, place.rpartition("@")[2])):
+        return found
+    return f"{scheme}://{place}/{inner}"
