@@ -17,8 +17,7 @@ from tests.golden.golden import assert_golden
 
 from penstock import catalog
 from penstock.catalog import builder, registry
-from penstock.catalog.builders.idx import read_idx
-from penstock.catalog.builders.mat import read_mat
+from penstock.catalog.builders.array_files import read_idx, read_mat
 from penstock.catalog.registry import builder_class
 from penstock.errors import DataLossError, MissingDependencyError
 

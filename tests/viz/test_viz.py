@@ -157,3 +157,8 @@ def test_viz_costs_the_import_of_penstock_nothing():
     code = "import penstock as ps, sys; print('penstock.viz' in sys.modules, ps.viz.grid.__name__)"
     printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert printed.split() == ["False", "grid"]
+
+
+def test_the_name_of_a_class_comes_before_its_number():
+    row = {"__key__": b"7", "image.jpg": PICTURE, "label.cls": b"1", "class_name.txt": b"dog"}
+    assert captions(row) == ["dog"]

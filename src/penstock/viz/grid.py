@@ -14,8 +14,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.image.backends import opencv
 from penstock.io.writing import local, writing
 from penstock.profiler.views.picture import Picture, text_width
-from penstock.viz.label_names import Names, label_names_of
-from penstock.viz.parts import Example, take_apart
+from penstock.viz.parts import Example, Names, label_names_of, take_apart
 
 _GAP = 10
 _TEXT = 13  # height of a caption's letters

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.viz.label_names import Names
 
-_LABELS = ("label", "labels", "class", "class_name", "target", "targets", "cls", "y", "category", "caption", "txt")
+Names = Sequence[str] | Mapping[int, str]
+_LABELS = ("class_name", "label", "labels", "class", "target", "targets", "cls", "y", "category", "caption", "txt")
 _CHANNELS = (1, 3, 4)
 _LEAST = 4  # rows and columns of a picture; less is a table of numbers
 _PICTURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM", b"RIFF")
@@ -145,8 +146,8 @@ def _at(value: Any, number: int) -> Any:
 def _caption(values: Mapping[str, Any], label: str | None, names: Names | None) -> str:
     """The label, by its name where that is known; without a label, the values that are short."""
     if label is None:
-        last = {key: key.rpartition(".")[2].lower() for key in values}
-        label = next((key for wanted in _LABELS for key in values if last[key] == wanted), None)
+        last = {key: key.lower().split(".")[-2:] for key in values}  # of WebDataset also what is before the suffix
+        label = next((key for wanted in _LABELS for key in values if wanted in last[key]), None)
     if label is None and len(values) == 1:
         (label,) = values  # (image, label)
     if label is not None:
@@ -213,3 +214,24 @@ def _text(content: bytes, most: int) -> str:
 
 def _kind(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def label_names_of(data: Any) -> Names | None:
+    """The names of a folder's classes, or of the one label of a data set of the catalog; None where none are known."""
+    names = getattr(data, "class_names", None)
+    if isinstance(names, list):
+        return names
+    plan = getattr(data, "__penstock_dataset__", None)
+    below = [] if plan is None else [plan]
+    while below:
+        node = below.pop()
+        told = getattr(getattr(node, "function", None), "label_names", None)  # of a decoder of the catalog
+        if told:
+            return list(told)
+        source = getattr(node, "source", None)
+        labels, directory = getattr(source, "labels", None), getattr(source, "directory", None)
+        if source is not None and labels is not None and directory is not None:
+            files = zip(labels, source.files, strict=True)
+            return {label: PurePath(file[len(directory) :].lstrip("/")).parts[0] for label, file in files}
+        below += node.inputs
+    return None

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.viz.grid import Grid, drawn
-from penstock.viz.label_names import label_names_of
-from penstock.viz.parts import take_apart
+from penstock.viz.parts import label_names_of, take_apart
 from penstock.viz.rows import Rows, table
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.builders.idx import read_idx
+from penstock.catalog.builders.array_files import read_idx
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Each, Examples
-from penstock.catalog.builders.mat import read_mat
+from penstock.catalog.builders.array_files import read_mat
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError

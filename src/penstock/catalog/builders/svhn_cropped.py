@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.builders.mat import read_mat
+from penstock.catalog.builders.array_files import read_mat
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError

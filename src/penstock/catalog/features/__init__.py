@@ -6,11 +6,9 @@ from penstock.catalog.features.class_label import ClassLabel
 from penstock.catalog.features.feature import Feature
 from penstock.catalog.features.features_dict import FeaturesDict
 from penstock.catalog.features.from_json import register
-from penstock.catalog.features.image import Image
-from penstock.catalog.features.labeled_image import LabeledImage
+from penstock.catalog.features.image import Image, LabeledImage
 from penstock.catalog.features.sequence import Dataset, Sequence, Video
-from penstock.catalog.features.tensor import Scalar, Tensor
-from penstock.catalog.features.text import Text
+from penstock.catalog.features.tensor import Scalar, Tensor, Text
 from penstock.catalog.features.translation import Translation, TranslationVariableLanguages
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Tensor and Scalar: numbers, and strings, of one shape."""
+"""Tensor, Scalar and Text: numbers, and strings, of one shape."""
 
 from __future__ import annotations
 
@@ -164,6 +164,22 @@ class Scalar(Tensor):
 
     def __init__(self, dtype: Any, *, optional: bool = False) -> None:
         super().__init__(shape=(), dtype=dtype, optional=optional)
+
+
+class Text(Tensor):
+    r"""A string, stored as UTF-8; it comes back as `bytes`.
+
+    >>> Text().encode_example("Käse", "title")
+    b'K\xc3\xa4se'
+    """
+
+    tfds_class = "tensorflow_datasets.core.features.text_feature.Text"
+
+    def __init__(self) -> None:
+        super().__init__(shape=(), dtype=bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"text": {}}
 
 
 def as_dtype(dtype: Any) -> Any:

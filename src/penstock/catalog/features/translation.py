@@ -8,7 +8,7 @@ from typing import Sequence as Listed  # noqa: UP035 - `Sequence` is the feature
 
 from penstock.catalog.features.features_dict import FeaturesDict
 from penstock.catalog.features.sequence import Sequence
-from penstock.catalog.features.text import Text
+from penstock.catalog.features.tensor import Text
 from penstock.errors import InvalidArgumentError
 
 
