@@ -36,6 +36,15 @@ def test_a_log_gets_a_line_every_ten_seconds_and_no_control_characters():
     assert all(character.isprintable() for line in lines for character in line)
 
 
+def test_what_an_earlier_run_has_done_is_no_speed():
+    log, clock = io.StringIO(), Clock()
+    with Progress(stream=log, clock=clock).step("it", 200) as step:
+        step.take_up(100)
+        clock.now = 10.0
+        step.advance(20)
+    assert log.getvalue() == "it: 120 of 200 examples (60%), 2 examples/s, 0:00:40 left\n"
+
+
 def test_sizes_are_written_as_such():
     log, clock = io.StringIO(), Clock()
     with Progress(stream=log, clock=clock).step("it: downloading", None, "bytes") as step:

@@ -253,7 +253,7 @@ def _fill(builder: Builder, split: str, spool: Spool, examples: Any, state: _Sta
         progress.step(f"{builder.name}: generating {split}", total) as step,
         _closing(examples),
     ):
-        step.advance(spool.count)
+        step.take_up(spool.count)
         made = _of_each(examples, features, spool) if isinstance(examples, Each) else _of_any(examples, features, spool)
         with closing(made):
             for number, key, content in made:

@@ -40,12 +40,20 @@ class Step:
 
     def __init__(self, title: str, total: int | None, unit: str, tell: Callable[[Step], None]) -> None:
         self.title, self.total, self.unit, self.done = title, total, unit, 0
+        self.before = 0  # of what is done, by an earlier run
         self._tell, self._lock = tell, new_lock()
 
     def advance(self, amount: int = 1) -> None:
         """So much more is done. May be called by several threads."""
         with self._lock:
             self.done += amount
+        self._tell(self)
+
+    def take_up(self, amount: int) -> None:
+        """So much was done by an earlier run; it tells nothing of the speed."""
+        with self._lock:
+            self.done += amount
+            self.before += amount
         self._tell(self)
 
     def expect(self, total: int | None) -> None:
@@ -160,11 +168,11 @@ def line_of(step: Step, seconds: float) -> str:
     >>> line_of(step, 10.0)
     'shapes: generating train: 500 of 2,000 examples (25%), 50 examples/s, 0:00:30 left'
     """
-    rate = step.done / seconds if seconds > 0 else 0.0
+    rate = (step.done - step.before) / seconds if seconds > 0 else 0.0
     parts = [f"{step.title}: {_amount(step)}"]
-    if rate:
+    if rate > 0:
         parts.append(f"{size_text(rate)}/s" if step.unit == "bytes" else f"{rate:,.0f} {step.unit}/s")
-    if step.total and rate:
+    if step.total and rate > 0:
         left = max(round((step.total - step.done) / rate), 0)
         parts.append(f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left")
     return ", ".join(parts)

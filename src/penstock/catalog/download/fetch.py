@@ -37,7 +37,7 @@ class Patience:
 
     def pause(self, failures: int, asked: float | None) -> float:
         """Seconds to wait after so many failures; `asked` is what the server asked for."""
-        pause = min(self.first * 2.0 ** (failures - 1), self.longest) * (0.5 + self.draw() / 2)
+        pause: float = min(self.first * 2 ** (failures - 1), self.longest) * (0.5 + self.draw() / 2)
         return max(pause, asked or 0.0)
 
 

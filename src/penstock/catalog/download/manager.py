@@ -139,11 +139,11 @@ class DownloadManager:
     def _one(self, url: str, shared: _Total) -> Path:
         target, known = self.place(url), self._checksum(url)
         if target.is_file():
-            shared.advance_by(target.stat().st_size, url)
+            shared.take_up(target.stat().st_size, url)
             return target
         with self._writing(), self._locked(target):
             if target.is_file():
-                shared.advance_by(target.stat().st_size, url)
+                shared.take_up(target.stat().st_size, url)
                 return target
             part = target.with_name(f"{target.name}.part")
             if "://" not in url or url.startswith("file://"):
@@ -249,9 +249,9 @@ class _Total:
     def advance(self, count: int) -> None:
         self._step.advance(count)
 
-    def advance_by(self, count: int, url: str) -> None:
+    def take_up(self, count: int, url: str) -> None:
         self.expect(url, count)
-        self._step.advance(count)
+        self._step.take_up(count)
 
     def expect(self, url: str, count: int) -> None:
         if self._learnt is not None:
