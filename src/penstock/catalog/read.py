@@ -57,7 +57,7 @@ class DecodeExample:
         labels = [names for feature in self._features.values() if (names := getattr(feature, "names", None))]
         return list(labels[0]) if len(labels) == 1 else None
 
-    def result_spec(self, record: Any) -> Any:
+    def __penstock_spec__(self, record: Any) -> Any:
         """The nest of specs of what is returned, as the features tell it; None where one does not."""
         using = self._decoders or {}
         found = {name: _spec(feature, using.get(name)) for name, feature in self._features.items()}

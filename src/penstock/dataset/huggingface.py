@@ -90,10 +90,10 @@ def _decoder(images: Mapping[str, int]) -> Callable[[dict[str, Any]], dict[str, 
             found[name] = decode_image(_contents(row[name], name), channels=channels, expand_animations=False)
         return found
 
-    def result_spec(row: Any) -> Any:
+    def spec(row: Any) -> Any:
         return row | {name: TensorSpec((None, None, channels or None), np.uint8) for name, channels in images.items()}
 
-    decode_images.result_spec = result_spec  # type: ignore[attr-defined]
+    decode_images.__penstock_spec__ = spec  # type: ignore[attr-defined]
     return decode_images
 
 

@@ -126,12 +126,12 @@ def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
     """The nest of specs `function` returns for an element of `spec`; None where only running it can tell.
 
     A function of the library may know more than its code tells, such as a decoder of data whose features are written
-    down: it has `result_spec(spec)`.
+    down: it has `__penstock_spec__(spec)`.
     """
     if spec is None:
         return None
-    if hasattr(function, "result_spec"):
-        return function.result_spec(spec)
+    if hasattr(function, "__penstock_spec__"):
+        return function.__penstock_spec__(spec)
     leaves, structure = flatten(spec)
     graph = traced(function, structure, leaves).graph
     if graph is None:
