@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from penstock.runtime.machine import cgroup
+from penstock import cgroup
 from penstock.runtime.machine.granted import available_memory, granted_cores, granted_cpus, granted_memory
 
 INSTALLED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

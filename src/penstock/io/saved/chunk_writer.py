@@ -8,6 +8,7 @@ from pathlib import Path
 
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
+from penstock.cgroup import machine_left, memory_left
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk, checksums
 from penstock.io.saved.direct_file import DirectFile, room
@@ -15,12 +16,15 @@ from penstock.io.saved.durable import whole_file, write_whole
 from penstock.io.saved.encode import batch_rows, decided, encode
 from penstock.io.saved.manifest import file_in
 
+KEPT = 0.5  # of the memory that is free; the caches of files that nobody used lately count as free
+
 
 class ChunkWriter:
     """Writes below a folder or a URL. `codec` is Arrow's name, None, or AUTO, which the first chunk decides upon."""
 
     def __init__(self, folder: str, codec: str | None) -> None:
         self._folder = folder
+        self._kept = 0  # bytes that the system was told to keep in its cache of files
         self.codec = codec
 
     def write(self, file: str, shard: int, block: Block, specs: Sequence[LeafSpec]) -> Chunk:
@@ -40,4 +44,15 @@ class ChunkWriter:
         with whole_file(Path(name)) as part, DirectFile(part, room()) as content:
             encode(block, specs, self.codec, rows, content)
             content.finish()
+            self._keep(content)
         return Chunk(file, shard, block.size, rows, content.size, tuple(content.crcs))
+
+    def _keep(self, content: DirectFile) -> None:
+        """The next epoch reads what was written: it stays in memory, up to a share of what is free now.
+
+        What is behind that goes past the memory: a large entry would push out its own beginning, and all else.
+        """
+        found = [amount for amount in (machine_left(), memory_left()) if amount is not None]
+        if found and self._kept + content.size <= min(found) * KEPT:
+            content.keep()
+            self._kept += content.size

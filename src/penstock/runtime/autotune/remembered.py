@@ -21,10 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from penstock.cgroup import read
 from penstock.options import Options, environment
 from penstock.runtime.autotune.figures import Knobs, Sample
 from penstock.runtime.machine.cache_folder import cache_folder
-from penstock.runtime.machine.cgroup import read
 from penstock.runtime.machine.granted import granted_cores
 
 _FORMAT = 1

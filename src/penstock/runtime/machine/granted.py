@@ -7,8 +7,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from penstock.cgroup import ROOT, cpu_quota, cpuset, machine_left, memory_left, memory_limit
 from penstock.options import Options
-from penstock.runtime.machine.cgroup import ROOT, cpu_quota, cpuset, memory_left, memory_limit, number, read
 
 _ASSUMED = 8 << 30  # bytes of memory of a system that does not say
 
@@ -66,11 +66,9 @@ def _installed() -> int:
 
 def _free(root: Path) -> int | None:
     """Bytes that the machine could give without swapping, or None where it does not say."""
-    for line in (read(root / "proc/meminfo") or "").splitlines():
-        name, _, amount = line.partition(":")
-        if name == "MemAvailable":
-            kilobytes = number(amount.strip().removesuffix(" kB"))
-            return None if kilobytes is None else kilobytes << 10
+    left = machine_left(root)
+    if left is not None:
+        return left
     windows = _windows()
     return None if windows is None else windows[1]
 

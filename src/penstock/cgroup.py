@@ -1,5 +1,7 @@
 """Control groups: the folders in which Linux writes what this process may use, in version 1, version 2 and both.
 
+Here, below all layers, because who writes files asks for free memory as well as who runs pipelines.
+
 A process is in one group per hierarchy (`/proc/self/cgroup`), and each hierarchy is mounted somewhere
 (`/proc/self/mountinfo`). A limit holds for a group and all groups in it, so that every folder between the process's own
 and the mount point counts. A container sees its own group as the mount point, and nothing above it.
@@ -170,6 +172,16 @@ def memory_limit(root: Path = ROOT) -> int | None:
 def memory_left(root: Path = ROOT) -> int | None:
     """Bytes that the groups leave now, None without a limit; file caches that were not used lately count as free."""
     return min((bound.left() for bound in _bounds(root)), default=None)
+
+
+def machine_left(root: Path = ROOT) -> int | None:
+    """Bytes that Linux could give without swapping; None where it does not say, and on other systems."""
+    for line in (read(root / "proc/meminfo") or "").splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemAvailable":
+            kilobytes = number(amount.strip().removesuffix(" kB"))
+            return None if kilobytes is None else kilobytes << 10
+    return None
 
 
 def _bounds(root: Path) -> Iterator[_Bound]:

@@ -1,0 +1,53 @@
+"""What of the files we write stays in the system's cache of files: as much as a share of the free memory holds."""
+
+import os
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.io.saved import chunk_writer
+from penstock.io.saved.chunk_writer import KEPT
+from penstock.io.saved.direct_file import DirectFile, room
+
+ADVISED = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """The sizes of files that the system was told to read into its cache."""
+    sizes = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, *args: sizes.append((os.fstat(file).st_size, args)))
+    return sizes
+
+
+@ADVISED
+def test_a_file_that_is_finished_is_asked_for_as_a_whole(tmp_path, kept):
+    with DirectFile(tmp_path / "file", room()) as file:
+        file.write(b"x" * 5000)
+        file.finish()
+        file.keep()
+    assert kept == [(5000, (0, 0, os.POSIX_FADV_WILLNEED))]
+
+
+@ADVISED
+@pytest.mark.parametrize("left", ["machine_left", "memory_left"])  # by the machine, and by its control groups
+def test_a_cache_in_files_stays_in_memory_up_to_its_share(left, tmp_path, kept, monkeypatch):
+    rows = np.random.default_rng(0).integers(0, 256, (40, 1 << 20), np.uint8)  # in chunks of 16 MiB
+    monkeypatch.setattr(chunk_writer, "machine_left", lambda: None)
+    monkeypatch.setattr(chunk_writer, "memory_left", lambda: None)
+    monkeypatch.setattr(chunk_writer, left, lambda: int(40 * (1 << 20) / KEPT))
+    ds = ps.Dataset.from_tensor_slices(rows).cache(str(tmp_path / "all"))
+    assert sum(1 for _ in ds) == len(rows)
+    told = [size for size, _ in kept if size > 1 << 20]
+    written = [file.stat().st_size for file in (tmp_path / "all").rglob("*.arrow")]
+    assert 0 < sum(told) <= 40 << 20
+    assert sum(written) > sum(told)
+    assert min(written) > (40 << 20) - sum(told)  # what was left out did not fit
+
+
+def test_where_nobody_tells_what_is_free_nothing_is_kept(tmp_path, kept, monkeypatch):
+    monkeypatch.setattr(chunk_writer, "machine_left", lambda: None)
+    monkeypatch.setattr(chunk_writer, "memory_left", lambda: None)
+    assert sum(1 for _ in ps.Dataset.range(8).cache(str(tmp_path / "all"))) == 8
+    assert not [args for _, args in kept if args[2] == os.POSIX_FADV_WILLNEED]
