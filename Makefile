@@ -18,8 +18,8 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test frameworks check fuzz storm crash service remote test-hdfs browser bench parity format lock \
-	clean need-python
+.PHONY: help demo test frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheel-test \
+	format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -78,6 +78,15 @@ bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their o
 
 parity: $(BENCH)/stamp ## the same input through penstock and TensorFlow: is it equal? (minutes)
 	@$(BENCH)/bin/python benchmarks/parity.py
+
+LEVELS = $(if $(filter arm64 aarch64,$(shell uname -m)),generic,x86-64-v3 x86-64-v4)
+wheel: $(VENV)/dev.stamp ## a wheel with compiled kernels for this Python and the common processors, in dist/ (minutes)
+	@rm -rf src/penstock/compiled/shipped
+	@for level in $(LEVELS); do $(VENV)/bin/penstock compile --into src/penstock/compiled/shipped --level $$level || exit 1; done
+	@$(VENV)/bin/python -m hatchling build -t wheel; status=$$?; rm -rf src/penstock/compiled/shipped; exit $$status
+
+wheel-test: wheel ## the wheel in an environment of its own: kernels serve at once, and nothing is compiled
+	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/compiled/test_wheel.py
 
 format: $(VENV)/dev.stamp ## let ruff rewrite the code
 	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .

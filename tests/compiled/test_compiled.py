@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.compiled import Compiled, note, wait_for_kernels
+from penstock.compiled import Compiled, note, plain_versions, wait_for_kernels
+from penstock.compiled import module as compiled_module
 from penstock.compiled.note import note_of
 from penstock.image.kernels import bilinear
 from penstock.io import blocks
@@ -92,6 +94,32 @@ def test_a_module_is_compiled_in_a_child_and_then_loaded(tmp_path, monkeypatch):
     assert Compiled("slow_kernels").ready() is module
     source.write_text(source.read_text() + "changed = True\n")
     assert not note_of("slow_kernels").exists()
+
+
+def test_plain_versions_are_named_with_their_reason_and_the_log_says_so_when_they_serve_for_long(
+    tmp_path, monkeypatch, caplog
+):
+    go = tmp_path / "go"
+    waits = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists():\n    time.sleep(0.01)\n"
+    (tmp_path / "late_kernels.py").write_text(waits)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    late = Compiled("late_kernels")
+    assert late.ready() is None
+    assert plain_versions() == ["late_kernels: being compiled, as it was never on this machine"]
+    text = ps.Dataset.range(3).explain()
+    assert "in place of kernels\n  late_kernels: being compiled" in text
+    assert json.loads(ps.Dataset.range(3).explain(format="json"))["plain_versions"] == plain_versions()
+    assert caplog.records == []
+    monkeypatch.setattr(compiled_module, "_PATIENCE", 0.0)
+    assert late.ready() is late.ready() is None
+    assert [record.name for record in caplog.records] == ["penstock.compiled"]  # said once
+    assert "serve until late_kernels" in caplog.text
+    go.touch()
+    wait_for_kernels()
+    assert late.ready() is not None
+    assert plain_versions() == []
+    assert caplog.records[-1].getMessage().startswith("All kernels that were asked for are compiled")
 
 
 def test_kernels_of_another_processor_do_not_count_as_compiled(monkeypatch):

@@ -9,6 +9,7 @@ import sys
 import pytest
 from tests.compiled.written import writer
 
+from penstock.compiled.child import NICER, at_work
 from penstock.compiled.compiler import Compiler
 
 PID = "import os, pathlib\npathlib.Path(__file__).with_suffix('.pid').write_text(str(os.getpid()))\n"
@@ -26,7 +27,7 @@ def modules(tmp_path, monkeypatch):
     return lambda **sources: written(**{name: PID + source for name, source in sources.items()})
 
 
-def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_the_next(modules):
+def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_it_too(modules):
     folder = modules(asked_first=UNTIL, asked_second="", asked_third="")
     compiler = Compiler(most=1)
     asked = [compiler.ask(name) for name in ("asked_first", "asked_second", "asked_third")]
@@ -37,14 +38,13 @@ def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_the_next(module
     assert not compiler.busy
     assert [one.reason for one in asked] == ["", "", ""]
     first, second, third = ((folder / f"{one.name}.pid").read_text() for one in asked)
-    assert second == third != first
-    assert str(os.getpid()) not in (first, second)
+    assert first == second == third != str(os.getpid())
 
 
 def test_as_many_children_as_there_may_be_compile_side_by_side(modules):
     """The first ends only when the second has begun."""
     folder = modules(side_first=UNTIL, side_second="pathlib.Path(__file__).with_name('go').touch()\n")
-    compiler = Compiler(most=2)
+    compiler = Compiler(most=2, background=False)  # in the background they would need four processors each
     asked = [compiler.ask(name) for name in ("side_first", "side_second")]
     assert all(one.finished.wait(60) for one in asked)
     assert (folder / "side_first.pid").read_text() != (folder / "side_second.pid").read_text()
@@ -149,12 +149,66 @@ def test_a_forked_child_waits_for_nothing_of_its_parents_and_asks_anew(modules):
     assert (done.returncode, done.stdout) == (0, "held_up\n"), done.stderr
 
 
-def test_no_child_outlives_the_process_that_asked(modules):
+SHORT = """
+import pathlib, sys, time
+from penstock.compiled import Compiled
+Compiled("goes_on").ready()
+Compiled("goes_on_too").ready()
+end = time.monotonic() + 60
+while not pathlib.Path(sys.argv[1]).exists() and time.monotonic() < end:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looks at processes")
+def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
+    folder = modules(goes_on=UNTIL, goes_on_too="", waits="")
+    pid = folder / "goes_on.pid"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
+    command = [sys.executable, "-W", "error", "-c", SHORT, str(pid)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    told = at_work()
+    assert told is not None
+    assert (told["pid"], told["modules"]) == (int(pid.read_text()), ["goes_on"])
+    assert os.getpriority(os.PRIO_PROCESS, told["pid"]) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19)
+    compiler = Compiler(most=1)
+    next_one, other = compiler.ask_all(["goes_on", "waits"])
+    assert not next_one.finished.wait(0.5)  # one compiler on the machine
+    (folder / "go").touch()
+    assert next_one.finished.wait(60)
+    assert other.finished.wait(60)
+    assert next_one.reason == other.reason == ""
+    compiler.ask("goes_on_too").finished.wait(60)
+    assert {int((folder / f"{name}.pid").read_text()) for name in ("goes_on", "goes_on_too")} == {told["pid"]}  # once
+    compiler.settle()
+    while at_work() is not None:  # gone when done
+        pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looks at processes")
+def test_what_somebody_waits_for_does_not_wait_for_the_compiler_of_another_process(modules):
+    folder = modules(of_another=UNTIL, at_once="")
+    other, own = Compiler(most=1), Compiler(most=1)
+    other.ask("of_another")
+    while not (folder / "of_another.pid").exists():
+        pass
+    asked = own.ask("at_once")
+    own.hurry(asked)
+    assert asked.finished.wait(60)
+    (folder / "go").touch()
+    other.settle()
+    own.settle()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looks at processes")
+def test_what_is_to_be_compiled_ahead_ends_with_its_process(modules):
     folder = modules(still_going=UNTIL)
     script = """
 import pathlib, sys, time
-from penstock.compiled import Compiled
-Compiled("still_going").ready()
+from penstock.compiled.child import NICER, at_work
+from penstock.compiled.compiler import Compiler
+Compiler(most=1, background=False).ask("still_going")
 end = time.monotonic() + 60
 while not pathlib.Path(sys.argv[1]).exists() and time.monotonic() < end:
     time.sleep(0.01)

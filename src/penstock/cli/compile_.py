@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +17,11 @@ def add_to(commands: Any) -> None:
     )
     parser = commands.add_parser("compile", help="compile all kernels ahead", description=text)
     parser.add_argument("--jobs", type=_jobs, metavar="N", help="processes that compile (one for each core)")
+    into = (
+        "compile for a level of processors (x86-64-v3, x86-64-v4; on ARM generic), below this folder, as wheels have it"
+    )
+    parser.add_argument("--into", metavar="FOLDER", help=into)
+    parser.add_argument("--level", default="x86-64-v3", help="with --into (%(default)s)")
     parser.set_defaults(run=run)
 
 
@@ -28,7 +34,7 @@ def _jobs(text: str) -> int:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print the modules as they are done; the status is 1 if one could not be compiled."""
-    from penstock.compiled.ahead import compile_ahead
+    from penstock.compiled.ahead import compile_ahead, compile_into
 
     began = time.perf_counter()
     count = 0
@@ -38,7 +44,10 @@ def run(chosen: argparse.Namespace) -> int:
         count += 1
         print(name, flush=True)
 
-    failed = compile_ahead(chosen.jobs, done)
+    if chosen.into:
+        failed = compile_into(Path(chosen.into), chosen.level, chosen.jobs, done)
+    else:
+        failed = compile_ahead(chosen.jobs, done)
     print(f"{count} module{'' if count == 1 else 's'} of kernels: there after {time.perf_counter() - began:.1f} s")
     for name, reason in failed.items():
         print(f"penstock: {name} could not be compiled: {reason}", file=sys.stderr)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.compiled.compiler import Compiler, processors
+from penstock.compiled.compiler import Compiler
 from penstock.compiled.module import Compiled
+from penstock.compiled.processors import processors
+from penstock.compiled.shipped import INTO, note_sources, tag
 
 
 def modules_of_kernels() -> list[str]:
@@ -30,7 +34,7 @@ def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda 
     """
     names = modules_of_kernels()
     # each is asked for all: they divide them by the locks that they take, and so the first knows of all in the end
-    first, *_ = [Compiler(most=1).ask_all(names) for _ in range(jobs or processors())]
+    first, *_ = [Compiler(most=1, background=False).ask_all(names) for _ in range(jobs or processors())]
     if first is None:
         return dict.fromkeys(names, "no process could be started")
     for asked in first:
@@ -38,3 +42,23 @@ def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda 
         if not asked.reason:
             done(asked.name)
     return {asked.name: asked.reason for asked in first if asked.reason}
+
+
+def compile_into(
+    folder: Path, level: str, jobs: int | None = None, done: Callable[[str], None] = lambda name: None
+) -> dict[str, str]:
+    """As `compile_ahead`, for any processor of a level of `shipped`, below `folder`, as `shipped` is laid out."""
+    into = folder / tag() / level
+    with tempfile.TemporaryDirectory() as notes:
+        chosen = {INTO: str(into), "NUMBA_CACHE_DIR": notes, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
+        before = {name: os.environ.get(name) for name in chosen}
+        os.environ.update(chosen)  # children are given them
+        try:
+            failed = compile_ahead(jobs, done)
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
+    note_sources(into, [name for name in modules_of_kernels() if name not in failed])
+    return failed

@@ -1,29 +1,127 @@
-"""What the child process runs: modules of kernels are compiled one after another, and lines printed about each."""
+"""What the child process runs: modules of kernels are compiled one after another, and lines printed about each.
+
+A child in the background may outlive its process: what was begun is finished, for the next process, and a kernel of a
+module is kept as soon as it is compiled, whatever ends the child.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import json
+import os
+import signal
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from penstock.compiled.note import note_of
+from penstock.compiled.lean import want_parts_once
+from penstock.compiled.note import is_compiled, note_of, root
+from penstock.compiled.processors import processors
 
+NICER = 5  # where others need all processors, a compiling process gets a quarter of one beside one thread of theirs
+MOST_SECONDS = 600  # of CPU time: no compiler loops for ever
+LOCK, AT_WORK = "compiling.lock", "compiling.json"
+_PLACES = 1 << 33  # bytes of LOCK from here on are the places of compilers; those before, of modules
+_LOOK = 0.1  # seconds
 BEGUN, DONE = "compiling\t", "compiled\t"  # how the lines begin that are for the parent
 
 
-def compile_kernels(*names: str) -> None:
+def compile_in_background(*names: str) -> None:
+    """As `compile_kernels`, with less right to the processors than the pipeline has, and after it has ended, too.
+
+    There are such compilers on a machine for a quarter of its processors, at least one. Who finds no place waits, as
+    long as its parent lives.
+    """
+    parent = os.getppid()
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        os.nice(NICER)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    with contextlib.ExitStack() as held:
+        while not _placed(held):
+            if os.getppid() != parent:
+                return
+            time.sleep(_LOOK)
+        told = root() / AT_WORK
+        with contextlib.suppress(OSError):
+            told.write_text(json.dumps({"pid": os.getpid(), "begun": time.time(), "modules": names}))
+            held.callback(told.unlink, missing_ok=True)
+        while names:
+            compile_kernels(*names, within=told.parent)
+            names = _asked_meanwhile()
+
+
+def _asked_meanwhile() -> tuple[str, ...]:
+    """What was written to our input so far, by a parent that may have ended since: a name in each line."""
+    text = b""
+    with contextlib.suppress(OSError):  # nothing more, or a system that cannot look without waiting
+        os.set_blocking(0, False)
+        while piece := os.read(0, 1 << 16):
+            text += piece
+    return tuple(text.decode().split())
+
+
+def _placed(held: contextlib.ExitStack) -> bool:
+    """Whether this process is one of the machine's compilers, until `held` is closed."""
+    for place in range(max(1, processors() // 4)):
+        try:
+            root().mkdir(parents=True, exist_ok=True)
+            import fcntl
+
+            file = (root() / LOCK).open("w")
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _PLACES + place)
+            except OSError:
+                file.close()
+                raise
+            held.enter_context(file)
+        except (BlockingIOError, PermissionError):  # which of the two, systems differ
+            continue
+        except (ImportError, OSError):
+            pass
+        return True
+    return False
+
+
+def at_work() -> dict[str, Any] | None:
+    """The `pid` of a compiler in the background, since when it compiles (`begun`), and which `modules`; else None.
+
+    Where there was never one, or all is done:
+
+    >>> at_work() is None or at_work()["pid"] > 0
+    True
+    """
+    try:
+        told: dict[str, Any] = json.loads((root() / AT_WORK).read_text())
+        os.kill(told["pid"], 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return told
+
+
+def compile_kernels(*names: str, within: Path | None = None) -> None:
     """Compile the kernels of these modules into numba's cache, and note that this was done.
 
     What another process is compiling comes last: it is there then, and is not compiled twice. The lines are BEGUN and
     the name; and DONE, the name, a tab, and the reason why a module could not be compiled, if there is one.
+    If the folder `within` is removed meanwhile, nobody wants the rest.
     """
-    elsewhere = [name for name in names if not _compiled(name, wait=False)]
+    want_parts_once()
+    elsewhere = [name for name in names if _wanted(within) and not _compiled(name, wait=False)]
     for name in elsewhere:
-        _compiled(name, wait=True)
+        if _wanted(within):
+            _compiled(name, wait=True)
+
+
+def _wanted(within: Path | None) -> bool:
+    return within is None or within.exists()
 
 
 def _compiled(name: str, *, wait: bool) -> bool:
@@ -35,7 +133,7 @@ def _compiled(name: str, *, wait: bool) -> bool:
         _say(f"{BEGUN}{name}")
         reason = ""
         try:
-            if not note.exists():
+            if not is_compiled(name):
                 _compile(name, note)
         except Exception as error:
             lines = str(error).strip().splitlines()
@@ -54,8 +152,9 @@ def _compile(name: str, note: Path) -> None:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):  # who asked may have ended
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
 
 
 @contextmanager
@@ -69,7 +168,7 @@ def _alone(note: Path, *, wait: bool) -> Iterator[bool]:
             note.parent.mkdir(parents=True, exist_ok=True)
             import fcntl
 
-            file = held.enter_context(note.with_name("compiling.lock").open("w"))
+            file = held.enter_context(note.with_name(LOCK).open("w"))
             fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, zlib.crc32(note.name.encode()))
         except (BlockingIOError, PermissionError):  # which of the two, systems differ
             yield wait

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.compiled.child import BEGUN, DONE
+from penstock.compiled.processors import processors
 from penstock.forked import in_child, new_lock
 
 
@@ -27,29 +29,35 @@ class Asked:
 class _Child:
     process: subprocess.Popen[str]
     left: list[Asked]  # what it has not finished; the first is what it is at
+    begun: bool = False  # it may have to wait until others on the machine are done
 
     def begin(self, name: str) -> None:
+        self.begun = True
         self.left.sort(key=lambda asked: asked.name != name)
 
-    def finish(self, reason: str) -> None:
-        asked = self.left.pop(0)
-        asked.reason = reason
-        asked.finished.set()
+    def finish(self, name: str, reason: str) -> None:
+        for asked in [asked for asked in self.left if asked.name == name]:
+            self.left.remove(asked)
+            asked.reason = reason
+            asked.finished.set()
 
-
-def processors() -> int:
-    """That this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    def pass_on(self, names: Sequence[str]) -> None:
+        """Have it compile these, too, when it is done; also when this process has ended by then."""
+        if self.process.stdin is not None:
+            with contextlib.suppress(OSError):  # it has just ended
+                os.write(self.process.stdin.fileno(), "".join(f"{name}\n" for name in names).encode())
 
 
 class Compiler:
     """A child process compiles all that waits when it starts; a thread follows what it says. Thread-safe.
 
     There are children for a quarter of the processors, at least one: the pipeline, which is to give its first batch
-    meanwhile, needs them, too. And to load numba takes as long as to compile a small module.
+    meanwhile, needs them, too. And to load numba takes as long as to compile a small module. Children in the
+    background (`compile_in_background`) go on when this process has ended.
     """
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, *, background: bool = True) -> None:
+        self._background = background
         self._most = max(1, processors() // 4) if most is None else most
         self._lock = new_lock()
         self._waiting: list[Asked] = []
@@ -67,16 +75,20 @@ class Compiler:
         found = [Asked(name) for name in names]
         with self._lock:
             self._waiting += found
-            if len(self._children) < self._most and not self._start(self._waiting):
+            if len(self._children) >= self._most:
+                self._children[0].pass_on(names)
+            elif not self._start(self._waiting):
                 self._waiting = [asked for asked in self._waiting if asked not in found]
                 return None
         return found
 
     def hurry(self, asked: Asked) -> None:
-        """Nothing serves meanwhile: a child of its own compiles it at once, if it still waits for one."""
+        """Nothing serves meanwhile: a child of its own compiles it at once, unless one is at it."""
         with self._lock:
-            if asked in self._waiting:
-                self._start([asked])
+            behind = (child.left[child.begun :] for child in self._children)
+            held_up = any(asked in left for left in behind)
+            if asked in self._waiting or held_up:
+                self._start([asked], urgent=True)
 
     @property
     def busy(self) -> bool:
@@ -90,19 +102,23 @@ class Compiler:
         for asked in unfinished:
             asked.finished.wait()
 
-    def _start(self, batch: list[Asked]) -> bool:
+    def _start(self, batch: list[Asked], *, urgent: bool = False) -> bool:
         names = [asked.name for asked in batch]
-        code = f"from penstock.compiled.child import compile_kernels; compile_kernels(*{names})"
+        background = self._background and not urgent
+        run = "compile_in_background" if background else "compile_kernels"
+        # os._exit: what lies about in memory need not be tidied up
+        code = f"import os; from penstock.compiled.child import {run}; {run}(*{names}); os._exit(0)"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         try:
             process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if background else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
+                process_group=0 if self._background and os.name == "posix" else None,  # Ctrl-C is not meant for it
             )
         except (OSError, TypeError):
             return False
@@ -120,16 +136,21 @@ class Compiler:
             for line in lines:
                 if line.startswith(BEGUN):
                     with self._lock:
-                        child.begin(line.rstrip("\n").removeprefix(BEGUN))
+                        name = line.rstrip("\n").removeprefix(BEGUN)
+                        child.left += [asked for asked in self._waiting if asked.name == name]  # was passed on
+                        self._waiting = [asked for asked in self._waiting if asked.name != name]
+                        child.begin(name)
                 elif line.startswith(DONE):
                     with self._lock:
-                        child.finish(line.rstrip("\n").split("\t", 2)[2])
+                        child.finish(*line.rstrip("\n").split("\t", 2)[1:])
                 else:
                     said = line.strip() or said
         status = child.process.wait()
+        if child.process.stdin is not None:
+            child.process.stdin.close()
         with self._lock:
             if child.left and not self._ended:  # it ended over the first of them
-                child.finish(said or f"exit status {status}")
+                child.finish(child.left[0].name, said or f"exit status {status}")
                 self._waiting = child.left + self._waiting
             self._children.remove(child)
             if self._ended:
@@ -141,13 +162,17 @@ class Compiler:
                 self._waiting = []
 
     def _end(self, process: subprocess.Popen[str], parent: int) -> None:
-        """No process outlives ours; what it had not finished is begun anew next time."""
+        """What compiles for a pipeline goes on, so that no work is lost; what `penstock compile` started does not."""
         if os.getpid() != parent:
             return
         self._ended = True
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
+        if process.poll() is not None:
+            return
+        if self._background:
+            process.returncode = 0  # or Popen would complain that it still runs
+            return
+        process.terminate()
+        process.wait()
 
     def _leave_to_parent(self) -> None:
         """In a forked child: the processes that compile are the parent's, and so is waiting for them."""

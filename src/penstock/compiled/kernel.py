@@ -6,15 +6,21 @@ kernels call, are part of what is kept. Imported by modules of kernels only, as 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from penstock.compiled.lean import if_wanted
+from penstock.compiled.shipped import INTO, folder
 from penstock.compiled.sources import digest
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+if_wanted()
 
 # A division that may raise keeps LLVM from making vectors.
 INLINED: Any = {"error_model": "numpy", "forceinline": True}
@@ -26,7 +32,23 @@ class _BySources(FunctionCache):
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         stamped: Any = IndexDataCacheFile
-        self._cache_file = stamped(self._cache_path, self._impl.filename_base, digest(function.__module__))
+        base, stamp, found = self._impl.filename_base, digest(function.__module__), folder()
+        into = os.environ.get(INTO)  # for a wheel
+        if into:
+            self._cache_path = str(Path(into) / function.__module__)
+            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
+        self._cache_file = stamped(self._cache_path, base, stamp)
+        self._shipped = None if found is None else stamped(str(found / function.__module__), base, stamp)
+        self._level = "" if found is None else found.name
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        """From this machine's cache, or from what came with penstock, which was compiled for a level of processors."""
+        here = super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if here is not None or self._shipped is None:
+            return here
+        signature, (triple, _, _), code = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call]
+        data = self._shipped.load((signature, (triple, self._level, ""), code))
+        return None if data is None else self._impl.rebuild(target_context, data)
 
 
 def kernel(function: F) -> F:

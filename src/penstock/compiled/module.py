@@ -7,13 +7,19 @@ compiles, and callers run the plain version, which gives the same bits, until th
 from __future__ import annotations
 
 import importlib
+import logging
+import time
 import warnings
+import weakref
 from types import ModuleType
 from typing import ClassVar
 
 from penstock.compiled.compiler import COMPILER, Asked
-from penstock.compiled.note import note_of
+from penstock.compiled.note import is_compiled
 from penstock.forked import in_child, new_lock
+
+_LOG = logging.getLogger("penstock.compiled")
+_PATIENCE = 5.0  # seconds that plain versions serve until the log says so
 
 
 def wait_for_kernels() -> None:
@@ -34,17 +40,32 @@ def compiling() -> bool:
     return COMPILER.busy
 
 
+def plain_versions() -> list[str]:
+    """In place of which kernels plain versions serve in this process, and why: a line for each.
+
+    >>> wait_for_kernels()
+    >>> plain_versions()
+    []
+    """
+    asked = [kernels for kernels in (found() for found in Compiled.ASKED.valuerefs()) if kernels is not None]
+    return sorted(f"{kernels.name}: {kernels.reason}" for kernels in asked)
+
+
 class Compiled:
     """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe."""
 
     KNOWN: ClassVar[set[str]] = set()  # the names of all that there are
+    ASKED: ClassVar[weakref.WeakValueDictionary[int, Compiled]] = weakref.WeakValueDictionary()  # plain versions serve
+    SAID: ClassVar[set[str]] = set()  # whether the log says that there are such
 
     def __init__(self, module: str) -> None:
-        self._name = module
+        self.name = module
+        self.reason = ""  # why its plain version serves
         self.KNOWN.add(module)
         self._lock = new_lock()
         self._module: ModuleType | None = None
         self._asked: Asked | None = None
+        self._asked_at = 0.0
         self._given_up = False
         in_child(self._leave_to_parent)
 
@@ -67,27 +88,49 @@ class Compiled:
             COMPILER.hurry(asked)
             asked.finished.wait()
         with self._lock:
-            self._module = importlib.import_module(self._name)
-            return self._module
+            return self._load()
+
+    def _load(self) -> ModuleType:
+        self._module = importlib.import_module(self.name)
+        self.ASKED.pop(id(self), None)
+        if self.SAID and not self.ASKED:
+            self.SAID.clear()
+            _LOG.warning("All kernels that were asked for are compiled, and serve from now on.")
+        return self._module
 
     def _look(self) -> None:
         asked = self._asked
         if asked is None:
-            if not note_of(self._name).exists():
-                self._asked = asked = COMPILER.ask(self._name)
+            if not is_compiled(self.name):
+                self._asked = asked = COMPILER.ask(self.name)
             if asked is None:
-                self._module = importlib.import_module(self._name)
+                self._load()
                 return
+            self._asked_at = time.monotonic()
+            self.reason = "being compiled, as it was never on this machine"
+            self.ASKED[id(self)] = self
         if not asked.finished.is_set():
+            self._say_so()
+        elif not asked.reason:
+            self._load()
+        else:
+            self._given_up = True
+            self.reason = f"could not be compiled: {asked.reason}"
+            message = f"penstock runs without the kernels of {self.name}, which {self.reason}"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+    def _say_so(self) -> None:
+        if self.SAID or time.monotonic() - self._asked_at < _PATIENCE:
             return
-        if not asked.reason:
-            self._module = importlib.import_module(self._name)
-            return
-        self._given_up = True
-        message = f"penstock runs without the kernels of {self._name}, which could not be compiled: {asked.reason}"
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        self.SAID.add(self.name)
+        text = (
+            "Plain versions, which are slower, serve until %s and others are compiled, once on this machine, by a "
+            "process in the background that may outlive this one (`penstock info`). `penstock compile` does so ahead."
+        )
+        _LOG.warning(text, self.name)
 
     def _leave_to_parent(self) -> None:
         """In a forked child: who waits for what the parent asked for would wait for ever."""
         if self._asked is not None and not self._asked.finished.is_set():
             self._asked = None
+            self.ASKED.pop(id(self), None)

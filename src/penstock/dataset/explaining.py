@@ -71,7 +71,8 @@ class Explaining:
 
         - `dataset` (its name), `cardinality`, `plan` (`step`, `kind`, `where`, `inputs`), `rewritten` (`rule`,
           `before`, `after`, `because`), `runs_as`, `advice` (`code`, `concern`, `step`, `where`, `message`, `mended`,
-          `why`), and `autocache`, lines of text, if `Options.autocache` is set;
+          `why`), and `autocache`, lines of text, if `Options.autocache` is set, and
+          `plain_versions`, what serves in place of kernels and why, where these are not compiled yet;
         - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `passes`,
           `cpus`, `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`,
           `parallelism`, `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.compiled import plain_versions
 from penstock.options import Options
 from penstock.plan.explain import short_location
 from penstock.plan.in_files import count_text
@@ -47,6 +48,9 @@ def explanation_json(
             for advice in lint(plan, options)
         ],
     }
+    plain = plain_versions()
+    if plain:
+        values["plain_versions"] = plain
     if placed:
         values["autocache"] = list(placed)
     if analysis is not None:

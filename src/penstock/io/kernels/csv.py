@@ -1,8 +1,7 @@
 """The compiled CSV scanner and its numbers: whole chunks at a time, without the GIL.
 
 `penstock.io.csv_rows` and `penstock.io.csv_values` define what they give. A number that takes more than a float64's own
-arithmetic is left to the plain parser. Every index is checked before it is read. Numba's cache does not notice changes
-in other files, so all helpers stand here.
+arithmetic is left to the plain parser. Every index is checked before it is read.
 """
 
 from __future__ import annotations
@@ -11,7 +10,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import njit
+
+from penstock.compiled.kernel import helper, kernel
+from penstock.compiled.only_for import only_for
 
 types: Any = numba.types
 
@@ -33,7 +34,7 @@ _ROWS = types.int64(
 )
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _field(buffer: Any, at: Any, delimiter: Any, quote: Any) -> Any:
     """The field that begins at `at`: (start, length, status, where the delimiter or line end behind it is)."""
     size = buffer.size
@@ -68,7 +69,8 @@ def _field(buffer: Any, at: Any, delimiter: Any, quote: Any) -> Any:
     return start, ~length if doubled else length, status, at
 
 
-@njit(_ROWS, nogil=True, cache=True)
+@only_for(_ROWS)
+@kernel
 def rows(
     buffer: Any,
     at: Any,
@@ -110,12 +112,12 @@ def rows(
     return counts.size
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _is_space(byte: Any) -> Any:
     return byte == 32 or 9 <= byte <= 13
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _trimmed(buffer: Any, start: Any, length: Any) -> Any:
     """(start, stop) of a field without the spaces around it; empty where it is not inside the buffer."""
     stop = start + length
@@ -128,11 +130,8 @@ def _trimmed(buffer: Any, start: Any, length: Any) -> Any:
     return start, stop
 
 
-@njit(
-    types.void(_BYTES, _INTS, _INTS, types.int64, types.int64, _INTS, _FLAGS),
-    nogil=True,
-    cache=True,
-)
+@only_for(types.void(_BYTES, _INTS, _INTS, types.int64, types.int64, _INTS, _FLAGS))
+@kernel
 def ints(buffer: Any, starts: Any, lengths: Any, low: Any, high: Any, values: Any, states: Any) -> Any:
     """The integers that fields are, and whether each is one from `low` to `high`."""
     for i in range(starts.size):
@@ -159,7 +158,7 @@ def ints(buffer: Any, starts: Any, lengths: Any, low: Any, high: Any, values: An
             values[i] = np.int64(U(0) - value) if negative else np.int64(value)
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _float(buffer: Any, at: Any, stop: Any) -> Any:
     """(state, value) of a number without spaces around it.
 
@@ -218,11 +217,8 @@ def _float(buffer: Any, at: Any, stop: Any) -> Any:
     return GOOD, -value if negative else value
 
 
-@njit(
-    types.void(_BYTES, _INTS, _INTS, types.boolean, _FLOATS, _FLAGS),
-    nogil=True,
-    cache=True,
-)
+@only_for(types.void(_BYTES, _INTS, _INTS, types.boolean, _FLOATS, _FLAGS))
+@kernel
 def floats(buffer: Any, starts: Any, lengths: Any, single: Any, values: Any, states: Any) -> Any:
     """The numbers that fields are, and whether each is one; UNSURE leaves it to the plain parser.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from penstock.compiled.kernel import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count = picks.size
     source = np.empty(count, np.int64)
@@ -30,7 +31,7 @@ def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray,
     return source, slots, rows
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def drain(picks: np.ndarray) -> np.ndarray:
     count = picks.size
     slots = np.arange(count)

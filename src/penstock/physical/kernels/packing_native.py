@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from penstock.compiled.kernel import kernel
 from penstock.physical.kernels.packing import PATIENCE, Assigned
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def assign(
     sizes: np.ndarray,
     table: np.ndarray,
@@ -96,7 +96,7 @@ def assign(
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _scatter(
     flat: np.ndarray,
     offsets: np.ndarray,

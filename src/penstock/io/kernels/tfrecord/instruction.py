@@ -10,6 +10,8 @@ import numba
 from llvmlite import ir
 from numba.core.extending import intrinsic
 
+from penstock.compiled.shipped import LEVELS
+
 # numba carries types for some of its names only.
 config: Any = numba.config
 types: Any = numba.types
@@ -17,6 +19,8 @@ types: Any = numba.types
 
 def instruction() -> str:
     """Which instruction set the checksum uses here: "sse4.2", "arm64" or "" for tables."""
+    if config.CPU_NAME in LEVELS:
+        return "sse4.2"
     if config.CPU_NAME or config.CPU_FEATURES is not None:
         return ""  # numba was told to compile for another machine
     features = llvmlite.binding.get_host_cpu_features()
