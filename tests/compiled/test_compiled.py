@@ -107,9 +107,10 @@ def test_plain_versions_are_named_with_their_reason_and_the_log_says_so_when_the
     late = Compiled("late_kernels")
     assert late.ready() is None
     assert plain_versions() == ["late_kernels: being compiled, as it was never on this machine"]
-    text = ps.Dataset.range(3).explain()
-    assert "in place of kernels\n  late_kernels: being compiled" in text
-    assert json.loads(ps.Dataset.range(3).explain(format="json"))["plain_versions"] == plain_versions()
+    text = ps.Dataset.range(3).explain(analyze=True, seconds=0.05)
+    assert "in place of kernels: measure again when these are compiled\n  late_kernels: being compiled" in text
+    found = json.loads(ps.Dataset.range(3).explain(analyze=True, seconds=0.05, format="json"))
+    assert found["plain_versions"] == plain_versions()
     assert caplog.records == []
     monkeypatch.setattr(compiled_module, "_PATIENCE", 0.0)
     assert late.ready() is late.ready() is None

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.compiled import plain_versions
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.options import Options
 from penstock.plan.node import Node, check_int
@@ -71,8 +72,8 @@ class Explaining:
 
         - `dataset` (its name), `cardinality`, `plan` (`step`, `kind`, `where`, `inputs`), `rewritten` (`rule`,
           `before`, `after`, `because`), `runs_as`, `advice` (`code`, `concern`, `step`, `where`, `message`, `mended`,
-          `why`), and `autocache`, lines of text, if `Options.autocache` is set, and
-          `plain_versions`, what serves in place of kernels and why, where these are not compiled yet;
+          `why`), and `autocache`, lines of text, if `Options.autocache` is set;
+        - `plain_versions`, with the analysis: in place of which kernels slower versions served, and why;
         - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `passes`,
           `cpus`, `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`,
           `parallelism`, `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …),
@@ -109,7 +110,13 @@ class Explaining:
             return text
         from penstock.profiler.analysis.report import report
 
-        return f"{text}\n{report(analysis)}"
+        parts, plain = [text, report(analysis)], plain_versions()
+        if plain:
+            title = (
+                "plain versions, which are slower, served in place of kernels: measure again when these are compiled"
+            )
+            parts += [title, *(f"  {each}" for each in plain)]
+        return "\n".join(parts)
 
     def what_if(
         self,

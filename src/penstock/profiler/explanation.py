@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.block.structure import flatten
-from penstock.compiled import plain_versions
 from penstock.options import Options
 from penstock.physical.vectorise import optimised
 from penstock.plan.distribution import Distribute, Remote, parted
@@ -52,9 +51,6 @@ def explanation(plan: Node, options: Options, running: Node, placed: Sequence[st
         parts += ["learnt by earlier passes on this machine", _indented("\n".join(learnt))]
     if placed:
         parts += ["autocache", _indented("\n".join(placed))]
-    plain = plain_versions()
-    if plain:
-        parts += ["plain versions, which are slower, serve in place of kernels", _indented("\n".join(plain))]
     advice = lint(plan, options)
     if advice:
         parts += ["advice", _indented(str(advice))]

@@ -48,12 +48,10 @@ def explanation_json(
             for advice in lint(plan, options)
         ],
     }
-    plain = plain_versions()
-    if plain:
-        values["plain_versions"] = plain
     if placed:
         values["autocache"] = list(placed)
     if analysis is not None:
+        values["plain_versions"] = plain_versions()
         values["analysis"] = analysis_values(analysis)
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
 
