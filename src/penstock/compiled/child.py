@@ -50,12 +50,18 @@ def compile_in_background(*names: str) -> None:
                 return
             time.sleep(_LOOK)
         told = root() / AT_WORK
-        with contextlib.suppress(OSError):
-            told.write_text(json.dumps({"pid": os.getpid(), "begun": time.time(), "modules": names}))
-            held.callback(told.unlink, missing_ok=True)
+        held.callback(_forgotten, told)
+        begun = time.time()
         while names:
+            with contextlib.suppress(OSError):
+                told.write_text(json.dumps({"pid": os.getpid(), "begun": begun, "modules": names}))
             compile_kernels(*names, within=told.parent)
             names = _asked_meanwhile()
+
+
+def _forgotten(told: Path) -> None:
+    with contextlib.suppress(OSError):
+        told.unlink()
 
 
 def _asked_meanwhile() -> tuple[str, ...]:
