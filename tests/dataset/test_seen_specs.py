@@ -151,3 +151,18 @@ def of_open_rank():
 )
 def test_a_rank_that_the_signature_leaves_open_is_open_behind_it_or_seen(made, shape):
     assert made(of_open_rank()).element_spec.shape == shape
+
+
+def odd(x):
+    if str(x) in "02468":
+        raise ValueError(x)
+    return x
+
+
+def test_an_element_that_fails_tells_nothing_and_the_next_one_does():
+    assert ps.Dataset.range(5).map(odd).ignore_errors().element_spec == TensorSpec((), np.int64)
+    assert ps.Dataset.range(5).map(odd).batch(2).element_spec == TensorSpec((None,), np.int64)
+    with pytest.raises(ValueError, match="0"):
+        assert ps.Dataset.range(0, 9, 2).map(odd).element_spec
+    with pytest.raises(ValueError, match="0"):
+        assert ps.Dataset.counter(0, 0).map(odd).element_spec

@@ -58,11 +58,11 @@ def mutant(name: str, number: int) -> bool:
         for path, content in changed.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
-        started, before = time.monotonic(), _peak()
+        started, before = time.process_time(), _peak()  # who waits for ever is found by the storm's own limit
         found = _passes(chosen, folder, rng)
         wrong = _judged(chosen, sound, found, changed)
-        if time.monotonic() - started > _SECONDS:
-            wrong = f"it took {time.monotonic() - started:.0f} seconds"
+        if time.process_time() - started > _SECONDS:
+            wrong = f"it took {time.process_time() - started:.0f} seconds of CPU time"
         if _peak() - before > _GROWTH:
             wrong = f"it took {(_peak() - before) >> 20} MiB of memory"
         if wrong:

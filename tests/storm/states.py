@@ -35,7 +35,7 @@ def states(seed: int) -> None:
     for _ in range(_EDITS):
         edited, told = _edited(state, rng)
         where = f"{pipeline.text}\n  epoch {epoch} on {executor}, saved at {place}, with {told}"
-        started = time.monotonic()
+        started = time.process_time()
         try:
             with pipeline.dataset.iterator(executor=executor) as elements:
                 elements.load_state_dict(edited)
@@ -46,8 +46,8 @@ def states(seed: int) -> None:
             raise Wrong(f"{type(raised).__name__} instead of a documented error: {raised}\n  {where}") from raised
         if wrong := difference(found, wanted[place:]):
             raise Wrong(f"accepted, and {wrong}\n  {where}")
-        if time.monotonic() - started > _SECONDS:
-            raise Wrong(f"it took {time.monotonic() - started:.0f} seconds\n  {where}")
+        if time.process_time() - started > _SECONDS:
+            raise Wrong(f"it took {time.process_time() - started:.0f} seconds of CPU time\n  {where}")
 
 
 def _edited(state: Any, rng: Random) -> tuple[Any, str]:

@@ -265,13 +265,25 @@ class Dataset(
         raise InvalidTypeError(message)
 
     def _inline(self, plan: Node) -> AbstractIterator[Any]:
-        """The elements of a part of the plan, without a trace in its caches."""
+        """The elements of a part of the plan, without a trace in its caches.
+
+        Those that fail are passed over, some of them; where there is no other, the first failure is raised.
+        """
         from penstock.profiler.analysis.apart import apart
         from penstock.runtime.run import Iterator, Settings
 
         settings = Settings("inline", dataset=_inner)
+        first: Exception | None = None
         with apart(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:
-            yield from elements
+            for _ in range(_MOST_FAILURES):
+                try:
+                    yield from elements
+                except Exception as failed:
+                    first = first or failed
+                else:
+                    break
+        if first is not None:
+            raise first
 
     def cardinality(self) -> int:
         """Number of elements, INFINITE_CARDINALITY (-1), or UNKNOWN_CARDINALITY (-2) where only a pass can tell.
@@ -403,6 +415,7 @@ class Dataset(
 
 teach(Dataset)
 
+_MOST_FAILURES = 32  # elements to look at for one that tells its spec
 
 _RANKED = (Unbatch, Rebatch, PaddedBatch, BucketBySequenceLength, SparseBatch)  # what they give follows from a rank
 
