@@ -26,7 +26,7 @@ from penstock.trace.shippable import why_not_shippable
 
 
 def traits(step: Node) -> tuple[bool, str | None, bool]:
-    """Whether it differs from epoch to epoch, why it may not go to a process, whether its calls share what is outside."""
+    """Whether it differs from epoch to epoch, why no process may have it, whether its calls share what is outside."""
     if isinstance(step, Shuffle):
         return step.reshuffle_each_iteration, None, False
     if not isinstance(step, (Map, Filter)):

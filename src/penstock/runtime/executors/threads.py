@@ -5,10 +5,12 @@ Where a step may run in worker processes, its workers here hand Blocks over to t
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 from weakref import WeakSet
 
 from penstock.block.block import Block
@@ -30,6 +32,11 @@ from penstock.runtime.segment import Segment
 from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
 from penstock.trace.purity import why_impure
 from penstock.trace.shippable import get_ready, why_not_shippable
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
 
 _INPUTS, _MOST_INPUTS = 32, 1 << 12  # of an interleave that workers read before one is tried without, again and again
 _AT_ONCE = 0.001  # seconds that an input takes which no worker has to read
@@ -205,6 +212,7 @@ class _Input(Stage):
         self._stage = upstream
         self._by_worker = False
         self._started = False
+        self._began: _Used | None = None
         self._spent = 0.0
 
     @property
@@ -218,13 +226,23 @@ class _Input(Stage):
     def next(self, want: int) -> Block | None:
         if self._by_worker:
             return self._stage.next(want)
+        if self._began is None:
+            self._began = _used()
         started = time.perf_counter()
         try:
             return self._stage.next(want)
         finally:
             self._spent += time.perf_counter() - started
-            if self._spent > _AT_ONCE:
+            if self._spent > _AT_ONCE and self._takes_long(self._began):
                 self._reader.took_long()
+
+    def _takes_long(self, began: _Used) -> bool:
+        """Whether it computed for so long, or waited; on a busy machine it may only have had no core."""
+        now = _used()
+        if now.thread != began.thread or now.waits is None or began.waits is None:
+            return True
+        self._spent = now.cpu - began.cpu
+        return self._spent > _AT_ONCE or now.waits > began.waits
 
     def hand_over(self) -> None:
         """A worker reads on."""
@@ -253,6 +271,22 @@ class _Input(Stage):
     def close(self) -> None:
         self._reader.ended(self)
         self._stage.close()
+
+
+class _Used(NamedTuple):
+    """What a thread has used: seconds of CPU time, and how often it waited; None where the system does not tell."""
+
+    thread: int
+    cpu: float
+    waits: int | None
+
+
+def _used() -> _Used:
+    thread = threading.get_ident()
+    if resource is None or not hasattr(resource, "RUSAGE_THREAD"):
+        return _Used(thread, 0.0, None)
+    found = resource.getrusage(resource.RUSAGE_THREAD)
+    return _Used(thread, found.ru_utime + found.ru_stime, found.ru_nvcsw)
 
 
 def _runs_per_element(transform: Transform) -> bool:
