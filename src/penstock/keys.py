@@ -76,7 +76,7 @@ def folds(key: np.ndarray | int, data: np.ndarray | int) -> np.ndarray:
     True
     """
     golden = np.uint64(_GOLDEN)
-    outer = _mixed(np.asarray(key, np.uint64).reshape(-1) + golden)
+    outer = _mixed(np.atleast_1d(np.asarray(key, np.uint64)) + golden)
     return _mixed((outer ^ np.asarray(data, np.int64).astype(np.uint64)) + golden)
 
 

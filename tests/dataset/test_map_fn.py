@@ -311,3 +311,37 @@ def test_inside_a_map_random_rows_follow_from_the_element():
 def test_the_element_spec_is_known():
     ds = ps.Dataset.range(8).batch(4, drop_remainder=True).map(lambda batch: ps.map_fn(lambda x: x * 0.5, batch))
     assert ds.element_spec == ps.TensorSpec((4,), np.float64)
+
+
+RANDOM = {
+    "brightness": lambda x: ps.image.random_brightness(x, 0.1),
+    "two, one of them by seed": lambda x: ps.image.random_flip_up_down(ps.image.random_hue(x, 0.1, seed=4)),
+    "cutout": lambda x: ps.image.random_cutout(x, 4),
+    "erasing": lambda x: ps.image.random_erasing(x, value="random"),
+    "crop": lambda x: ps.image.random_crop(x, (4, 5, 3)),
+    "chain": lambda x: ps.image.resize(ps.image.random_contrast(ps.image.random_flip_left_right(x), 0.5, 1.5), (4, 4)),
+    "rows of rows": lambda x: ps.map_fn(lambda row: ps.image.random_flip_left_right(row[None])[0], x),
+    "a result for each": lambda x: {"a": ps.image.random_hue(x, 0.2), "b": (ps.image.random_hue(x, 0.2), x)},
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_rows_of_all_batches_draw_what_row_by_row_calls_draw(name):
+    """Also in a batch that is shorter, and what is drawn before and behind them."""
+    fn = RANDOM[name]
+    pictures = np.random.default_rng(0).integers(0, 256, (14, 6, 7, 3), np.uint8)
+
+    def of_batch(batch):
+        batch = ps.image.random_brightness(batch, 0.2)
+        return ps.map_fn(fn, batch), ps.image.random_flip_left_right(batch), ps.map_fn(fn, batch[:2])
+
+    def elements(by_block):
+        options = ps.Options(seed=3)
+        options.experimental_optimization.map_vectorization.enabled = by_block
+        ds = ps.Dataset.from_tensor_slices(pictures).batch(4).map(of_batch).with_options(options)
+        return ds, [element for epoch in (0, 1) for element in ds.iterator(epoch=epoch)]
+
+    (ds, fast), (_, plain) = elements(by_block=True), elements(by_block=False)
+    assert "by Block" in str(ds.explain())
+    assert all(same(a, b) for a, b in zip(fast, plain, strict=True))
+    assert not same(fast[0], fast[4])

@@ -16,7 +16,17 @@ from penstock.dataset.map_fn_signature import Signature
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import optimised
-from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Primitive
+from penstock.trace.graph import (
+    Allocate,
+    Const,
+    DrawKeys,
+    Graph,
+    GraphBuilder,
+    Keys,
+    KeysFrom,
+    NotTraceable,
+    Primitive,
+)
 from penstock.trace.traced import trace
 from penstock.trace.tracer import Tracer, bind
 
@@ -32,15 +42,23 @@ def lifted(fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure
     if graph is None:
         msg = f"map_fn calls its function row by row: {traced.reason}"
         raise NotTraceable(msg)
-    if graph.draws:
-        msg = "map_fn calls a random function row by row"
-        raise NotTraceable(msg)
     made = [_output_spec(graph, output) for output in graph.outputs]
     if signature is not None and (signature.ragged() or not signature.agrees(made, graph.structure)):
         msg = "map_fn converts its results, or makes them ragged"
         raise NotTraceable(msg)
-    found = bind(MAP_FN, list(leaves), {"graph": graph, "specs": [spec.batched(size) for spec in made]})
+    operands: list[Any] = list(leaves)
+    if graph.random:
+        operands.append(_keys(leaves[0].builder, graph, size))
+    found = bind(MAP_FN, operands, {"graph": graph, "specs": [spec.batched(size) for spec in made]})
     return graph.structure.build(found)
+
+
+def _keys(builder: GraphBuilder, graph: Graph, size: int | None) -> KeysFrom:
+    """What the rows draw from: each takes as many keys as its graph says, one row after the other."""
+    if size is None:
+        msg = "map_fn draws for a number of rows that differs between batches"
+        raise NotTraceable(msg)
+    return KeysFrom(builder.next_draw(size * graph.draws))
 
 
 def _rows(specs: Sequence[LeafSpec]) -> tuple[int | None, list[LeafSpec]]:
@@ -75,16 +93,31 @@ def _rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpec]:
 
 def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
     graph: Graph = params["graph"]
-    sizes = {size for column in operands for size in _sizes(column)}
+    columns = [operand for operand in operands if isinstance(operand, Column)]
+    sizes = {size for column in columns for size in _sizes(column)}
     if len(sizes) != 1 or 0 in sizes:
         message = "The batches of a Block differ in size, or are empty."  # each is mapped alone
         raise InvalidArgumentError(message)
     size = sizes.pop()
-    flat = [column.unbatched([size] * rows) for column in operands]
+    flat = [column.unbatched([size] * rows) for column in columns]
     fused = optimised(graph)
-    made = fused.run(flat, rows * size)
-    columns = apart([_column(column, rows * size) for column in made], fused.sharing())
-    return list(stack_block(Block(graph.structure, columns, rows * size), size).columns)
+    keys = keys_of_rows(operands[-1], size, graph.draws) if graph.random else None
+    made = fused.run(flat, rows * size, None, keys)
+    found = apart([_column(column, rows * size) for column in made], fused.sharing())
+    return list(stack_block(Block(graph.structure, found, rows * size), size).columns)
+
+
+def keys_of_rows(keys: DrawKeys, size: int, draws: int) -> DrawKeys:
+    """What the rows of all batches of `size` draw from, each taking `draws` keys of its batch behind the row before."""
+
+    def of_rows(wanted: Keys) -> np.ndarray:
+        if wanted.seed is not None:
+            return np.repeat(keys(wanted), size)
+        ordinals = np.arange(size)[:, None] * draws + np.atleast_1d(wanted.ordinal)
+        found = keys(Keys(ordinals.reshape(-1)))
+        return found.reshape(-1) if isinstance(wanted.ordinal, int) else found.reshape(-1, ordinals.shape[1])
+
+    return of_rows
 
 
 def _sizes(column: Column) -> set[int]:

@@ -28,7 +28,8 @@ class Draws(NamedTuple):
     numbers: Numbers
 
     def one(self, row: int, keys: Keys) -> int:
-        """The key of one element."""
+        """The key of one element, of one ordinal."""
+        assert isinstance(keys.ordinal, int)
         number, epoch = self.numbers.at(row), self.numbers.epoch
         if number is None:
             raise _unnumbered()
@@ -48,7 +49,7 @@ class Draws(NamedTuple):
                 return folds(fold(keys.seed, self.numbers.epoch), numbers)
             if not own:
                 own.append(folds(fold(self.key, self.numbers.epoch), numbers))
-            return folds(own[0], keys.ordinal)
+            return folds(own[0] if isinstance(keys.ordinal, int) else own[0][:, None], keys.ordinal)
 
         return keys_of
 

@@ -46,15 +46,28 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What the elements draw from: key number `ordinal` of each, or the one that `seed` gives it."""
+    """What the elements draw from: key number `ordinal` of each, or the one that `seed` gives it.
 
-    ordinal: int
+    Several ordinals, an array, are as many keys of each.
+    """
+
+    ordinal: int | np.ndarray
     seed: int | None = None
 
 
-Operand = Ref | Const | Keys
+@dataclass(frozen=True, slots=True)
+class KeysFrom:
+    """What gives the keys of the elements from number `ordinal` on, for a primitive that runs a graph of its own."""
 
-DrawKeys = Callable[[Keys], np.ndarray]  # the keys of all rows, uint64
+    ordinal: int
+
+    def of(self, keys: DrawKeys) -> DrawKeys:
+        return lambda wanted: keys(Keys(self.ordinal + wanted.ordinal, wanted.seed))
+
+
+Operand = Ref | Const | Keys | KeysFrom
+
+DrawKeys = Callable[[Keys], np.ndarray]  # the keys of all rows, uint64; of several ordinals (rows, ordinals)
 
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[LeafSpec]]
 Run = Callable[[Sequence[Any], Mapping[str, Any], int, Allocate | None], Sequence[Column]]
@@ -66,14 +79,16 @@ class Primitive:
 
     `rule(specs, params)` gives the specs of the results from those of the operands (a `Const` stands for itself), and
     may raise NotTraceable. `run(operands, params, rows, allocate)` computes them for all rows: operands are Columns or
-    Consts, or arrays of keys; `allocate` offers memory for the first result and need not be used. The results of one
-    run share no memory with one another, and those of a `fresh` primitive with nothing else either.
+    Consts, or arrays of keys, or what gives them; `allocate` offers memory for the first result and need not be used.
+    The results of one run share no memory with one another, and those of a `fresh` primitive with nothing else either.
+    `presumes(params)` says whether the specs are those of usual elements only: for others `run` raises.
     """
 
     name: str
     rule: Rule
     run: Run
     fresh: bool = False
+    presumes: Callable[[Mapping[str, Any]], bool] | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -95,6 +110,7 @@ class Graph:
     equations: tuple[Equation, ...]
     outputs: tuple[Operand, ...]
     structure: Structure
+    draws: int = 0  # keys that an element takes, in order; those of a seed are not counted
     _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # after which equation, which
 
     def __post_init__(self) -> None:
@@ -130,7 +146,7 @@ class Graph:
             if isinstance(operand, Const):
                 return operand
             assert keys is not None
-            return keys(operand)
+            return operand.of(keys) if isinstance(operand, KeysFrom) else keys(operand)
 
         for i, equation in enumerate(self.equations):
             operands = [value(operand) for operand in equation.operands]
@@ -165,9 +181,16 @@ class Graph:
         return all(ref.equation < 0 or self.equations[ref.equation].primitive.fresh for ref in refs)
 
     @property
-    def draws(self) -> bool:
-        """Whether it is random."""
-        return any(isinstance(operand, Keys) for equation in self.equations for operand in equation.operands)
+    def random(self) -> bool:
+        """Whether it draws."""
+        kinds = Keys, KeysFrom
+        return any(isinstance(operand, kinds) for equation in self.equations for operand in equation.operands)
+
+    @property
+    def presumes(self) -> bool:
+        """Whether the specs of its outputs are presumed: those of elements that are as usual."""
+        known = [(equation.primitive.presumes, equation.params) for equation in self.equations]
+        return any(presumes is not None and presumes(params) for presumes, params in known)
 
     def describe(self) -> str:
         """The primitives in order, for `explain`."""
@@ -182,10 +205,10 @@ class GraphBuilder:
     equations: list[Equation] = field(default_factory=list)
     draws: int = 0
 
-    def next_draw(self) -> int:
-        """The ordinal of the next key."""
-        self.draws += 1
-        return self.draws - 1
+    def next_draw(self, count: int = 1) -> int:
+        """The ordinal of the next key; `count` are taken."""
+        self.draws += count
+        return self.draws - count
 
     def bind(self, primitive: Primitive, operands: Sequence[Operand], params: Mapping[str, Any]) -> list[Ref]:
         if len(self.equations) >= _MOST:
@@ -206,4 +229,4 @@ class GraphBuilder:
         )
 
     def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
-        return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure)
+        return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure, self.draws)

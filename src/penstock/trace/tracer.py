@@ -11,7 +11,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.trace.arithmetic import ASTYPE, CLIP, UFUNCS, WHERE
-from penstock.trace.graph import Const, GraphBuilder, Keys, NotTraceable, Operand, Primitive, Ref
+from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
 from penstock.trace.rowwise import CONCATENATE, COPY, PAD, PADS, REDUCTIONS, STACK
 from penstock.trace.views import ITEM, RESHAPE, TRANSPOSE, is_basic, permuted
 
@@ -258,7 +258,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 def operand(value: Any) -> Operand:
     if isinstance(value, Tracer):
         return value.ref
-    if isinstance(value, Keys):
+    if isinstance(value, (Keys, KeysFrom)):
         return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return Const(value)

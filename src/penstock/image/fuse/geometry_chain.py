@@ -31,7 +31,7 @@ def moved(moves: Moves) -> Equation | None:
 
 def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column]:
     column, steps = operands[0], params["steps"]
-    if not (isinstance(column, DenseColumn) and column.array.ndim == 4 and column.array.dtype in KINDS and ready()):
+    if not (isinstance(column, DenseColumn) and column.array.ndim >= 4 and column.array.dtype in KINDS and ready()):
         return one_by_one(steps, operands, rows)
     try:
         moving = Moving(column.array)
@@ -39,7 +39,7 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
     except Unfit:
         return one_by_one(steps, operands, rows)
     dtype = np.dtype(steps[-1].specs[0].dtype)
-    place = None if allocate is None else allocate(moving.shape, dtype)
-    out = ARENA.empty((rows, *moving.shape), dtype) if place is None else place
+    place = None if allocate is None else allocate(moving.element, dtype)
+    out = ARENA.empty((rows, *moving.element), dtype) if place is None else place
     moving.apply(out)
     return [DenseColumn(out)]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from penstock.block.arena import ARENA
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.errors import Context, PenstockError, annotate
+from penstock.image.formats import format_of
 from penstock.image.fuse.program import Program
 from penstock.image.jpeg_block import JpegBlock
 from penstock.image.kernels.chain.run import Images
@@ -79,13 +80,21 @@ def raise_first(failed: Mapping[int, PenstockError], start: int = 0) -> None:
         raise failed[row]
 
 
-def memory(program: Program, channels: int, rows: int, allocate: Allocate | None) -> npt.NDArray[Any]:
-    """Where the results go: the caller's memory if there is any."""
+def memory(
+    program: Program, channels: int, rows: int, allocate: Allocate | None, batch: int | None = None
+) -> npt.NDArray[Any]:
+    """Where the results go, for elements that are an image or a batch of them: the caller's memory if there is any."""
     assert program.size is not None
-    shape = (*program.size, channels)
+    shape = (*(() if batch is None else (batch,)), *program.size, channels)
     dtype = np.uint8 if program.to_uint8 else np.float32
     place = None if allocate is None else allocate(shape, dtype)
     return ARENA.empty((rows, *shape), dtype) if place is None else place
+
+
+def are_jpegs(column: Any) -> bool:
+    """Whether these are files, and all of them JPEGs."""
+    plain = isinstance(column, BytesColumn) and column.starts.ndim == 1
+    return plain and all(format_of(file) == "JPEG" for file in column.views())
 
 
 def one_by_one(steps: Sequence[Equation], operands: Sequence[Any], rows: int) -> list[Column]:

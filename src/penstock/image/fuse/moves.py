@@ -30,7 +30,8 @@ KINDS = (np.dtype(np.uint8), np.dtype(np.float32))
 class Moves:
     """Of an image of uint8 or float32: windows, then a rotation, then arithmetic and covered rectangles, in any number.
 
-    `steps` are the equations; `phase` is how far the chain has come: 0 windows, 1 the rotation, 2 what follows.
+    Or of a batch of them, as one. `steps` are the equations; `phase` is how far the chain has come: 0 windows, 1 the
+    rotation, 2 what follows.
     """
 
     steps: tuple[Equation, ...] = ()
@@ -50,9 +51,8 @@ class Moves:
 
     def then(self, equation: Equation, spec: LeafSpec | None) -> Moves | None:
         """The chain with one more operation, on what has this spec; None where that cannot be part of it."""
-        if not all(isinstance(one, TensorSpec) and len(one.shape) == 3 for one in (spec, *equation.specs)):
-            return None
-        if spec is None or spec.dtype not in KINDS:
+        ranks = {len(one.shape) if isinstance(one, TensorSpec) else 0 for one in (spec, *equation.specs)}
+        if ranks not in ({3}, {4}) or spec is None or spec.dtype not in KINDS:
             return None
         name = equation.primitive.name
         if name in WINDOWS:

@@ -27,13 +27,17 @@ class Unfit(Exception):
 
 
 class Moving:
-    """A chain read step by step for `count` images of one shape; `apply` runs it. Refuses with Unfit."""
+    """A chain read step by step for images of one shape, or batches of such; `apply` runs it. Refuses with Unfit.
+
+    `images` are (elements, H, W, C) or (elements, N, H, W, C), the elements being batches of N.
+    """
 
     def __init__(self, images: npt.NDArray[Any]) -> None:
-        self._images = images
-        count, height, width, self._channels = images.shape
         if not images.size:
             raise Unfit
+        self._batch = images.shape[1:-3]  # (N,), or nothing
+        self._images = images = images.reshape(-1, *images.shape[-3:])
+        count, height, width, self._channels = images.shape
         self._rows, self._columns = np.arange(height)[None], np.arange(width)[None]
         self._count = count
         self._fill: Any = None
@@ -48,6 +52,11 @@ class Moving:
         """Of an image as it is now."""
         return self._rows.shape[1], self._columns.shape[1], self._channels
 
+    @property
+    def element(self) -> tuple[int, ...]:
+        """The shape of an element as it is now."""
+        return *self._batch, *self.shape
+
     def read(self, steps: Iterable[Equation], keys: Iterable[npt.NDArray[np.uint64]]) -> None:
         """Take in the steps; `keys` are those of the random ones, in order."""
         left = iter(keys)
@@ -55,11 +64,25 @@ class Moving:
             name, params = step.primitive.name, step.params
             self._op = name.removeprefix("image.")
             if any(isinstance(operand, Keys) for operand in step.operands):
-                params = RANDOM_OPS[name].sample(next(left), self.shape, **params)
+                params = self._drawn(name, next(left), params)
+            elif self._batch and (np.ndim(params.get("angles")) or np.ndim(params.get("offset")) > 1):
+                raise Unfit  # a number for each image of a batch
             if name in ARITHMETIC:
                 self._calculate((ARITHMETIC[name], constant(step)))
             else:
                 _DOES[name](self, **params)
+
+    def _drawn(self, name: str, keys: npt.NDArray[np.uint64], params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a random step draws for each image; what a batch draws once is that of all its images."""
+        drawn = RANDOM_OPS[name].sample(keys, self.element, **params)
+        if not self._batch:
+            return drawn
+        size = self._batch[0]
+        if name == "image.random_crop":
+            if drawn["size"][0] != size:
+                raise Unfit
+            return {"offset": np.repeat(drawn["offset"][:, 1:], size, axis=0), "size": drawn["size"][1:]}
+        return {key: _of_each(value, params, key, len(keys) * size) for key, value in drawn.items()}
 
     def apply(self, out: npt.NDArray[Any]) -> None:
         """Write the results."""
@@ -67,7 +90,7 @@ class Moving:
             np.broadcast_to(places, (self._count, places.shape[1])) for places in (self._rows, self._columns)
         )
         window = Window(rows, columns, 0 if self._fill is None else self._fill)
-        moves_into(self._images, out, window, self._turn, self._arithmetic, self._covers)
+        moves_into(self._images, out.reshape(-1, *self.shape), window, self._turn, self._arithmetic, self._covers)
 
     def _surround(self, value: Any) -> None:
         """Say what stands where no pixel is: one value for the whole window."""
@@ -76,13 +99,14 @@ class Moving:
         self._fill = value
 
     def _pad(self, *, paddings: Any, mode: Any, constant_values: Any) -> None:
-        pairs, name = check_paddings(3, paddings, mode)
-        check_mirrors(self.shape, pairs, name)
-        if pairs[2] != (0, 0):
+        pairs, name = check_paddings(len(self.element), paddings, mode)
+        check_mirrors(self.element, pairs, name)
+        *outer, rows, columns, channels = pairs
+        if any(pair != (0, 0) for pair in (*outer, channels)):
             raise Unfit
         if name == "CONSTANT":
             self._surround(check_fill(self._op, "constant_values", constant_values, self._dtype))
-        self._rows, self._columns = padded(self._rows, *pairs[0], name), padded(self._columns, *pairs[1], name)
+        self._rows, self._columns = padded(self._rows, *rows, name), padded(self._columns, *columns, name)
 
     def _crop_or_pad(self, *, target_height: Any, target_width: Any) -> None:
         self._surround(self._dtype.type(0))
@@ -153,6 +177,11 @@ class Moving:
             self._arithmetic.append((code, numbers))
             with np.errstate(all="ignore"):
                 self._covers = [Cover(cover.boxes, _CALCULATED[code](cover.values, numbers)) for cover in self._covers]
+
+
+def _of_each(value: Any, given: Mapping[str, Any], name: str, images: int) -> Any:
+    """What is drawn for each image of each batch, one after the other; what is given stays as it is."""
+    return value if name in given else value.reshape(images, *value.shape[2:])
 
 
 def _middle(size: int, target: int) -> int:

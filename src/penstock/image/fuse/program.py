@@ -34,6 +34,7 @@ RANDOM_COLOURS = {name.replace("adjust", "random"): found for name, found in COL
 FLIPS = {"image.flip_left_right": LEFT_RIGHT, "image.flip_up_down": UP_DOWN}
 RANDOM_FLIPS = {name.replace("flip", "random_flip", 1): axis for name, axis in FLIPS.items()}
 ARITHMETIC = {"multiply": MULTIPLY, "divide": DIVIDE, "add": ADD, "subtract": SUBTRACT}
+PLAIN_JPEG = {"fancy_upscaling": True, "dct_method": ""}  # how decode_image decodes them
 RETYPED = {"image.convert_image_dtype": float(np.float32(1 / 255)), "image.cast": 1.0, "astype": 1.0}  # times what
 
 
@@ -60,11 +61,14 @@ class Step:
 class Program:
     """Of an image of uint8: steps, then as float32 a scaling, a resize to `size`, flips, arithmetic, a cast.
 
-    `decode` holds the parameters of decode_jpeg where the chain begins with it; `scaling` is None as long as the values
-    are uint8. `words` name the operations.
+    `decode` holds the parameters of decode_jpeg where the chain begins with it; with `any_file` it begins with
+    decode_image, and is what is done to JPEGs. `scaling` is None as long as the values
+    are uint8. `words` name the operations. `rank` is that of an element: 4 where it is a batch of images, which draw as
+    they do there, a flip for each and a colour for all.
     """
 
     decode: Mapping[str, Any] | None = None
+    any_file: bool = False
     steps: tuple[Step, ...] = ()
     scaling: tuple[int, float] | None = None
     size: tuple[int, int] | None = None
@@ -72,6 +76,7 @@ class Program:
     last: tuple[tuple[int, tuple[float, float, float]], ...] = ()
     to_uint8: bool = False
     words: tuple[str, ...] = field(default=())
+    rank: int = 3
 
     @property
     def colours(self) -> tuple[Step, ...]:
@@ -86,17 +91,22 @@ class Program:
         """The program with one more operation, on what has this spec; None where that cannot be part of it."""
         if self.to_uint8 or not isinstance(spec, TensorSpec):
             return None
-        if equation.primitive.name == "image.decode_jpeg":
+        if equation.primitive.name in ("image.decode_jpeg", "image.decode_image"):
             found = None if self.words else self._begun(equation)
         elif not self._takes(spec) or spec.shape[-1] not in (None, *_channels(equation)):  # grey times three numbers
             return None
         else:
             found = self._flipped(equation) or (self._before(equation) if self.size is None else self._after(equation))
-        return None if found is None else replace(found, words=(*self.words, _word(equation)))
+        if found is None:
+            return None
+        rank = self.rank if self.words else max(len(spec.shape), 3)
+        return replace(found, words=(*self.words, _word(equation)), rank=rank)
 
     def _takes(self, spec: TensorSpec) -> bool:
-        """Whether a value is one image, and the first one levels."""
-        return len(spec.shape) == 3 and (bool(self.words) or spec.dtype == np.uint8)
+        """Whether a value is an image, or a batch of them as it was before, and the first one levels."""
+        if self.words:
+            return len(spec.shape) == self.rank
+        return len(spec.shape) in (3, 4) and spec.dtype == np.uint8
 
     def _before(self, equation: Equation) -> Program | None:
         """An operation in front of the resize, or the resize."""
@@ -105,6 +115,11 @@ class Program:
 
     def _begun(self, equation: Equation) -> Program | None:
         params = equation.params
+        if equation.primitive.name == "image.decode_image":
+            plain = np.dtype(params["dtype"]) == np.uint8 and params["channels"] in (1, 3)
+            return (
+                replace(self, decode={**PLAIN_JPEG, "channels": params["channels"]}, any_file=True) if plain else None
+            )
         plain = params["ratio"] == 1 and not params["try_recover_truncated"] and params["acceptable_fraction"] == 1
         return replace(self, decode=params) if plain and params["channels"] in (1, 3) else None
 

@@ -14,34 +14,42 @@ from penstock.image.kernels.chain.run import PerImage
 _ANY_IMAGE = (1, 1, 3)  # what colours and flips draw does not depend on the size
 
 
-def per_image(program: Program, keys: Sequence[npt.NDArray[np.uint64]], rows: int) -> PerImage:
-    """The arguments and flips of `rows` elements; `keys` are those of the program's draws, in order."""
+def per_image(
+    program: Program, keys: Sequence[npt.NDArray[np.uint64]], rows: int, batch: int | None = None
+) -> PerImage:
+    """The arguments and flips of the images of `rows` elements, each an image or a batch of `batch`.
+
+    `keys` are those of the program's draws, in order.
+    """
     left = iter(keys)
+    images = rows * (1 if batch is None else batch)
     count = len(program.colours)
-    args = np.empty((rows, count), np.float32)
-    flips = np.empty((rows, count), np.int64)
-    flipped = np.zeros(rows, np.int64)
+    args = np.empty((images, count), np.float32)
+    flips = np.empty((images, count), np.int64)
+    flipped = np.zeros(images, np.int64)
     column = 0
     for step in program.steps:
         if step.flips:
-            flipped = flipped ^ _flip(step, left, rows)
+            flipped = flipped ^ _flip(step, left, rows, batch)
         else:
-            args[:, column] = _amounts(step.amount, left, rows)
+            args[:, column] = _amounts(step.amount, left, rows, batch)
             flips[:, column] = flipped
             column += 1
-    after = np.zeros(rows, np.int64)
+    after = np.zeros(images, np.int64)
     for step in program.flips_after:
-        after = after ^ _flip(step, left, rows)
+        after = after ^ _flip(step, left, rows, batch)
     return PerImage(args, flips, flipped, after)
 
 
-def _flip(step: Step, keys: Iterator[Any], rows: int) -> npt.NDArray[np.int64]:
-    return np.where(_amounts(step.amount, keys, rows) != 0, step.code, 0)
+def _flip(step: Step, keys: Iterator[Any], rows: int, batch: int | None) -> npt.NDArray[np.int64]:
+    return np.where(_amounts(step.amount, keys, rows, batch) != 0, step.code, 0)
 
 
-def _amounts(amount: float | Draw, keys: Iterator[Any], rows: int) -> npt.NDArray[Any]:
-    """One number for each element; `sample` takes the keys of all."""
+def _amounts(amount: float | Draw, keys: Iterator[Any], rows: int, batch: int | None) -> npt.NDArray[Any]:
+    """One number for each image; `sample` takes the keys of all elements. One for a batch is that of its images."""
     if not isinstance(amount, Draw):
-        return np.full(rows, amount, np.float64)
-    sampled = amount.op.sample(next(keys), _ANY_IMAGE, **amount.params)
-    return np.asarray(sampled[amount.argument]).reshape(rows)
+        return np.full(rows * (batch or 1), amount, np.float64)
+    shape = _ANY_IMAGE if batch is None else (batch, *_ANY_IMAGE)
+    sampled = amount.op.sample(next(keys), shape, **amount.params)
+    found = np.asarray(sampled[amount.argument]).reshape(rows, -1)
+    return np.broadcast_to(found, (rows, batch or 1)).reshape(-1)
