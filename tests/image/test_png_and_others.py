@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.photos import photo
 
+import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import decode_image, decode_jpeg, decode_png, decode_webp, encode, encode_jpeg, encode_png
 
@@ -271,3 +272,51 @@ def test_colour_becomes_grey_at_the_depth_of_the_file():
     np.testing.assert_array_equal(
         decode_png(encode_png(pixel), channels=1, dtype=np.uint16), grey.astype(np.uint16) * 257
     )
+
+
+def files_of_a_block():
+    rng = np.random.default_rng(0)
+    pictures = [rng.integers(0, 256, (6, 7, 3), np.uint8) for _ in range(9)]
+    jpegs, pngs = [encode_jpeg(picture) for picture in pictures], [encode_png(picture) for picture in pictures]
+    return {
+        "jpeg": jpegs,
+        "png": pngs,
+        "both": [(jpegs if i % 3 else pngs)[i] for i in range(9)],
+        "other sizes": [encode_png(picture[: 3 + i % 2]) for i, picture in enumerate(pictures)],
+        "damaged": [*jpegs[:4], jpegs[4][:40], *pngs[5:]],
+        "animated": [*jpegs[:4], animation(), *jpegs[5:]],
+    }
+
+
+DECODERS = {
+    "plain": lambda file: decode_image(file, channels=3, expand_animations=False),
+    "as it is": lambda file: decode_image(file),
+    "float": lambda file: decode_image(file, channels=3, dtype=np.float32),
+    "resized": lambda file: ps.image.resize(decode_image(file, channels=3), (4, 5)) / 255.0,
+    "first frame": lambda file: ps.image.resize(decode_image(file, channels=3, expand_animations=False), (4, 5)),
+    "coloured": lambda file: ps.image.resize(
+        ps.image.random_hue(ps.image.random_flip_left_right(decode_image(file, channels=3)), 0.1), (4, 5)
+    ),
+}
+
+
+@pytest.mark.parametrize("files", files_of_a_block())
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_decode_image_by_block_is_that_of_each_file(decoder, files):
+    """Of whichever formats; a picture with frames, an axis more than is presumed, is an error as it is per element."""
+
+    def elements(by_block):
+        options = ps.Options(seed=3)
+        options.experimental_optimization.map_vectorization.enabled = by_block
+        ds = ps.Dataset.from_tensor_slices(files_of_a_block()[files]).map(DECODERS[decoder]).with_options(options)
+        found = []
+        for epoch in range(2):
+            try:
+                found.extend((x.dtype, x.shape, x.tobytes()) for x in ds.iterator(epoch=epoch))
+            except (DataLossError, ps.errors.InvalidTypeError) as error:  # whose words depend on what one Block holds
+                found.append((type(error), error.context.element))
+        return found, str(ds.explain())
+
+    (fast, said), (plain, _) = elements(by_block=True), elements(by_block=False)
+    assert fast == plain
+    assert "by Block" in said or files in ("damaged", "animated")

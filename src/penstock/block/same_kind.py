@@ -34,6 +34,14 @@ class SameKind:
             return self._sorted_out(builder, origin)
         return block, []
 
+    def admits(self, block: Block) -> bool:
+        """Whether a Block is of the kind so far, which that of the first is."""
+        try:
+            self._check(block)
+        except InvalidTypeError:
+            return False
+        return True
+
     def _sorted_out(
         self, builder: Builder, origin: Origin | None
     ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.block.column import BytesColumn, Column, column_of
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.bmp import decode_bmp
@@ -14,18 +16,57 @@ from penstock.image.checks import check_choice, check_contents
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.formats import format_of
 from penstock.image.gif import gif_frames
-from penstock.image.jpeg import decode_jpeg
-from penstock.image.png import decode_png
+from penstock.image.jpeg import decode_jpeg, jpeg_block
+from penstock.image.png import decode_png, png_block
 from penstock.image.webp import webp_frames
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy.typing as npt
 
+    from penstock.trace.graph import Allocate
+
+_JPEG = {name: value.default for name, value in signature(decode_jpeg).parameters.items() if name != "contents"}
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 
 
-@traceable("image.decode_image", rules.decoded_any)
+def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
+    """The files of a Block, all JPEGs and all PNGs of them at once."""
+    if not isinstance(column, BytesColumn) or column.starts.ndim != 1:
+        return None
+    kinds = np.array([format_of(file) for file in column.views()])
+    if params["expand_animations"] and np.isin(kinds, ("GIF", "WebP")).any():
+        message = "A GIF or WebP among pictures: its frames are an axis more."  # they are decoded one by one
+        raise InvalidArgumentError(message)
+    if np.dtype(params["dtype"]) != np.uint8:
+        return None
+    found: list[Column] = []
+    places: list[npt.NDArray[np.intp]] = []
+    for kind in np.unique(kinds):
+        here = np.flatnonzero(kinds == kind)
+        files = column if len(here) == rows else column.take(here)
+        found.append(_of_kind(str(kind), files, params, allocate if len(here) == rows else None))
+        places.append(here)
+    if len(found) == 1:
+        return found
+    values = [value for part in found for value in part.values()]
+    return [column_of([values[i] for i in np.argsort(np.concatenate(places), kind="stable")])]
+
+
+def _of_kind(kind: str, files: BytesColumn, params: Mapping[str, Any], allocate: Allocate | None) -> Column:
+    """Files of one format, decoded at once where that has a form for it."""
+    channels = params["channels"] or 0
+    whole: Sequence[Column] | None = None
+    if kind == "JPEG" and channels in (0, 1, 3):
+        whole = jpeg_block(files, {**_JPEG, "channels": channels}, len(files), allocate)
+    elif kind == "PNG" and channels in (0, 1, 3, 4):
+        whole = png_block(files, {"channels": channels, "dtype": np.uint8}, len(files), allocate)
+    return column_of([decode_image(file, **params) for file in files.views()]) if whole is None else whole[0]
+
+
+@traceable("image.decode_image", rules.decoded_any, block=_block, presumes=lambda params: params["expand_animations"])
 def decode_image(
     contents: bytes,
     channels: int | None = None,

@@ -29,13 +29,14 @@ AMBIGUOUS = 5  # pixels of a side, of which several of libjpeg's scales make as 
 PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8: no file that is whole holds more
 
 
-def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
+def jpeg_block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
+    """All files of a Block at once."""
     from penstock.image.jpeg_column import decode_column  # which is built on this module
 
     return decode_column(column, params, rows, allocate)
 
 
-@traceable("image.decode_jpeg", rules.decoded, block=_block)
+@traceable("image.decode_jpeg", rules.decoded, block=jpeg_block)
 def decode_jpeg(
     contents: bytes,
     channels: int = 0,

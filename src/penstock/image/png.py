@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
+def png_block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
     """All files of a Block at once, where that gives what decoding them one by one gives."""
     plain = isinstance(column, BytesColumn) and column.starts.ndim == 1 and params["channels"] in (0, 1, 3, 4)
     if not plain or np.dtype(params["dtype"]) != np.uint8:
@@ -28,7 +28,7 @@ def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate
     return png_rows(column, lambda contents: decode_png(contents, **params), params["channels"], rows, allocate)
 
 
-@traceable("image.decode_png", rules.decoded, block=_block)
+@traceable("image.decode_png", rules.decoded, block=png_block)
 def decode_png(contents: bytes, channels: int = 0, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
     """Decode one PNG into (height, width, channels), as tf.io.decode_png does.
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import byte_string, tensor
 
 if TYPE_CHECKING:
@@ -31,10 +30,7 @@ def decoded_frames(spec: LeafSpec, *, channels: int | None = 3) -> TensorSpec:
 
 
 def decoded_any(spec: LeafSpec, *, channels: int | None, dtype: Any, expand_animations: bool) -> TensorSpec:
-    """Of `decode_image`: an animation has one axis more, which only the data tells."""
-    if expand_animations:
-        message = "decode_image gives another rank for an animation; expand_animations=False settles it"
-        raise NotTraceable(message)
+    """Of `decode_image`: what is not animated, which only the data tells."""
     return decoded(spec, channels=channels, dtype=dtype)
 
 

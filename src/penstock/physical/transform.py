@@ -173,7 +173,7 @@ class MapTransform(FunctionTransform):
             self.look(block)
         if self.vectoriser is not None:
             found = self.vectoriser.run(block, allocate, self.draws(numbers))
-            if found is not None:
+            if found is not None and (not self.vectoriser.presumes or self._same_kind.admits(found)):
                 return Outcome(found)
         return self._per_element(block, numbers)
 

@@ -28,6 +28,7 @@ class Vectoriser:
         self._decided: dict[Any, _Decision] = {}
         self.verdict = "decided at the first element"
         self.by_block = False  # whether it has run elements so
+        self.presumes = False  # whether elements that are not as usual may give another kind of result
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
         """The function's results, or None where it has to be called per element (also to raise its own error)."""
@@ -62,6 +63,7 @@ class Vectoriser:
         if found.graph is None:
             self.verdict = f"per element: {found.reason}"
             return _Decision(found, None, None)
+        self.presumes = self.presumes or found.graph.presumes
         exact = Ready.of(optimised(found.graph))
         ready = Ready.of(optimised(found.graph, approximate=True)) if self._approximate else exact
         self.verdict = f"by Block: {ready.graph.describe()}"

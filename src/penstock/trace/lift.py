@@ -23,13 +23,15 @@ def traceable(
     *,
     batches: Callable[[int], bool] = lambda rank: False,
     block: BlockForm | None = None,
+    presumes: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> Callable[[F], F]:
     """Declare a function of one value and static parameters as the primitive `name`.
 
     `rule(spec, **params)` gives the spec of its result for a value of `spec` and may raise NotTraceable.
     `batches(rank)` says whether the function also takes values of that rank with one more axis in front, then giving
     each its own result: dense columns are handed to it whole. `block` is its form for a whole column; it may give None
-    for a column it does not take. Called with real values the function is as before.
+    for a column it does not take. `presumes(params)`: whether `rule` says what is usual, and `block` raises
+    for a column that is not. Called with real values the function is as before.
     """
 
     def decorate(function: F) -> F:
@@ -54,7 +56,7 @@ def traceable(
                 values = column.values()
             return [column_of([as_leaf(function(value, **params)) for value in values])]
 
-        primitive = Primitive(name, check, run)
+        primitive = Primitive(name, check, run, presumes=presumes)
 
         def lift(*args: Any, **kwargs: Any) -> Tracer:
             found = signature.bind(*args, **kwargs)

@@ -134,7 +134,7 @@ def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
         return function.__penstock_spec__(spec)
     leaves, structure = flatten(spec)
     graph = traced(function, structure, leaves).graph
-    if graph is None:
+    if graph is None or graph.presumes:
         return None
     found = []
     for output in graph.outputs:
