@@ -99,12 +99,22 @@ LINES = {
     "deleted": "other = image\ndel other\nlabel = int(label)",
     "comprehension": "label = sum([int(label) for _ in range(3)])",
     "lambda": "label = (lambda: int(label))()",
+    "key function": "label = sorted([int(label), 3], key=lambda value: -value)[0]",
+    "named": "label = n + 1 if (n := int(label)) > 3 else n",
+    "named in a call": "label = min((label := int(label) + 1), label)",
+    "named error": "try:\n    image.nothing\nexcept Exception as error:\n    label = len(str(error))",
+    "error kept": "try:\n    label = NAMES[label]\nexcept IndexError as error:\n    LOG.append(str(error))",
     "locals": "label = len(locals())",
     "global": "global TOTAL\nTOTAL = TOTAL + 1\nlabel = TOTAL",
 }
 ENDS = {
     "both": "return image, label\n",
     "divided": "return ps.image.flip_up_down(image) / 255.0, label\n",
+    "draws": "image = ps.image.random_flip_left_right(image)\nreturn ps.image.random_brightness(image, 0.1), label\n",
+    "another line": "twice = label\nimage = ps.image.flip_left_right(image) * SIZE[0]\n"
+    "label = int(label) if SIZE else label\nimage = ps.image.random_flip_up_down(image)\n"
+    "return image, (label, twice)\n",
+    "its label": "return ps.image.flip_left_right(image) * label, label + SIZE[0]\n",
     "in the return": "return {'x': image, 'y': (label, int(0 if label is None else 3))}\n",
 }
 AROUND = """\

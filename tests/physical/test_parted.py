@@ -26,12 +26,22 @@ def _small_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.block.given._SMALLEST", 1)  # the pictures here are small
 
 
-def outcome(function: Any, names: dict[str, Any], make: Any, *, by_block: bool, batch: int | None = None) -> Any:
+def of_batches(ds: Any, function: Any) -> Any:
+    return ds.batch(4).map(function)
+
+
+def of_rows(ds: Any, function: Any) -> Any:
+    return ds.batch(4).map(lambda images, labels: ps.map_fn(lambda pair: function(*pair), (images, labels)))
+
+
+PHRASINGS = {"per element": lambda ds, function: ds.map(function), "on the batch": of_batches, "map_fn": of_rows}
+
+
+def outcome(function: Any, names: dict[str, Any], make: Any, *, by_block: bool, phrasing: str = "per element") -> Any:
     """All that can be seen of two passes: elements, errors and where they came from, and what the function left."""
     options = ps.Options(seed=7)
     options.experimental_optimization.map_vectorization.enabled = by_block
-    ds = make().map(function)
-    ds = (ds if batch is None else ds.batch(batch)).with_options(options)
+    ds = PHRASINGS[phrasing](make(), function).with_options(options)
     found: list[Any] = []
     for epoch in range(2):
         try:
@@ -64,27 +74,29 @@ def described(element: Any) -> Any:
     if isinstance(element, dict):
         return {key: described(value) for key, value in element.items()}
     if isinstance(element, np.ndarray):
-        return element.dtype.str, element.shape, element.tobytes()
+        return element.dtype.str, element.shape, element.tolist() if element.dtype == object else element.tobytes()
     return type(element), repr(element)
 
 
 def differing(chosen: Any) -> list[Any]:
     found = []
-    for beginning, line, end, source in chosen:
+    for beginning, line, end, source, *phrasing in chosen:
         function, names = made(beginning, line, end)
         again, other_names = made(beginning, line, end)
         with np.errstate(all="ignore"):
-            fast = outcome(function, names, SOURCES[source], by_block=True)
-            plain = outcome(again, other_names, SOURCES[source], by_block=False)
+            how = {"phrasing": phrasing[0]} if phrasing else {}
+            fast = outcome(function, names, SOURCES[source], by_block=True, **how)
+            plain = outcome(again, other_names, SOURCES[source], by_block=False, **how)
         if fast != plain:
-            found.append((beginning, line, end, source, fast, plain))
+            found.append((beginning, line, end, source, *phrasing, fast, plain))
     return found
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("beginning", ["colours", "a dict"])
 def test_a_line_that_cannot_be_traced_changes_nothing(beginning: str) -> None:
-    assert differing((beginning, line, "both", "uint8") for line in LINES) == []
+    ends = list(ENDS)
+    assert differing((beginning, line, ends[i % len(ends)], "uint8") for i, line in enumerate(LINES)) == []
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -92,16 +104,26 @@ def test_a_line_that_cannot_be_traced_changes_nothing(beginning: str) -> None:
 def test_whatever_the_elements_are(source: str) -> None:
     ends, beginnings = list(ENDS), list(BEGINNINGS)
     chosen = list(LINES) if MANY else list(LINES)[len(source) % 5 :: 5]
-    assert differing((beginnings[i % 5], line, ends[i % 3], source) for i, line in enumerate(chosen)) == []
+    phrasings = list(PHRASINGS) if MANY else ["per element"] * 5 + ["on the batch", "map_fn"]
+    assert (
+        differing(
+            (beginnings[i % 5], line, ends[(i + len(source)) % len(ends)], source, phrasings[i % len(phrasings)])
+            for i, line in enumerate(chosen)
+        )
+        == []
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not MANY, reason="all of them: make fuzz")
+@pytest.mark.parametrize("phrasing", PHRASINGS)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_all_of_them(beginning: str, source: str) -> None:
-    assert differing((beginning, line, end, source) for line in LINES for end in ENDS) == []
+def test_all_of_them(beginning: str, source: str, phrasing: str) -> None:
+    """Some 2,300 functions of each source in each phrasing."""
+    ends = ENDS if phrasing == "per element" else list(ENDS)[:2]
+    assert differing((beginning, line, end, source, phrasing) for line in LINES for end in ends) == []
 
 
 WHOLE = {"deleted", "lambda", "locals", "global"}  # these say what is not taken apart
@@ -207,4 +229,4 @@ def test_methods_objects_and_partials_are_called_as_they_are(called: str) -> Non
 def test_methods_objects_and_partials_run_in_parts() -> None:
     leaves, structure = flatten(SOURCES["uint8"]().element_spec)
     found = {name: in_parts(call(Augment()), structure, leaves) is not None for name, call in CALLED.items()}
-    assert {name for name, there in found.items() if not there} == {"a method", "a partial by name"}
+    assert {name for name, there in found.items() if not there} == {"a partial by name"}

@@ -192,6 +192,12 @@ class Builder:
                 column.append(leaf)
         self._size += 1
 
+    def only(self) -> Any:
+        """The one element that was added, of the leaves that are kept of it; the builder keeps them no longer."""
+        assert self._structure is not None
+        leaves = [column.pop() for column in self._leaves or ()]
+        return self._structure.build(leaves)
+
     def chosen(self, rows: Sequence[int]) -> Builder:
         """Another builder, of these elements only."""
         found = Builder(self._structure, self._given)

@@ -63,7 +63,7 @@ def _of_kind(kind: str, files: BytesColumn, params: Mapping[str, Any], allocate:
         whole = jpeg_block(files, {**_JPEG, "channels": channels}, len(files), allocate)
     elif kind == "PNG" and channels in (0, 1, 3, 4):
         whole = png_block(files, {"channels": channels, "dtype": np.uint8}, len(files), allocate)
-    return column_of([decode_image(file, **params) for file in files.views()]) if whole is None else whole[0]
+    return column_of([decode_image(bytes(file), **params) for file in files.views()]) if whole is None else whole[0]
 
 
 @traceable("image.decode_image", rules.decoded_any, block=_block, presumes=lambda params: params["expand_animations"])

@@ -46,11 +46,13 @@ class Ready:
 
     def _views(self) -> list[bool]:
         """Which outputs are views, which take no memory that is offered."""
-        made = self.graph.equations
-        return [
-            isinstance(output, Ref) and output.equation >= 0 and made[output.equation].primitive in VIEWS
-            for output in self.graph.outputs
-        ]
+        return [is_view(self.graph, k) for k in range(len(self.graph.outputs))]
+
+
+def is_view(graph: Graph, output: int) -> bool:
+    """Whether an output is a view, which takes no memory that is offered."""
+    ref = graph.outputs[output]
+    return isinstance(ref, Ref) and ref.equation >= 0 and graph.equations[ref.equation].primitive in VIEWS
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ class Trial:
             fast = self.ready.run(block.take(rows), None, Draws(draws.key, draws.numbers.take(rows)))
         except Exception as error:
             return "" if plain is None else f"as a Block it raised {type(error).__name__}"
-        return "as a Block its result was another" if plain is None or not _equal(fast, plain) else ""
+        return "as a Block its result was another" if plain is None or not equal_blocks(fast, plain) else ""
 
     def _plain(
         self, function: Callable[..., Any], elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool
@@ -127,8 +129,20 @@ def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True
     place = None if allocate is None else allocate(array.shape[1:], array.dtype)
     if place is None:
         place = ARENA.empty(array.shape, array.dtype)
-    np.copyto(place, array)
+    _copy_into(place, array)
     return DenseColumn(place)
+
+
+def _copy_into(place: np.ndarray, array: np.ndarray) -> None:
+    """`np.copyto`; of pictures turned into planes at twice its speed."""
+    if array.ndim == 4 and 1 < array.shape[1] <= 4 and array.dtype in (np.uint8, np.float32):
+        pixels = array.transpose(0, 2, 3, 1)
+        if pixels.flags.c_contiguous and place.flags.c_contiguous and place.dtype == array.dtype and array.size:
+            from penstock.image.kernels.planes import split
+
+            if split(pixels, place):
+                return
+    np.copyto(place, array)
 
 
 def _copied(item: Any, *, view: bool) -> Any:
@@ -145,7 +159,7 @@ def column_of_output(value: Column | Const, rows: int) -> Column:
     return DenseColumn(np.full(rows, value.value))
 
 
-def _equal(fast: Block, plain: Block) -> bool:
+def equal_blocks(fast: Block, plain: Block) -> bool:
     """Same structure, dtypes, shapes, layout and bits (NaN equals NaN)."""
     if not fast.structure.same_as(plain.structure):
         return False
@@ -172,6 +186,23 @@ def _equal(fast: Block, plain: Block) -> bool:
 def steps(array: Any) -> list[int]:
     """How far apart neighbours are, where there are some: sums are added in an order that follows from it."""
     return [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]
+
+
+def same_in_all(fast: Any, plain: Any) -> bool:
+    """Whether a value is the same in all that can be seen of it: bits, layout, whether it can be written to."""
+    if type(fast) is not type(plain):
+        return False
+    if isinstance(plain, np.ndarray):
+        return (
+            fast.dtype == plain.dtype
+            and fast.shape == plain.shape
+            and fast.flags.writeable == plain.flags.writeable
+            and steps(fast) == steps(plain)
+            and (fast.tolist() == plain.tolist() if plain.dtype == object else fast.tobytes() == plain.tobytes())
+        )
+    if isinstance(plain, np.generic):
+        return bool(fast.dtype == plain.dtype and fast.tobytes() == plain.tobytes())
+    return bool(fast == plain)
 
 
 def _same_value(left: Any, right: Any) -> bool:

@@ -22,10 +22,11 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.fixed import fixed_column, fixed_values
 from penstock.block.given import Given
 from penstock.forked import new_lock
-from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output, steps
+from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output, same_in_all
+from penstock.physical.ended import Endings
 from penstock.physical.vectorise import any_extent, kind_of, optimised
 from penstock.trace.drawing import Draws, Element, drawing
-from penstock.trace.graph import Graph, Ref
+from penstock.trace.graph import Allocate, Graph, Ref
 from penstock.trace.parts import Parts, in_parts
 
 
@@ -36,7 +37,9 @@ class Parted:
         self._function = function
         self._decided: dict[Any, Parts | None] = {}
 
-    def calls(self, block: Block, draws: Draws, now: Element) -> Calls | None:
+    def calls(
+        self, block: Block, draws: Draws, now: Element, allocate: Callable[[int], Allocate] | None = None
+    ) -> Calls | Endings | None:
         """How to call the function for the elements of a Block; None where that is to be done as it is written."""
         key = (block.structure, *map(kind_of, block.columns))
         found = self._decided.get(key)
@@ -44,6 +47,10 @@ class Parted:
             specs = tuple(map(any_extent, block.columns))
             found = self._decided[key] = in_parts(self._function, block.structure, specs)
         if found is None or not _checked(found, block, draws):
+            return None
+        if found.ends is not None and found.ends.split is not None:
+            return Endings(self._function, found, found.ends, block, draws, now, allocate, _values)
+        if not found.gains:
             return None
         columns = _run(found, block, draws)
         return None if columns is None else Calls(self._function, found, columns, block, now)
@@ -56,7 +63,7 @@ class Calls:
         self, function: Callable[..., Any], parts: Parts, columns: Sequence[Column], block: Block, now: Element
     ) -> None:
         self._function = function
-        self._parts = parts
+        self.parts = parts
         self._unpacks = block.structure.unpacks
         self._now = now
         self._holds = True
@@ -67,10 +74,10 @@ class Calls:
 
     def __call__(self, element: Any) -> Any:
         row, arguments = next(self._rows)
-        if self._holds and self._parts.captured.unchanged():
+        if self._holds and self.parts.captured.unchanged():
             self.given.begin(row)
-            self._now.ordinal = self._parts.draws
-            return self._parts.rest(*arguments)
+            self._now.ordinal = self.parts.draws
+            return self.parts.rest(*arguments)
         self._holds = False
         self.given.begin(-1)
         return self._function(*element) if self._unpacks else self._function(element)
@@ -112,6 +119,12 @@ def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
     except Exception:
         return None
     return apart([column_of_output(column, block.size) for column in made], graph.sharing())
+
+
+def _values(found: Parts, block: Block, draws: Draws) -> list[list[Any]] | None:
+    """The values of each output of the beginning; None where it fails."""
+    columns = _run(found, block, draws)
+    return None if columns is None else values_of(found, columns)
 
 
 @dataclass(slots=True)
@@ -164,8 +177,8 @@ def _equal(found: Parts, trial: _Trial, block: Block, draws: Draws) -> bool:
     columns = _run(found, block.take(rows), Draws(draws.key, draws.numbers.take(rows)))
     if columns is None:
         return False
-    fast = zip(*values_of(found, columns), strict=True) if columns else ()
-    return all(all(map(_same, row, as_written)) for row, as_written in zip(fast, plain, strict=True))
+    fast = zip(*values_of(found, columns), strict=True) if columns else iter([()] * len(plain))
+    return all(all(map(same_in_all, row, as_written)) for row, as_written in zip(fast, plain, strict=True))
 
 
 def values_of(found: Parts, columns: Sequence[Column]) -> list[list[Any]]:
@@ -179,20 +192,3 @@ def _apart(values: Sequence[Any], element: Any) -> bool:
     arrays = [value for value in values if isinstance(value, np.ndarray)]
     pairs = combinations(arrays, 2)
     return not any((a.flags.writeable or b.flags.writeable) and np.may_share_memory(a, b) for a, b in pairs)
-
-
-def _same(fast: Any, plain: Any) -> bool:
-    """Whether a value is the same in all that can be seen of it: bits, layout, whether it can be written to."""
-    if type(fast) is not type(plain):
-        return False
-    if isinstance(plain, np.ndarray):
-        return (
-            fast.dtype == plain.dtype
-            and fast.shape == plain.shape
-            and fast.flags.writeable == plain.flags.writeable
-            and steps(fast) == steps(plain)
-            and (fast.tolist() == plain.tolist() if plain.dtype == object else fast.tobytes() == plain.tobytes())
-        )
-    if isinstance(plain, np.generic):
-        return bool(fast.dtype == plain.dtype and fast.tobytes() == plain.tobytes())
-    return bool(fast == plain)

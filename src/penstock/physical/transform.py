@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -13,7 +14,8 @@ from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
-from penstock.physical.parted import Parted
+from penstock.physical.ended import Endings
+from penstock.physical.parted import Calls, Parted
 from penstock.physical.predicate import truth, verdicts
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
@@ -175,14 +177,19 @@ class MapTransform(FunctionTransform):
             found = self.vectoriser.run(block, allocate, self.draws(numbers))
             if found is not None and (not self.vectoriser.presumes or self._same_kind.admits(found)):
                 return Outcome(found)
-        return self._per_element(block, numbers)
+        return self._per_element(block, numbers, allocate)
 
-    def _per_element(self, block: Block, numbers: Numbers) -> Outcome:
+    def _per_element(
+        self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
+    ) -> Outcome:
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
         with drawing(draws) as now:
-            calls = None if self._parted is None else self._parted.calls(block, draws, now)
+            calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
+            if isinstance(calls, Endings) and calls.whole is not None and self._same_kind.admits(calls.whole):
+                return Outcome(calls.whole)
             builder = Builder(self._structure, None if calls is None else calls.given)
+            began = time.thread_time()
             for row, element in enumerate(block.elements()):
                 now.begin(row)
                 try:
@@ -194,6 +201,8 @@ class MapTransform(FunctionTransform):
                     failures.append((row, as_failure(raised, self.context(block, row, numbers), element)))
                     if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
                         raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
+        if isinstance(calls, Calls):
+            calls.parts.spent.add(block.size, time.thread_time() - began)
         rows: np.ndarray | None = None
         origin = block.origin
         if failures:

@@ -175,7 +175,6 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
     if found.graph is None:
         beginning = in_parts(function, structure, leaves) if isinstance(step, Map) else None
         if beginning is not None and not options.experimental_optimization.approximate_image:
-            by_block = optimised(beginning.graph).describe()
-            return f"runs per element from {beginning.broken}; what is before it by Block: {by_block}"
+            return beginning.described(optimised)
         return f"runs per element: {broken_by(function, structure, leaves) or found.reason}"
     return f"runs by Block: {optimised(found.graph).describe()}"

@@ -16,6 +16,10 @@ CONTENT = object()
 OWN = object()  # of an object: its class, and the dict of its attributes
 
 
+_WATCHED = 512  # places that are looked at before each call
+_DIGESTED = 1 << 12  # bytes of captured arrays, likewise
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """The places a function reads (globals, cells, dicts, lists, attributes) with what stood there.
@@ -25,6 +29,12 @@ class Captured:
 
     reads: tuple[tuple[Any, Any, Any], ...]
     _looks: list[tuple[_Look, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def quickly_watched(self) -> bool:
+        """Whether these may be looked at before each call of what is called per element."""
+        digested = sum(place.nbytes for place, name, _ in self.reads if name is CONTENT)
+        return digested <= _DIGESTED and len(self.reads) <= _WATCHED
 
     def unchanged(self) -> bool:
         if not self._looks:

@@ -214,12 +214,12 @@ class GraphBuilder:
         if len(self.equations) >= _MOST:
             message = f"it does more than {_MOST} operations"
             raise NotTraceable(message)
-        specs = [self._spec(operand) for operand in operands]
+        specs = [self.spec_of(operand) for operand in operands]
         found = tuple(primitive.rule(specs, params))
         self.equations.append(Equation(primitive, tuple(operands), params, found))
         return [Ref(len(self.equations) - 1, k) for k in range(len(found))]
 
-    def _spec(self, operand: Operand) -> Any:
+    def spec_of(self, operand: Operand) -> Any:
         if not isinstance(operand, Ref):
             return operand
         return (

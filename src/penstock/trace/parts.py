@@ -7,10 +7,11 @@ called per element, in order, and does what the function would have done from th
 
 from __future__ import annotations
 
+import ast
 import functools
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -20,10 +21,11 @@ import numpy as np
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure
 from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
-from penstock.trace.captured import CONTENT, MISSING, SIZE, Captured
+from penstock.trace.captured import MISSING, SIZE, Captured
 from penstock.trace.drawing import OF_STAND_INS, drawing
-from penstock.trace.graph import Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import inspected, is_plain_object
+from penstock.trace.ends import Ends, may_change
+from penstock.trace.graph import Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.purity import inspected, is_plain_object, why_not_movable
 from penstock.trace.statements import Cut, cut, inlined, reads, returns, text_of, writes
 from penstock.trace.traced import remembered, traced, why_not_made
 from penstock.trace.tracer import Tracer
@@ -31,8 +33,6 @@ from penstock.trace.tracer import Tracer
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 _NAMED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.dtype, np.ufunc, np.generic)
 _CHEAP = (*UFUNCS.values(), ASTYPE, WHERE)  # numpy does as well by itself
-_WATCHED = 64  # places that the beginning may read, which are looked at before each call of the rest
-_DIGESTED = 1 << 12  # bytes of captured arrays, likewise
 
 Step = tuple[FunctionType, list[str], list[str]]  # what it does, from which variables, to which
 
@@ -63,9 +63,24 @@ class Made:
 Template = Same | Slot | Made
 
 
+@dataclass(slots=True)
+class Spent:
+    """What calling the part that is called per element has cost so far."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+    def add(self, calls: int, seconds: float) -> None:
+        self.calls += calls
+        self.seconds += seconds
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Parts:
-    """`graph` computes what the variables that the rest reads are made of; `steps` is the same per element."""
+    """`graph` computes what the variables that the rest reads are made of; `steps` is the same per element.
+
+    `gains` says whether that is worth it by itself; `ends` how the rest may be cut again.
+    """
 
     graph: Graph
     inputs: Callable[..., Any]
@@ -77,6 +92,9 @@ class Parts:
     draws: int
     captured: Captured
     broken: str  # by what, and where
+    gains: bool
+    ends: Ends | None
+    spent: Spent = field(default_factory=lambda: Spent())
 
     def plainly(self, arguments: Sequence[Any]) -> list[Any]:
         """The leaves that `graph` computes, as the function computes them for one element."""
@@ -88,10 +106,28 @@ class Parts:
             _leaves(template, variables[name], found)
         return [found[index] for index in range(len(found))]
 
+    def described(self, optimised: Callable[[Graph], Graph]) -> str:
+        """What runs by Block, and what is called per element, why, and for how long."""
+        ended = None if self.ends is None else self.ends.ended
+        graphs = [self.graph] if ended is None else [ended.before, ended.after]
+        by_block = "; behind it ".join(optimised(graph).describe() for graph in graphs if graph.equations)
+        each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
+        more = "" if ended is not None or self.ends is None or self.ends.split is None else ", and what follows from it"
+        if not by_block:
+            return f"runs per element{each}: {self.broken}{more and ' runs by Block if it can be traced'}"
+        return f"runs by Block: {by_block}; called per element{each}: {self.broken}{more}"
+
     def rows(self, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
         """The arguments of `rest` for each element, from the values of the graph's outputs."""
-        made: dict[int, list[Any]] = {}
-        return zip(*[_rows(template, columns, count, made) for template in self.variables], strict=True)
+        return rows_of(self.variables, columns, count)
+
+
+def rows_of(variables: Sequence[Template], columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
+    """The values of some variables for each element."""
+    if not variables:
+        return iter([()] * count)
+    made: dict[int, list[Any]] = {}
+    return zip(*[_rows(template, columns, count, made) for template in variables], strict=True)
 
 
 def _leaves(template: Template, value: Any, found: dict[int, Any]) -> None:
@@ -243,39 +279,72 @@ def _nothing(value: Any) -> None:
     """Takes a value that is to be looked at as an argument is."""
 
 
+class _PutOff:
+    """Statements that are left until others are done, and the variables that they have to do with."""
+
+    def __init__(self) -> None:
+        self.statements: list[ast.stmt] = []
+        self._held: set[str] = set()  # that must not get another value before
+        self._open: set[str] = set()  # whose value is not known before
+
+    def add(self, statement: ast.stmt, read: set[str], written: set[str], changed: set[str]) -> None:
+        self.statements.append(statement)
+        self._held |= read | written
+        self._open |= written | changed
+
+    def concerns(self, read: set[str], written: set[str]) -> bool:
+        """Whether a statement that reads and writes these has to wait for them."""
+        return bool(read & self._open or written & self._held)
+
+
 class _Tracing:
     """Runs a function's statements on stand-ins, one after the other, up to the first that cannot be."""
 
     def __init__(self, whole: Cut, called: _Called, structure: Structure, specs: Sequence[LeafSpec]) -> None:
-        self._whole = whole
+        self.whole = whole
         self._called = called
         self._structure = structure
-        self._builder = GraphBuilder(tuple(specs))
-        self._variables: dict[str, Any] = {}
-        self._reads: list[tuple[Any, Any, Any]] = []
+        self.builder = GraphBuilder(tuple(specs))
+        self.variables: dict[str, Any] = {}
+        self.reads: list[tuple[Any, Any, Any]] = []
         self._objects: dict[str, Any] = {}  # variables that hold the same object of the user's for every element
         self._steps: list[Step] = []
+        self.breaks: list[str] = []  # what cannot be traced, where, and why
 
     def parts(self) -> Parts | None:
         inputs = self._inputs()
-        at, why = self._run()
-        if all(equation.primitive in _CHEAP for equation in self._builder.equations):
-            return None
-        return self._parted(inputs, at, why)
+        at = self._run()
+        gains = not all(map(self.is_cheap, self.builder.equations))
+        ends = Ends.of(self, at)
+        return self._parted(inputs, at, ends, gains=gains) if gains or ends is not None else None
+
+    def is_cheap(self, equation: Equation) -> bool:
+        """Whether numpy does as well by itself."""
+        return equation.primitive in _CHEAP
+
+    def inspected(self, function: Callable[..., Any]) -> tuple[str | None, tuple[Any, ...]]:
+        """Why a part of the function may not be run on stand-ins, if it may not, and what it reads from outside."""
+        why, seen = inspected(function, self._objects)
+        return why, seen.reads
+
+    def templates(self, values: Sequence[Any]) -> tuple[tuple[Template, ...], list[Operand]]:
+        """Variables as templates, and the values of the graph that these are made of."""
+        kept = _Kept(self._called)
+        return tuple(map(kept.template, values)), kept.outputs
 
     def broken(self) -> str:
         self._inputs()
-        at, why = self._run()
-        return self._told(at, why) if at < len(self._whole.statements) else ""
+        self._run()
+        return "; ".join(self.breaks)
 
     def _inputs(self) -> Callable[..., Any]:
         """Gives the arguments their values."""
-        whole, builder = self._whole, self._builder
+        whole, builder = self.whole, self.builder
         inputs = whole.bound()
         self._inspect(inputs)
         kinds = ("__code__", "__defaults__", "__kwdefaults__")
-        self._reads.extend((whole.function, kind, getattr(whole.function, kind)) for kind in kinds)
-        self._reads.extend(self._called.reads)
+        self.reads.extend((whole.function, kind, getattr(whole.function, kind)) for kind in kinds)
+        self.reads.extend(self._called.reads)
         for value in (*self._called.given, *self._called.named.values()):
             if not is_plain_object(value):
                 self._inspect(functools.partial(_nothing, value))
@@ -285,71 +354,108 @@ class _Tracing:
         element = self._structure.build([Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(builder.inputs)])
         behind = functools.partial(inputs, *self._called.given, **self._called.named)
         values = behind(*element) if self._structure.unpacks else behind(element)
-        self._variables.update(zip(whole.arguments(), values, strict=True))
+        self.variables.update(zip(whole.arguments(), values, strict=True))
         return behind
 
     def _told(self, at: int, why: str) -> str:
-        return f"{text_of(self._whole.statements, at)}: {why}"
+        return f"{text_of(self.whole.statements, at)}: {why}"
 
     def _inspect(self, function: Callable[..., Any]) -> None:
         why, seen = inspected(function, self._objects)
         if why:
             raise NotTraceable(why)
-        self._reads.extend(seen.reads)
+        self.reads.extend(seen.reads)
 
-    def _run(self) -> tuple[int, str]:
-        """How many statements could be traced, and why not the next."""
-        statements, local = self._whole.statements, self._whole.local
-        for i, statement in enumerate(statements):
-            if returns(statement):
-                return i, traced(self._whole.function, self._structure, self._builder.inputs).reason
-            later = set().union(*[reads(other, local) for other in statements[i + 1 :]])
-            needs, makes = reads(statement, local), writes(statement, local)
-            if not needs - makes <= set(self._variables):  # one that it makes itself, as a loop does, may come to be
-                return i, "it reads what has no value yet"
-            gives = sorted(makes & later)
-            takes = sorted(needs.union(gives).intersection(self._variables))
-            step = self._whole.part([statement], takes, gives), takes, gives
-            known = len(self._builder.equations), self._builder.draws, len(self._reads)
-            before = _Kept(self._called)
-            held = [before.template(value) for value in self._variables.values()]
-            try:
-                self._inspect(step[0])
-                with drawing(OF_STAND_INS):
-                    made = step[0](*[self._variables[name] for name in takes])
-                kept = _Kept(self._called)
-                for value in made:
-                    kept.template(value)
-            except (NotTraceable, Exception) as error:
-                del self._builder.equations[known[0] :], self._reads[known[2] :]
-                self._builder.draws = known[1]
-                after = _Kept(self._called)
-                now = [after.template(value) for value in self._variables.values()]
-                if before.outputs != after.outputs or not _alike(held, now):
-                    raise  # it has changed a dict before it failed
-                return i, str(error)
-            self._variables.update(zip(gives, made, strict=True))
-            self._steps.append(step)
-        return len(statements), ""
+    def _run(self) -> int:
+        """Trace as many statements as can be, and put them in front of the others; their number.
 
-    def _parted(self, inputs: Callable[..., Any], at: int, why: str) -> Parts | None:
-        whole, captured = self._whole, Captured(tuple(self._reads))
+        A statement that cannot be traced but is pure (a branch, a conversion to int) is put off until those are done
+        that have nothing to do with it: nobody can notice in which of two orders they are computed.
+        """
+        local = self.whole.local
+        traced_, put_off = [], _PutOff()
+        for i, statement in enumerate(self.whole.statements):
+            why = self._why_not_traced(i, put_off)
+            if why is None:
+                traced_.append(statement)
+                continue
+            if why:
+                self.breaks.append(self._told(i, why))
+            if returns(statement) or not self._may_be_put_off(statement):
+                left = self.whole.statements[i:]
+                break
+            changed = {name for name in reads(statement, local) if may_change(self.variables.get(name))}
+            put_off.add(statement, reads(statement, local), writes(statement, local), changed)
+        else:
+            left = ()
+        self.whole = replace(self.whole, statements=(*traced_, *put_off.statements, *left))
+        return len(traced_)
+
+    def _may_be_put_off(self, statement: ast.stmt) -> bool:
+        local = self.whole.local
+        names = sorted(reads(statement, local) | writes(statement, local))
+        return self.why_not_movable(self.whole.part([statement], names, [])) is None
+
+    def why_not_movable(self, function: Callable[..., Any]) -> str | None:
+        """Why somebody may notice when a part of the function is called."""
+        return why_not_movable(function, self._objects)
+
+    def _why_not_traced(self, i: int, put_off: _PutOff) -> str | None:
+        """Trace a statement; the reason where that cannot be, empty where it waits for one that is put off."""
+        statements, local = self.whole.statements, self.whole.local
+        statement = statements[i]
+        needs, makes = reads(statement, local), writes(statement, local)
+        if returns(statement):
+            whole = traced(self.whole.function, self._structure, self.builder.inputs)
+            return "" if self.breaks else whole.reason
+        if put_off.concerns(needs, makes):
+            return ""
+        if not needs - makes <= set(self.variables):  # one that it makes itself, as a loop does, may come to be
+            return "it reads what has no value yet"
+        later = set().union(*[reads(other, local) for other in (*statements[i + 1 :], *put_off.statements)])
+        gives = sorted(makes & later)
+        takes = sorted(needs.union(gives).intersection(self.variables))
+        step = self.whole.part([statement], takes, gives), takes, gives
+        known = len(self.builder.equations), self.builder.draws, len(self.reads)
+        before = _Kept(self._called)
+        held = [before.template(value) for value in self.variables.values()]
+        try:
+            self._inspect(step[0])
+            with drawing(OF_STAND_INS):
+                made = step[0](*[self.variables[name] for name in takes])
+            kept = _Kept(self._called)
+            for value in made:
+                kept.template(value)
+        except (NotTraceable, Exception) as error:
+            del self.builder.equations[known[0] :], self.reads[known[2] :]
+            self.builder.draws = known[1]
+            after = _Kept(self._called)
+            now = [after.template(value) for value in self.variables.values()]
+            if before.outputs != after.outputs or not _alike(held, now):
+                raise  # it has changed a dict before it failed
+            return str(error)
+        self.variables.update(zip(gives, made, strict=True))
+        self._steps.append(step)
+        return None
+
+    def _parted(self, inputs: Callable[..., Any], at: int, ends: Ends | None, *, gains: bool) -> Parts | None:
+        whole, captured = self.whole, Captured(tuple(self.reads))
         left = whole.statements[at:]
-        if not left or not _quickly_watched(captured):
+        if not left or not captured.quickly_watched:
             return None
         rest = inlined(left)
         needed = set().union(*[reads(statement, whole.local) for statement in rest])
-        unknown = needed - set(self._variables)
+        unknown = needed - set(self.variables)
         if unknown - set().union(*[writes(statement, whole.local) for statement in rest]):
             return None  # in a function of its own it would be a global name
-        names = tuple(sorted(needed & set(self._variables)))
+        names = tuple(sorted(needed & set(self.variables)))
         kept = _Kept(self._called)
-        variables = tuple(kept.template(self._variables[name]) for name in names)
+        variables = tuple(kept.template(self.variables[name]) for name in names)
         function = whole.part(rest, list(names), None)
-        graph = self._builder.finish(kept.outputs, Structure(tuple, (), (), len(kept.outputs)))
+        graph = self.builder.finish(kept.outputs, Structure(tuple, (), (), len(kept.outputs)))
         return Parts(
             graph, inputs, tuple(whole.arguments()), tuple(self._steps), names, variables, function,
-            self._builder.draws, captured, self._told(at, why),
+            self.builder.draws, captured, "; ".join(self.breaks), gains, ends,
         )  # fmt: skip
 
 
@@ -363,11 +469,6 @@ def _same(first: Template, second: Template) -> bool:
     if isinstance(first, Same) and isinstance(second, Same):
         return first.value is second.value
     return first == second
-
-
-def _quickly_watched(captured: Captured) -> bool:
-    digested = sum(place.nbytes for place, name, _ in captured.reads if name is CONTENT)
-    return digested <= _DIGESTED and len(captured.reads) <= 8 * _WATCHED
 
 
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Parts | None]] = weakref.WeakKeyDictionary()

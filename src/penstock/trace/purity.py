@@ -94,6 +94,12 @@ def inspected(function: Callable[..., Any], objects: Mapping[str, Any] | None = 
     return why, Captured(tuple(inspection.reads))
 
 
+def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any]) -> str | None:
+    """Why somebody may notice when a pure function is called: it draws, or it is not pure."""
+    inspection = _Inspection(objects)
+    return inspection.verdict(function) or ("it is random" if inspection.draws else None)
+
+
 @functools.lru_cache(_MOST_CODES)
 def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
     """What code does, step by step. It never changes, and every pass looks at its functions anew."""
@@ -107,6 +113,7 @@ class _Inspection:
         self.reads: list[tuple[Any, Any, Any]] = []
         self._mutable = False  # whether something captured can be written to
         self._writes = False  # whether anything is written to, or may be
+        self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
 
     def verdict(self, function: Any) -> str | None:
@@ -116,6 +123,8 @@ class _Inspection:
             from penstock.trace.effects.verdict import why_visible_here  # its tables are large, and seldom asked
 
             why = why_visible_here(function)
+            passed_on = (why_visible_here(one) for one in self._used if one is not function)
+            why = why or next((why for why in passed_on if why), None)  # as map_fn is given one
         return why
 
     def function(self, function: Any) -> str | None:
@@ -138,6 +147,7 @@ class _Inspection:
         if (id(function), *map(id, objects.values())) in self._visiting:
             return None
         self._visiting.add((id(function), *map(id, objects.values())))
+        self._used.append(function)
         parts = ("__code__", "__defaults__", "__kwdefaults__")
         self.reads.extend((function, part, getattr(function, part)) for part in parts)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -315,6 +325,8 @@ class _Inspection:
             or (is_plain_object(value) and _only_called(value))
         ):
             why = self.function(value)
+            if why and str(getattr(value, "__module__", "")).partition(".")[0] == "numpy":
+                return f"{spelled} has no form for whole Blocks"  # whatever it is made of
             return f"it calls {spelled}: {why}" if why else None
         return f"it uses {spelled}"
 

@@ -26,7 +26,7 @@ _SEES_ALL = {  # names of what looks at the caller's variables, or stops in it
 }  # fmt: skip
 _UNCUT = (
     ast.Delete, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
-    ast.NamedExpr, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Match,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match,
 )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ class Cut:
         if "type_params" in ast.FunctionDef._fields:
             node.type_params = []  # type: ignore[attr-defined, unused-ignore]
         made = next(compiled(Found(ast.fix_missing_locations(node), self.found.imports), code))
-        made = made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+        made = _called_alike(made, made.co_qualname, code.co_qualname).replace(co_firstlineno=code.co_firstlineno)
         cells = dict(zip(code.co_freevars, like.__closure__ or (), strict=True))
         closure = tuple(cells[name] for name in made.co_freevars)
         return FunctionType(made, like.__globals__, like.__name__, None, closure)
@@ -101,13 +101,17 @@ def cut(function: FunctionType) -> Cut | None:
     body = [_placed(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else _without_docstring(node)
     if any(isinstance(part, _UNCUT) for statement in body for part in ast.walk(statement)):
         return None
-    if any(isinstance(part, ast.ExceptHandler) and part.name for statement in body for part in ast.walk(statement)):
-        return None
     linear = _Linear()
     for statement in body:
         linear.add(statement)
     local = frozenset({*code.co_varnames, *linear.temporary})
     return Cut(function, found, tuple(linear.found), local)
+
+
+def _called_alike(code: CodeType, own: str, name: str) -> CodeType:
+    """Code, and what is in it, under the name that it has in the whole function."""
+    consts = [_called_alike(item, own, name) if isinstance(item, CodeType) else item for item in code.co_consts]
+    return code.replace(co_qualname=name + code.co_qualname.removeprefix(own), co_consts=tuple(consts))
 
 
 def _sees_all(code: CodeType) -> bool:
@@ -147,6 +151,8 @@ def writes(statement: ast.AST, local: frozenset[str]) -> set[str]:
     for node in ast.walk(statement):
         if isinstance(node, ast.alias):
             found.add((node.asname or node.name).partition(".")[0])
+        if isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)  # which has no value behind the handler
     return found & local
 
 
@@ -175,7 +181,8 @@ def text_of(statements: Sequence[ast.stmt], at: int) -> str:
         found = inlined([*statements[:at], last])[-1]
     else:
         found = inlined(statements[: at + 1])[-1]
-    return f"line {statement.lineno}, {ast.unparse(found).splitlines()[0]}"
+    first = ast.unparse(found).splitlines()[0].removesuffix(":")
+    return f"line {statement.lineno}, {first}"
 
 
 class _Temporary(ast.Assign):
@@ -198,6 +205,7 @@ class _Linear:
     def add(self, statement: ast.stmt) -> None:
         value: Any = getattr(statement, "value", None)
         simple = isinstance(statement, (ast.Return, ast.Expr, ast.Assign)) and value is not None
+        simple = simple and not any(isinstance(node, ast.NamedExpr) for node in ast.walk(statement))
         if simple and all(_plain_target(target) for target in getattr(statement, "targets", ())):
             statement = _copied(statement)
             statement.value = self._taken_apart(value)  # type: ignore[attr-defined]

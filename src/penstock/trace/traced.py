@@ -56,7 +56,7 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
         leaves, shape = flatten(components(result))
         if shape == NONE:
             return Traced(None, "it returns None, which is no leaf")
-        return Traced(builder.finish([_output(leaf) for leaf in leaves], shape), "", seen)
+        return Traced(builder.finish([output_of(leaf) for leaf in leaves], shape), "", seen)
     except NotTraceable as error:
         return Traced(None, str(error))
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
@@ -80,7 +80,7 @@ def why_not_made(structure: Structure) -> str | None:
     return next((why for why in map(why_not_made, structure.children) if why), None)
 
 
-def _output(leaf: Any) -> Operand:
+def output_of(leaf: Any) -> Operand:
     if isinstance(leaf, Tracer):
         return leaf.ref
     try:

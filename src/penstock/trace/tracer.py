@@ -16,6 +16,13 @@ from penstock.trace.rowwise import CONCATENATE, COPY, PAD, PADS, REDUCTIONS, STA
 from penstock.trace.views import ITEM, RESHAPE, TRANSPOSE, is_basic, permuted
 
 
+def _refused(why: str) -> Callable[..., NoReturn]:
+    def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotTraceable(why)
+
+    return refuse
+
+
 class Tracer(NDArrayOperatorsMixin):
     """Knows its shape and dtype, not its value; arithmetic and primitives on it become equations."""
 
@@ -132,7 +139,8 @@ class Tracer(NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Tracer:
         if not is_basic(index):
-            self._no()
+            msg = "it chooses elements of an array by values"
+            raise NotTraceable(msg)
         return bind(ITEM, [self], {"index": index})[0]
 
     def __len__(self) -> int:
@@ -152,12 +160,17 @@ class Tracer(NDArrayOperatorsMixin):
         return np.power(base, self) if self.ndim else self._no()
 
     def _no(self, *args: Any, **kwargs: Any) -> NoReturn:
-        msg = "it looks at a value: a branch, a loop, a conversion or an index"
+        msg = "it is called in a way that has no form for whole Blocks"
         raise NotTraceable(msg)
 
-    __bool__ = __int__ = __float__ = __index__ = __complex__ = _no
-    __setitem__ = __contains__ = __array__ = __hash__ = __round__ = _no
-    __str__ = __repr__ = __format__ = __bytes__ = _no  # the text of a stand-in must not become data
+    __bool__ = _refused("it branches on a value: an if, a while, and, or, not, assert")
+    __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a number of Python")
+    __index__ = _refused("a value is an index, a length or a size")
+    __setitem__ = _refused("it writes into an array")
+    __contains__ = _refused("it looks for a value among those of an array")
+    __array__ = _refused("it is given to what takes arrays and is not known")
+    __hash__ = _refused("a value is looked up in a dict or a set")
+    __str__ = __repr__ = __format__ = __bytes__ = _refused("it writes a value as text")  # which must not become data
 
 
 def _reduction(primitive: Primitive) -> Callable[..., Tracer]:

@@ -65,7 +65,7 @@ class Moving:
             self._op = name.removeprefix("image.")
             if any(isinstance(operand, Keys) for operand in step.operands):
                 params = self._drawn(name, next(left), params)
-            elif self._batch and (np.ndim(params.get("angles")) or np.ndim(params.get("offset")) > 1):
+            elif self._batch and (np.ndim(params.get("angles", 0)) or np.ndim(params.get("offset", 0)) > 1):
                 raise Unfit  # a number for each image of a batch
             if name in ARITHMETIC:
                 self._calculate((ARITHMETIC[name], constant(step)))

@@ -1,0 +1,458 @@
+"""Endings: the calls of a function whose beginning and end run a Block at a time, and what stands between per element.
+
+The middle is called for each element in order, and what it leaves is copied at once, so that no later call can change
+it. The end is computed when all of them were called: it is pure, and so nobody can notice. Where an element is not like
+the others (its middle returns, draws, leaves values of another kind, or changes what the end reads), its end is called
+for it at once, as the function would have gone on.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from penstock.block.apart import apart
+from penstock.block.block import Block, Builder
+from penstock.block.column import Column, DenseColumn, column_of
+from penstock.block.fixed import fixed_column, fixed_values
+from penstock.block.given import Given
+from penstock.block.leaf import as_leaf
+from penstock.block.structure import components
+from penstock.forked import new_lock
+from penstock.physical.both_ways import (
+    ELEMENTS,
+    SECONDS,
+    column_of_output,
+    equal_blocks,
+    in_one_piece,
+    is_view,
+    same_in_all,
+)
+from penstock.physical.vectorise import optimised
+from penstock.trace.drawing import Draws, Element
+from penstock.trace.ends import Ended, Ends, Split, may_be_passed_on
+from penstock.trace.graph import Allocate, Const, Graph, Ref
+from penstock.trace.parts import Parts, rows_of
+
+Run = Callable[[Parts, Block, Draws], "list[list[Any]] | None"]  # the beginning's values, None where it fails
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """Its end runs with those of the others; the row in what is kept of the middles."""
+
+    at: int
+
+
+class _Mark:
+    """What the middle returns first where it has come to its end."""
+
+
+class Endings:
+    """All calls of one Block, made when it is created; called with each element it gives the results, in order.
+
+    `whole` are all results as a Block, where none had to be made by itself.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        parts: Parts,
+        ends: Ends,
+        block: Block,
+        draws: Draws,
+        now: Element,
+        allocate: Callable[[int], Allocate] | None,
+        run: Run,
+    ) -> None:
+        self.given = Given([], [])
+        self.whole: Block | None = None
+        self._function = function
+        self._parts = parts
+        self._ends = ends
+        self._block = block
+        self._draws = draws
+        self._now = now
+        self._allocate = allocate
+        self._begin = run
+        self._holds = parts.captured.unchanged()
+        self._results: list[Any] = []
+        self._made()
+        self._next = 0
+
+    def __call__(self, element: Any) -> Any:
+        if not self._next and self.whole is not None:
+            self._results = _elements(self.whole)
+        result, self._results[self._next] = self._results[self._next], None
+        self._next += 1
+        if type(result) is Builder:
+            return result.only()
+        if type(result) is _Raised:
+            raise result.error
+        return result
+
+    def _made(self) -> None:
+        size = self._block.size
+        elements = self._block.elements()
+        while len(self._results) < size and self._holds and self._ends.ended is None and self._ends.split is not None:
+            self._results.append(self._tried(self._ends.split, elements[len(self._results)]))
+        ended = self._ends.ended
+        if ended is not None and self._holds and len(self._results) < size and not _trial_of(ended).failed:
+            self._by_block(ended, elements)
+        while len(self._results) < size:
+            self._results.append(self._as_written(len(self._results), elements[len(self._results)]))
+
+    def _as_written(self, row: int, element: Any) -> Any:
+        self._now.begin(row)
+        unpacks = self._block.structure.unpacks
+        return _settled(lambda: self._function(*element) if unpacks else self._function(element))
+
+    def _values(self, row: int) -> dict[str, Any] | None:
+        """The variables in front of the middle, for one element; None where its beginning fails."""
+        rows = np.array([row])
+        block = self._block.take(rows)
+        found = self._begin(self._parts, block, Draws(self._draws.key, self._draws.numbers.take(rows)))
+        if found is None:
+            return None
+        return dict(zip(self._parts.names, next(self._parts.rows(found, 1)), strict=True))
+
+    def _tried(self, split: Split, element: Any) -> Any:
+        """The result of an element while it is not known what the middle leaves."""
+        row = len(self._results)
+        variables = self._values(row)
+        if variables is None:
+            return self._as_written(row, element)
+        self._now.begin(row)
+        self._now.ordinal = self._parts.draws
+        try:
+            made = split.middle(_MARK, *[variables[name] for name in split.takes])
+            self._holds = self._parts.captured.unchanged()
+            if not _came_to_its_end(made):
+                early = [made]
+                del made
+                return _settled(early.pop)
+            if self._holds:
+                self._ends.decide(split, made[1:], self._now.ordinal - self._parts.draws)
+        except Exception as error:
+            self._holds = self._parts.captured.unchanged()
+            return _Raised(error)
+        return _settled(lambda: self._ended_plainly(split, variables, made))
+
+    def _ended_plainly(self, split: Split, variables: dict[str, Any], made: tuple[Any, ...]) -> Any:
+        variables.update(zip(split.gives, made[1:], strict=True))
+        return split.end(*[variables[name] for name in split.needs])
+
+    def _by_block(self, ended: Ended, elements: Sequence[Any]) -> None:
+        """The results of all elements that are left."""
+        start, size = len(self._results), self._block.size
+        block = self._block.slice(start, size)
+        numbers = self._draws.numbers.part(start, size)
+        calls = _ByBlock(ended, block, Draws(self._draws.key, numbers))
+        if (
+            not ended.captured.unchanged()
+            or not calls.begin(None if start else self._allocate)
+            or not self._same_before(ended, calls, block, numbers)
+        ):
+            return
+        now, middle, drawn = self._now, ended.split.middle, self._parts.draws + ended.drawn
+        pure = ended.split.pure
+        unlike, began = 0, time.thread_time()
+        for at, arguments in enumerate(calls.arguments()):
+            if not self._holds:
+                break
+            now.begin(start + at)
+            now.ordinal = self._parts.draws
+            try:
+                made = middle(_MARK, *arguments)
+            except Exception as error:
+                self._holds = pure or ended.captured.unchanged()
+                self._results.append(_Raised(error))
+                continue
+            self._holds = pure or ended.captured.unchanged()
+            if not _came_to_its_end(made):
+                early = [made]
+                del made
+                self._results.append(_settled(early.pop))
+            elif self._holds and now.ordinal == drawn and calls.keep(at, made):
+                self._results.append(_Pending(at))
+            else:
+                unlike += 1
+                self._results.append(self._unlike(ended.split, start + at, made))
+        self._parts.spent.add(len(self._results) - start, time.thread_time() - began)
+        self._ends.count(len(self._results) - start, unlike)
+        self._finish(ended, calls, start)
+
+    def _unlike(self, split: Split, row: int, made: tuple[Any, ...]) -> Any:
+        ordinal = self._now.ordinal
+        variables = self._values(row)
+        assert variables is not None  # the beginning was computed for all of them
+        self._now.begin(row)
+        self._now.ordinal = ordinal
+        return _settled(lambda: self._ended_plainly(split, variables, made))
+
+    def _same_before(self, ended: Ended, calls: _ByBlock, block: Block, numbers: Any) -> bool:
+        """Whether the middle is given what it is given per element, as far as that is still to be looked at."""
+        trial = _trial_of(ended)
+        if trial.over:
+            return True
+        rows = _sample(block.size)
+        plain = self._begin(self._parts, block.take(rows), Draws(self._draws.key, numbers.take(rows)))
+        if plain is None:
+            return False
+        names = ended.split.takes
+        as_written = [dict(zip(self._parts.names, row, strict=True)) for row in self._parts.rows(plain, len(rows))]
+        given = list(calls.arguments())
+        trial.failed = not all(
+            same_in_all(value, wanted[name])
+            for row, wanted in zip(rows.tolist(), as_written, strict=True)
+            for name, value in zip(names, given[row], strict=True)
+        )
+        return not trial.failed
+
+    def _finish(self, ended: Ended, calls: _ByBlock, start: int) -> None:
+        """The ends of those that wait for it."""
+        kept = np.array([result.at for result in self._results[start:] if type(result) is _Pending], np.int64)
+        if not len(kept):
+            return
+        whole = not start and len(kept) == self._block.size
+        made = calls.results(kept, self._allocate if whole else None)
+        if made is not None and self._holds and not self._same_after(ended, calls, kept, made):
+            made = None
+        if made is None:
+            for row, result in enumerate(self._results):
+                if type(result) is _Pending:
+                    self._results[row] = self._late(ended, calls, row, result.at)
+            return
+        if whole:
+            self.whole = self._block.with_columns(made.structure, made.columns)
+            return
+        elements = iter(_elements(made))
+        self._results = [next(elements) if type(result) is _Pending else result for result in self._results]
+
+    def _late(self, ended: Ended, calls: _ByBlock, row: int, at: int) -> Any:
+        """The end of one element, where those of a Block failed: as written, if what it reads is what it was."""
+        if not self._holds:
+            try:
+                made = calls.results_of(at)
+            except Exception as error:
+                return _Raised(error)
+            return _elements(made)[0]
+        self._now.begin(row)
+        self._now.ordinal = self._parts.draws + ended.drawn
+        return self._unlike(ended.split, row, (_MARK, *calls.left(at)))
+
+    def _same_after(self, ended: Ended, calls: _ByBlock, kept: np.ndarray, made: Block) -> bool:
+        """Whether the end gives by Block what it gives per element; said of more elements until there were enough."""
+        trial = _trial_of(ended)
+        if trial.over:
+            return not trial.failed
+        builder, rows, began = Builder(), [], time.perf_counter()
+        for place in _sample(len(kept)).tolist():
+            row = int(kept[place]) + self._block.size - calls.size
+            variables = self._values(row)
+            if variables is None:
+                return False
+            self._now.begin(row)
+            self._now.ordinal = self._parts.draws + ended.drawn
+            try:
+                left = (_MARK, *calls.left(int(kept[place])))
+                builder.add(components(self._ended_plainly(ended.split, variables, left)))
+            except Exception:  # the calls as written raise it again
+                return False
+            rows.append(place)
+            if len(rows) >= 2 and time.perf_counter() - began >= SECONDS:
+                break
+        trial.checked += len(rows)
+        trial.spent += time.perf_counter() - began
+        trial.failed = not equal_blocks(made.take(np.array(rows)), builder.build())
+        return not trial.failed
+
+
+_MARK = _Mark()
+
+
+def _elements(block: Block) -> list[Any]:
+    """What a function that gave these results returned, which may be written into."""
+    return block.structure.rows([column.values() for column in block.columns])
+
+
+def _came_to_its_end(made: Any) -> bool:
+    return type(made) is tuple and bool(made) and made[0] is _MARK
+
+
+def _sample(size: int) -> np.ndarray:
+    return np.linspace(size - 1, 0, min(ELEMENTS, size)).astype(np.int64)
+
+
+def _settled(make: Callable[[], Any]) -> Any:
+    """What is called for now, as `Builder` keeps it: nobody who holds a part of it can change it."""
+    builder = Builder()
+    try:
+        builder.add(_nest(make()))
+    except Exception as error:
+        return _Raised(error)
+    return builder
+
+
+def _nest(result: Any) -> Any:
+    return components(result) if isinstance(result, list) else result
+
+
+@dataclass(slots=True)
+class _Trial:
+    """Of an end, for all passes: the first elements both ways."""
+
+    checked: int = 0
+    spent: float = 0.0
+    failed: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.failed or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+
+
+_TRIALS: weakref.WeakKeyDictionary[Ended, _Trial] = weakref.WeakKeyDictionary()
+_GRAPHS: weakref.WeakKeyDictionary[Ended, tuple[Graph, Graph]] = weakref.WeakKeyDictionary()
+_LOCK = new_lock()
+
+
+def _trial_of(ended: Ended) -> _Trial:
+    with _LOCK:
+        return _TRIALS.setdefault(ended, _Trial())
+
+
+def _graphs_of(ended: Ended) -> tuple[Graph, Graph]:
+    with _LOCK:
+        found = _GRAPHS.get(ended)
+        if found is None:
+            found = _GRAPHS[ended] = optimised(ended.before), optimised(ended.after)
+        return found
+
+
+class _ByBlock:
+    """What is computed for a Block at a time, and what the middles leave for it."""
+
+    def __init__(self, ended: Ended, block: Block, draws: Draws) -> None:
+        self.size = block.size
+        self._ended = ended
+        self._block = block
+        self._draws = draws
+        self._before, self._after = _graphs_of(ended)
+        self._columns: list[Column] = []
+        self._kept: list[Any] = [
+            [None] * block.size if kind is None else np.empty((block.size, *kind.shape), kind.dtype)
+            for kind in ended.kinds
+        ]
+
+    def begin(self, allocate: Callable[[int], Allocate] | None) -> bool:
+        """Compute what does not need the middle, results in the memory offered; False where that fails."""
+        leaves = {index: k for k, (source, index) in enumerate(self._ended.results) if source == "before"}
+
+        def offered(output: int) -> Allocate:
+            return _nothing if allocate is None or output not in leaves else allocate(leaves[output])
+
+        try:
+            inputs = [fixed_column(column) for column in self._block.columns]
+            made = self._before.run(inputs, self.size, offered, self._draws.of(self.size))
+        except MemoryError:
+            raise
+        except Exception:
+            return False
+        columns = [column_of_output(column, self.size) for column in made]
+        self._columns = apart(columns, self._before.sharing())
+        return True
+
+    def arguments(self) -> Any:
+        """Of the middle, for each element."""
+        own = [isinstance(output, Ref) and output.equation < 0 for output in self._before.outputs]
+        values = [
+            fixed_values(column) if given else column.values() for column, given in zip(self._columns, own, strict=True)
+        ]
+        return rows_of(self._ended.arguments, values, self.size)
+
+    def keep(self, at: int, made: Sequence[Any]) -> bool:
+        """Keep what the middle of one element left; False where it is not like that of others."""
+        kinds = self._ended.kinds
+        for kind, value in zip(kinds, made[1:], strict=True):
+            if not (may_be_passed_on(value) if kind is None else kind.admits(value)):
+                return False
+        for place, value in zip(self._kept, made[1:], strict=True):
+            place[at] = value
+        return True
+
+    def left(self, at: int) -> list[Any]:
+        """What the middle of one element left."""
+        found = []
+        for kind, place in zip(self._ended.kinds, self._kept, strict=True):
+            value = place[at]
+            found.append(value.copy() if kind is not None and kind.shape else value)
+        return found
+
+    def results(self, rows: np.ndarray, allocate: Callable[[int], Allocate] | None) -> Block | None:
+        """The results of these elements, in the memory offered; None where the end fails."""
+        try:
+            return self._results(rows, allocate)
+        except MemoryError:
+            raise
+        except Exception:
+            return None
+
+    def results_of(self, at: int) -> Block:
+        return self._results(np.array([at]), None)
+
+    def _results(self, rows: np.ndarray, allocate: Callable[[int], Allocate] | None) -> Block:
+        ended, every = self._ended, len(rows) == self.size
+        before = self._columns if every else [column.take(rows) for column in self._columns]
+        kept = [self._chosen(i, rows, every=every) for i in range(len(self._kept))]
+        inputs = [before[place] for place in ended.crossing]
+        inputs += [DenseColumn(place) for place, kind in zip(kept, ended.kinds, strict=True) if kind is not None]
+        draws = self._draws if every else Draws(self._draws.key, self._draws.numbers.take(rows))
+        after = [
+            column_of_output(made, len(rows)) for made in self._after.run(inputs, len(rows), None, draws.of(len(rows)))
+        ]
+        columns: list[Column] = []
+        for k, (source, index) in enumerate(ended.results):
+            view = False
+            if source == "constant":
+                assert isinstance(index, Const)
+                column = column_of_output(index, len(rows))
+            elif source == "passed":
+                column = _column_of(kept[index])
+            elif source == "given":
+                column = DenseColumn(kept[index])
+            else:
+                column = (before if source == "before" else after)[index]
+                view = is_view(self._before if source == "before" else self._after, index)
+            columns.append(in_one_piece(column, None if allocate is None else allocate(k), view=view))
+        pairs = combinations(range(len(columns)), 2)
+        return Block(ended.structure, apart(columns, pairs), len(rows))
+
+    def _chosen(self, give: int, rows: np.ndarray, *, every: bool) -> Any:
+        place = self._kept[give]
+        if every:
+            return place
+        return place[rows] if isinstance(place, np.ndarray) else [place[row] for row in rows.tolist()]
+
+
+def _nothing(shape: tuple[int, ...], dtype: Any) -> None:
+    """No memory."""
+
+
+def _column_of(values: list[Any]) -> Column:
+    """Python's values as leaves; numbers that are whole, which are the most, all at once."""
+    if all(type(value) is int for value in values):
+        made = np.array(values)
+        if made.dtype == np.int64:
+            return DenseColumn(made)
+    return column_of([as_leaf(value) for value in values])

@@ -1,0 +1,405 @@
+"""Ends: what stands behind the lines of a function that cannot be traced, as a graph of its own.
+
+    image = flip(image)                      →   before: flip, resize, / 255: all that needs nothing of the middle
+    label = int(label)                       →   middle: int(label), called for each element in order
+    return resize(image) / 255.0, label      →   after:  what is computed of the middle's values, and the result
+
+What variables the middle leaves, and of which kind, is known once it has been called for an element. So a function is
+cut where its last statement that may not be traced seems to end, and again further down if that was too early.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import NONE, Structure, components, flatten
+from penstock.forked import new_lock
+from penstock.trace.captured import Captured
+from penstock.trace.drawing import OF_STAND_INS, drawing
+from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.statements import Cut, reads, returns, writes
+from penstock.trace.traced import output_of
+from penstock.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    from penstock.trace.parts import Template
+
+MARK = ".end"  # the name of what the middle returns first, where it comes to its end
+_ENOUGH, _FEW = 8, 4  # elements, of which one in so many may be unlike the others
+_PASSED_ON = (bool, int, float, complex, str, bytes, np.generic)  # nobody can change them
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Of a variable that the middle leaves: an array or number that the end may calculate with."""
+
+    type: type
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    def admits(self, value: Any) -> bool:
+        """Whether a value is of this kind."""
+        if type(value) is not self.type:
+            return False
+        array: Any = value
+        if array.dtype != self.dtype or array.shape != self.shape:
+            return False
+        return bool(not self.shape or array.flags.c_contiguous)
+
+
+def kind_of_value(value: Any) -> Kind | None:
+    """None for what can only be passed on."""
+    if isinstance(value, np.generic):
+        plain = value.dtype.kind in "biuf"
+    else:
+        plain = type(value) is np.ndarray and value.ndim > 0 and value.dtype.kind in "biuf"
+        plain = plain and value.flags.c_contiguous and value.size > 0
+    return Kind(type(value), value.dtype, value.shape) if plain and value.dtype.isnative else None
+
+
+def may_be_passed_on(value: Any) -> bool:
+    return isinstance(value, _PASSED_ON)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """`middle(mark, *takes)` gives (mark, *gives), or what the function returns there; `end(*needs)` the result."""
+
+    at: int
+    middle: FunctionType
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+    end: FunctionType
+    needs: tuple[str, ...]
+    pure: bool  # whether the middle can change nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Ended:
+    """A function whose end runs by Block. `results` says for each leaf where it comes from: a graph and its output."""
+
+    split: Split
+    before: Graph
+    arguments: tuple[Template, ...]  # of the middle, from the outputs of `before`
+    kinds: tuple[Kind | None, ...]  # of what it gives; None: only passed on
+    after: Graph
+    crossing: tuple[int, ...]  # outputs of `before` that `after` takes, in front of what the middle gives
+    results: tuple[tuple[str, Any], ...]
+    structure: Structure
+    drawn: int  # keys that the middle takes
+    captured: Captured
+
+
+class _Passed:
+    """A value that the end passes on, and must not look at."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@dataclass(slots=True)
+class Ends:
+    """Of one beginning: where it is cut by now, and what came of it. `tracing` has run up to statement `at`."""
+
+    tracing: Any
+    at: int
+    split: Split | None = None
+    ended: Ended | None = None
+    calls: int = 0
+    unlike: int = 0  # of the elements called
+    lock: Any = field(default_factory=new_lock)
+
+    def count(self, calls: int, unlike: int) -> None:
+        """Take in how many elements were unlike the others: where that is usual, the function is not cut."""
+        self.calls += calls
+        self.unlike += unlike
+        if self.calls >= _ENOUGH and self.unlike * _FEW > self.calls:
+            self.ended = self.split = None
+
+    @classmethod
+    def of(cls, tracing: Any, at: int) -> Ends | None:
+        """None where there is no end that could gain."""
+        found = cls(tracing, at)
+        start = found._first()
+        found.split = None if start is None else found._split(start)
+        return None if found.split is None else found
+
+    def decide(self, split: Split, given: Sequence[Any], drawn: int) -> None:
+        """Take in what the middle gave for an element: the end is traced, or the function cut elsewhere, or nowhere."""
+        with self.lock:
+            if split is not self.split or self.ended is not None:
+                return  # another thread was here
+            try:
+                found = self._traced(split, given, drawn)
+            except (NotTraceable, Exception):
+                self.split = None
+                return
+            if isinstance(found, Ended):
+                self.ended = found
+            else:
+                self.split = None if found is None else self._split(found)
+
+    def _first(self) -> int | None:
+        """Behind the last statement that is surely not to be traced."""
+        whole: Cut = self.tracing.whole
+        statements, last = whole.statements, len(whole.statements) - 1
+        if last <= self.at or not isinstance(statements[last], ast.Return):
+            return None
+        start = last
+        while start > self.at + 1 and self._plain(statements[start - 1]):
+            start -= 1
+        return start
+
+    def _plain(self, statement: ast.stmt) -> bool:
+        whole: Cut = self.tracing.whole
+        if returns(statement):
+            return False
+        step = whole.part([statement], sorted(reads(statement, whole.local)), [])
+        return self.tracing.inspected(step)[0] is None
+
+    def _split(self, start: int) -> Split | None:
+        whole: Cut = self.tracing.whole
+        before: Mapping[str, Any] = self.tracing.variables
+        middle, end = list(whole.statements[self.at : start]), list(whole.statements[start:])
+        later = set().union(*[reads(statement, whole.local) for statement in end])
+        read = set().union(*[reads(statement, whole.local) for statement in middle])
+        written = set().union(*[writes(statement, whole.local) for statement in middle])
+        changed = {name for name in read & before.keys() if may_change(before[name])}
+        gives = (written | changed) & later
+        bound = before.keys() | set().union(*map(_bound, middle))
+        takes = (read | gives) & before.keys()
+        needs = later & (before.keys() | gives)
+        made = set().union(*[writes(statement, whole.local) for statement in end])
+        if gives - bound or read - before.keys() - written or later - needs - made:
+            return None
+        if _things(before, takes) & _things(before, needs - gives):
+            return None  # what the middle may write into would be read as it was
+        names, given, needed = tuple(sorted(takes)), tuple(sorted(gives)), tuple(sorted(needs))
+        function = whole.part(middle, [MARK, *names], [MARK, *given])
+        pure = self.tracing.why_not_movable(function) is None
+        return Split(start, function, names, given, whole.part(end, list(needed), None), needed, pure)
+
+    def _traced(self, split: Split, given: Sequence[Any], drawn: int) -> Ended | int | None:
+        """The graphs; or where to cut instead, behind a statement that cannot be traced; or None."""
+        tracing = self.tracing
+        builder: GraphBuilder = tracing.builder
+        kinds = tuple(kind_of_value(value) for value in given)
+        if not all(kind is not None or may_be_passed_on(value) for kind, value in zip(kinds, given, strict=True)):
+            return None
+        known = builder.inputs, len(builder.equations), builder.draws
+        specs = [TensorSpec(kind.shape, kind.dtype) for kind in kinds if kind is not None]
+        try:
+            builder.inputs = (*builder.inputs, *specs)
+            builder.draws += drawn
+            variables = dict(tracing.variables)
+            at = len(known[0])
+            for name, kind in zip(split.gives, kinds, strict=True):
+                variables[name] = _Passed(name)
+                if kind is not None:
+                    variables[name] = Tracer(builder, Ref(-1, at), builder.inputs[at])
+                    at += 1
+            why, seen = tracing.inspected(split.end)
+            captured = Captured((*tracing.reads, *seen))
+            if why or not captured.quickly_watched:
+                return None
+            result = self._run(split, variables)
+            if not isinstance(result, tuple):
+                return result
+            return self._ended(split, kinds, result[0], len(known[0]), drawn, captured)
+        finally:
+            builder.inputs, builder.draws = known[0], known[2]
+            del builder.equations[known[1] :]
+
+    def _run(self, split: Split, variables: dict[str, Any]) -> tuple[Any] | int | None:
+        """What the end returns for stand-ins; or where to cut, as the statement in front of that cannot be traced."""
+        whole: Cut = self.tracing.whole
+        *statements, last = whole.statements[split.at :]
+        builder: GraphBuilder = self.tracing.builder
+        for i, statement in enumerate([*statements, last]):
+            takes = sorted((reads(statement, whole.local) | writes(statement, whole.local)) & variables.keys())
+            passed = [name for name in takes if type(variables[name]) is _Passed]
+            gives = None if statement is last else sorted(writes(statement, whole.local))
+            known = len(builder.equations), builder.draws
+            try:
+                if passed and not (statement is last and _only_given_back(last, set(passed))):
+                    return self._behind(split.at + i)
+                step = whole.part([statement], takes, gives)
+                with drawing(OF_STAND_INS):
+                    made = step(*[variables[name] for name in takes])
+                if any(type(value) is _Passed for value in made or ()) and statement is not last:
+                    return self._behind(split.at + i)
+            except (NotTraceable, Exception):
+                builder.draws = known[1]
+                return self._behind(split.at + i)
+            if gives is None:
+                return (made,)
+            variables.update(zip(gives, made, strict=True))
+        return None
+
+    def _behind(self, at: int) -> int | None:
+        """The next place to cut, if there is one."""
+        return at + 1 if at + 1 < len(self.tracing.whole.statements) else None
+
+    def _ended(
+        self, split: Split, kinds: Any, result: Any, elements: int, drawn: int, captured: Captured
+    ) -> Ended | None:
+        builder: GraphBuilder = self.tracing.builder
+        if type(result) is list:
+            return None
+        leaves, structure = flatten(components(result))
+        if structure == NONE:
+            return None
+        late = _late(builder.equations, elements)
+        arguments, outputs = self.tracing.templates([self.tracing.variables[name] for name in split.takes])
+        numbers: dict[bool, dict[int, int]] = {False: {}, True: {}}  # of equations in their graph
+        for i in range(len(builder.equations)):
+            numbers[i in late][i] = len(numbers[i in late])
+        crossing: list[int] = []
+
+        def is_late(ref: Ref) -> bool:
+            return ref.equation in late if ref.equation >= 0 else ref.index >= elements
+
+        def of_before(ref: Ref) -> int:
+            if ref not in outputs:
+                outputs.append(ref)
+            place: int = outputs.index(ref)
+            return place
+
+        def moved(operand: Operand) -> Operand:
+            """As the graph of what comes after has it; its inputs are numbered below, when they are all known."""
+            if not isinstance(operand, Ref):
+                return operand
+            if operand.equation in late:
+                return Ref(numbers[True][operand.equation], operand.index)
+            if is_late(operand):
+                return Ref(-2, operand.index - elements)
+            place = of_before(operand)
+            if place not in crossing:
+                crossing.append(place)
+            return Ref(-1, crossing.index(place))
+
+        def numbered(operand: Operand) -> Operand:
+            given = isinstance(operand, Ref) and operand.equation == -2
+            return Ref(-1, len(crossing) + operand.index) if given else operand  # type: ignore[union-attr]
+
+        def changed(equation: Equation, change: Any) -> Equation:
+            operands = tuple(map(change, equation.operands))
+            return Equation(equation.primitive, operands, equation.params, equation.specs)
+
+        after = [changed(builder.equations[i], moved) for i in sorted(late)]
+        after_outputs: list[Ref] = []
+        results: list[tuple[str, Any]] = []
+        names = [name for name, kind in zip(split.gives, kinds, strict=True) if kind is not None]
+        for leaf in leaves:
+            if type(leaf) is _Passed:
+                results.append(("passed", split.gives.index(leaf.name)))
+                continue
+            operand = output_of(leaf)
+            if isinstance(operand, Const):
+                results.append(("constant", operand))
+            elif not isinstance(operand, Ref):
+                return None
+            elif operand.equation in late:
+                place = moved(operand)
+                assert isinstance(place, Ref)
+                if place not in after_outputs:
+                    after_outputs.append(place)
+                results.append(("after", after_outputs.index(place)))
+            elif is_late(operand):
+                results.append(("given", split.gives.index(names[operand.index - elements])))
+            else:
+                results.append(("before", of_before(operand)))
+        if all(source in ("passed", "given", "constant") for source, _ in results):
+            return None  # nothing is computed by Block
+        equations = tuple(changed(equation, numbered) for equation in after)
+        several = Structure(tuple, (), (), len(outputs))
+        early = [builder.equations[i] for i in range(len(builder.equations)) if i not in late]
+        before = tuple(changed(equation, lambda one: _renumbered(one, numbers[False])) for equation in early)
+        placed = tuple(_renumbered(output, numbers[False]) for output in outputs)
+        specs = [builder.spec_of(outputs[place]) for place in crossing]
+        inputs = (*specs, *builder.inputs[elements:])
+        return Ended(
+            split,
+            Graph(builder.inputs[:elements], before, placed, several, builder.draws),
+            arguments,
+            kinds,
+            Graph(inputs, equations, tuple(after_outputs), Structure(tuple, (), (), len(after_outputs)), builder.draws),
+            tuple(crossing),
+            tuple(results),
+            structure,
+            drawn,
+            captured,
+        )
+
+
+def _renumbered(operand: Operand, numbers: Mapping[int, int]) -> Operand:
+    return Ref(numbers[operand.equation], operand.index) if _is_made(operand) else operand  # type: ignore[union-attr]
+
+
+def _is_made(operand: Operand) -> bool:
+    return isinstance(operand, Ref) and operand.equation >= 0
+
+
+def _late(equations: Sequence[Equation], elements: int) -> set[int]:
+    """The equations that need something of the middle."""
+    found: set[int] = set()
+    for i, equation in enumerate(equations):
+        refs = [operand for operand in equation.operands if isinstance(operand, Ref)]
+        if any(ref.equation in found or (ref.equation < 0 and ref.index >= elements) for ref in refs):
+            found.add(i)
+    return found
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The variables that have a value once the statement is done."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    nodes = [node for target in targets for node in ast.walk(target)]
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def may_change(value: Any) -> bool:
+    """Whether somebody who is given this variable may change what it holds."""
+    return bool(_things({"": value}, {""}))
+
+
+def _things(variables: Mapping[str, Any], names: set[str]) -> set[Any]:
+    """What may be written into of these variables; elements themselves cannot be."""
+    found: set[Any] = set()
+    left = [variables[name] for name in names if name in variables]
+    while left:
+        value = left.pop()
+        if type(value) is Tracer:
+            rank = len(value.spec.shape) if isinstance(value.spec, TensorSpec) else 1
+            if rank and value.ref.equation >= 0:
+                found.add(value.ref)
+        elif type(value) in (tuple, list, dict):
+            if type(value) is not tuple:
+                found.add(id(value))
+            left.extend(value.values() if type(value) is dict else value)
+    return found
+
+
+def _only_given_back(statement: ast.stmt, names: set[str]) -> bool:
+    """Whether a return does nothing with these variables but return them, by themselves or in a nest."""
+    assert isinstance(statement, ast.Return)
+    direct: set[int] = set()
+    left: list[Any] = [statement.value]
+    while left:
+        value = left.pop()
+        if isinstance(value, ast.Tuple):
+            left.extend(value.elts)
+        elif isinstance(value, ast.Dict):
+            left.extend(value.values)
+        else:
+            direct.add(id(value))
+    nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id in names]
+    return all(id(node) in direct for node in nodes)
