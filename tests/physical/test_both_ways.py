@@ -111,8 +111,10 @@ def test_an_element_that_raises_leaves_the_others_by_block():
 @pytest.mark.parametrize("equal", [True, False])
 def test_one_trial_is_enough_for_all_passes(monkeypatch, equal):
     looked = []
-    compare = both_ways._equal
-    monkeypatch.setattr(both_ways, "_equal", lambda *found: looked.append(1) is None and equal and compare(*found))
+    compare = both_ways.equal_blocks
+    monkeypatch.setattr(
+        both_ways, "equal_blocks", lambda *found: looked.append(1) is None and equal and compare(*found)
+    )
     ds = ps.Dataset.range(100).map(lambda x: x * 3 + 1)
     counts = []
     for _ in range(3):

@@ -514,7 +514,7 @@ def test_a_slice_keeps_the_whole_alive():
 
 def test_mapped_files_count_nothing_and_lent_memory_counts_whole(tmp_path):
     path = tmp_path / "content"
-    path.write_bytes(bytes(1000))
+    path.write_bytes(bytes(1 << 15))  # smaller files are read
     assert footprint(Block.single(DenseColumn(storage.map_file(path)[10:20]))) == 0
     lent = Arena().empty((4, SMALLEST), np.uint8)
     assert 4 * SMALLEST <= footprint(Block.single(DenseColumn(lent[:1]))) <= 4 * SMALLEST + 64

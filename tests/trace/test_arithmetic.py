@@ -172,9 +172,9 @@ def test_most_of_these_functions_do_run_by_block():
     ("function", "reason"),
     [
         (lambda x: x if x > 3 else -x, "branch"),
-        (lambda x: int(x), "conversion"),
+        (lambda x: int(x), "converts"),
         (lambda x: x[0], "index"),
-        (lambda x: [i for i in x], "loop"),  # noqa: C416 - a loop is the case it is about
+        (lambda x: [i for i in x], "loops"),  # noqa: C416 - a loop is the case it is about
         (lambda x: np.where(x > 1)[0], "np.where"),
         (lambda x: None, "no leaf"),
         (lambda x: x + "a", "str"),

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.block import Block
 from penstock.delivery.part import Part
-from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.access import stretch_of
 from penstock.physical.fatal import failed
 from penstock.physical.lower import Lowering, lower, register

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -57,6 +58,13 @@ def accessible(kind: type[Node], unless: Check = _no_reason) -> Callable[[Opener
     return add
 
 
+def _how(kind: type[Node]) -> tuple[Opener, Check] | None:
+    """What was said of a node type; those who say it come with the first question."""
+    if kind not in _OPENERS:
+        importlib.import_module("penstock.physical.accesses")
+    return _OPENERS.get(kind)
+
+
 def obstacle(plan: Node, *, fill: bool = True, opens: bool = False) -> tuple[Node, str] | None:
     """The step that keeps a plan from being read by number, the nearest to the source, and why; None if there is none.
 
@@ -70,10 +78,11 @@ def obstacle(plan: Node, *, fill: bool = True, opens: bool = False) -> tuple[Nod
         node = waiting.pop()
         if not (fill and isinstance(node, (Cache, DiskCache)) and node.cardinality != INFINITE_CARDINALITY):
             waiting += reversed(node.inputs)
-        if type(node) not in _OPENERS or (isinstance(node, FlatMap) and not opens):
+        how = _how(type(node))
+        if how is None or (isinstance(node, FlatMap) and not opens):
             reason: str | None = "gives its elements one after the other only"
         else:
-            reason = _OPENERS[type(node)][1](node)
+            reason = how[1](node)
         found = found if reason is None else (node, reason)
     return found
 
@@ -99,7 +108,9 @@ def access(plan: Node, lowering: Lowering) -> Access:
 
     They are made by whoever asks, in the thread that asks.
     """
-    return _OPENERS[type(plan)][0](plan, lowering)
+    how = _how(type(plan))
+    assert how is not None
+    return how[0](plan, lowering)
 
 
 def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:

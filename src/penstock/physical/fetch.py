@@ -10,7 +10,6 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
-from penstock.physical import accesses as _accesses  # noqa: F401 - registers how plans are read by number
 from penstock.physical.access import access, stretch_of
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch, failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -99,6 +100,8 @@ def lower(node: Node, lowering: Lowering) -> Stage:
 
 
 def _lowered(node: Node, lowering: Lowering) -> Stage:
+    if type(node) not in _BUILDERS:  # those of penstock's own steps come with the first plan
+        importlib.import_module("penstock.physical.builders")
     stage = _BUILDERS[type(node)](node, lowering)
     stage.acts = stage.acts or acts(node)
     if lowering.meter is not None:

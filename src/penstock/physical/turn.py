@@ -49,7 +49,7 @@ class Turn:
             return False
         if self._alone:
             now = monotonic()
-            if now < self._looked + max(_LOOK, self._pause):
+            if now < self._looked + (max(_LOOK, _REMOTE_PAUSE) if self._storage.remote else _LOOK):
                 return False
             self._looked = now
         try:

@@ -20,7 +20,6 @@ from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTy
 from penstock.frames import let_go, tidied
 from penstock.image.threads import calm_opencv
 from penstock.options import Options
-from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.executor import Executor
 from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.lower import Lowering, lower

@@ -145,7 +145,10 @@ class Tracer(NDArrayOperatorsMixin):
 
     def __len__(self) -> int:
         first = self._tensor().shape[0] if self._tensor().shape else None
-        return self._no() if first is None else first
+        if first is None:
+            msg = "it loops over a value, or asks for its length, and that is not known before the value is"
+            raise NotTraceable(msg)
+        return first
 
     def __iter__(self) -> Iterator[Tracer]:
         return iter([self[i] for i in range(len(self))])

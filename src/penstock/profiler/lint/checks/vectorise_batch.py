@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,8 @@ def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
 
 def _why_per_element(mapped: Map) -> str | None:
     """Why a function of small arrays that is nothing but numpy is not run on Blocks."""
+    if not isinstance(mapped.function, (FunctionType, MethodType, partial)):  # an object's call is what its class says
+        return None
     spec = mapped.input.spec
     size = element_bytes(spec)
     if size is None or size > _MOST or has_bytes(spec) or not mapped.vectorise or not only_numpy(mapped.function):
