@@ -217,6 +217,18 @@ def test_who_does_not_know_the_token_is_not_heard(service):
     link.close()
 
 
+def test_a_folder_that_others_may_write_to_is_not_believed(tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "token").write_bytes(b"known to everybody")
+    for mode in (0o777, 0o750, 0o701):
+        folder.chmod(mode)
+        with pytest.raises(FailedPreconditionError, match="Others may enter the folder"):
+            ps.service.connect(f"unix://{folder}")
+        with pytest.raises(FailedPreconditionError, match="Others may enter the folder"):
+            next(iter(ps.Dataset.range(3).map(lambda x: x).distribute(f"unix://{folder}")))
+
+
 def test_another_version_is_refused(service, monkeypatch):
     monkeypatch.setattr(contact, "version", lambda: "penstock 0.0.1, Python 3.1")
     with pytest.raises(FailedPreconditionError, match=r"runs penstock .*, and this process penstock 0\.0\.1"):

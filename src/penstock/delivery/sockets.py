@@ -34,10 +34,7 @@ def private_folder(folder: str) -> str:
         message = f"The folder of a service has to have a short path, as it holds sockets; this one is {folder!r}."
         raise InvalidArgumentError(message, hint="For example a folder in /tmp.")
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = Path(folder).stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        message = f"Others may enter the folder {folder!r}, and a service is for its owner alone."
-        raise FailedPreconditionError(message, hint="Leave it out to have one made, or chmod 700 it.")
+    _check_private(folder)
     with suppress(FileExistsError):
         number = os.open(Path(folder, _TOKEN), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
@@ -46,8 +43,20 @@ def private_folder(folder: str) -> str:
 
 
 def token_of(folder: str) -> bytes:
-    """What both sides have to know."""
+    """What both sides have to know.
+
+    Raises FailedPreconditionError for a folder that others may enter or that is another user's: who listens there could
+    be anybody, and what it answers is unpickled. OSError where there is none.
+    """
+    _check_private(folder)
     return Path(folder, _TOKEN).read_bytes()
+
+
+def _check_private(folder: str) -> None:
+    found = Path(folder).stat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        message = f"Others may enter the folder {folder!r}, and a service is for its owner alone."
+        raise FailedPreconditionError(message, hint="Give another folder, or none to have one made; or chmod 700 it.")
 
 
 def listening(path: str) -> socket.socket:
