@@ -355,13 +355,12 @@ def _remote_glob(pattern: str) -> list[str]:
         literal = _LITERAL.match(inner)
         system.invalidate_cache(literal.group().rpartition("/")[0] if literal else inner)
         if not _MAGIC.search(inner):
-            return [full_name(system, inner, pattern)] if system.isfile(inner) else []
+            return [full_name(system, inner, pattern, inner)] if system.isfile(inner) else []
         found = system.glob(inner, detail=True)
         if not found and system.isfile(inner):
-            return [full_name(system, inner, pattern)]
-        names = {
-            full_name(system, path, pattern): info for path, info in found.items() if info.get("type") != "directory"
-        }
+            return [full_name(system, inner, pattern, inner)]
+        files = ((path, info) for path, info in found.items() if info.get("type") != "directory")
+        names = {full_name(system, path, pattern, inner): info for path, info in files}
         for name, info in names.items():
             remember(name, info)
         return list(names)

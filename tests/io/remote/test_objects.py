@@ -302,19 +302,22 @@ def test_the_window_grows_while_that_helps_and_comes_down():
 
 
 @pytest.mark.parametrize(
-    ("path", "url", "wanted"),
+    ("path", "url", "inner", "wanted"),
     [
-        ("webhdfs:///d/x", "webhdfs://host:1/d/*", "webhdfs://host:1/d/x"),  # which forgets its host
-        ("s3://bucket/x", "s3://bucket/*", "s3://bucket/x"),
-        ("memory:///a/x", "memory:///a/*", "memory:///a/x"),
-        ("http://host:1/x", "http://host:1/*", "http://host:1/x"),
-        ("http://host:1/x", "http://ann:pw@host:1/*", "http://host:1/x"),
-        ("sftp:///d/x", "sftp://ann:pw@host/d/*", "sftp://ann:pw@host/d/x"),
-        ("s3://bucket/x", "simplecache::s3://bucket/*", "s3://bucket/x"),
+        ("webhdfs:///d/x", "webhdfs://host:1/d/*", "/d/*", "webhdfs://host:1/d/x"),  # which forgets its host
+        ("webhdfs:///host/x", "webhdfs://host/host/*", "/host/*", "webhdfs://host/host/x"),
+        ("s3://bucket/x", "s3://bucket/*", "bucket/*", "s3://bucket/x"),
+        ("memory:///a/x", "memory:///a/*", "/a/*", "memory:///a/x"),
+        ("memory:///a/x", "memory://a/*", "/a/*", "memory:///a/x"),
+        ("http://host:1/x", "http://host:1/*", "http://host:1/*", "http://host:1/x"),
+        ("http://host:1/x", "http://ann:pw@host:1/*", "http://ann:pw@host:1/*", "http://host:1/x"),
+        ("sftp:///d/x", "sftp://ann:pw@host/d/*", "/d/*", "sftp://ann:pw@host/d/x"),
+        ("s3://bucket/x", "simplecache::s3://bucket/*", "bucket/*", "s3://bucket/x"),
+        ("abfs://box/d/x", "abfs://box@ann.dfs.core.windows.net/d/*", "box/d/*", "abfs://box/d/x"),  # account: options
     ],
 )
-def test_a_name_that_is_listed_has_its_host(path, url, wanted):
-    assert full_name(SimpleNamespace(unstrip_protocol=lambda path: path), path, url) == wanted
+def test_a_name_that_is_listed_has_its_host(path, url, inner, wanted):
+    assert full_name(SimpleNamespace(unstrip_protocol=lambda path: path), path, url, inner) == wanted
 
 
 # -- no ranges

@@ -73,12 +73,14 @@ def _use_native(scheme: str) -> None:
     fsspec.register_implementation(scheme, HdfsFileSystem if scheme == "hdfs" else ViewfsFileSystem, clobber=True)
 
 
-def full_name(system: Any, path: str, url: str) -> str:
-    """The URL of a path in the file system of another URL: some do not tell their host again, as WebHDFS."""
+def full_name(system: Any, path: str, url: str, inner: str) -> str:
+    """The URL of a path in the file system of `url`, which stands there for `inner`.
+
+    Some do not tell their host again, as WebHDFS: `inner` is then what stands behind it, without a bucket or container.
+    """
     found = str(system.unstrip_protocol(path))
     scheme, _, rest = url.partition("://")
-    place = rest.partition("/")[0]
-    inner = found.partition("://")[2].lstrip("/")
-    if "::" in scheme or not place or inner.startswith((place, place.rpartition("@")[2])):
+    place, _, behind = rest.partition("/")
+    if "::" in scheme or not place or inner.strip("/") != behind.strip("/"):
         return found
-    return f"{scheme}://{place}/{inner}"
+    return f"{scheme}://{place}/{found.partition('://')[2].lstrip('/')}"
