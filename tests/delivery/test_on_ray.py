@@ -207,6 +207,17 @@ def test_a_state_goes_on_behind_a_new_service(ray):
         assert_same_elements(given + list(elements), wanted)
 
 
+def test_a_service_ends_also_where_its_dispatcher_does_not_answer(ray, monkeypatch):
+    service = ps.service.start(1, on="ray", name="silent")
+    with monkeypatch.context() as changed:
+        changed.setattr(ray_service, "_ANSWER", 0.0)
+        service.stop()
+    until = time.monotonic() + 30
+    while any(each["name"].startswith("silent") for each in ray.util.list_named_actors(all_namespaces=True)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("wrong", [{"compression": "GZIP"}, {"compression": 3}, {"target_workers": "NEAR"}])
 def test_wrong_ways_are_refused(wrong):
     with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):

@@ -129,6 +129,7 @@ class Worker:
             self._makers.pop(job, None)
             return ("mistaken", job, start, f"{type(error).__name__}: {said(error)}", text), EMPTY
         except BaseException as raised:  # a function asks for the end of the program
+            self._makers.pop(job, None)
             return ("ended", job, start), packed_end(raised)
         head = ("made", job, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
         if kept:

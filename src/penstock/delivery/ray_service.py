@@ -70,10 +70,7 @@ class Dispatcher:
         self._alone = time.monotonic()
         self._lock = threading.Lock()
         self._over = False
-        for found in ray.util.list_named_actors(all_namespaces=True):
-            if found["namespace"] == _NAMESPACE and found["name"].startswith(f"{name}/worker"):
-                with suppress(ValueError):
-                    self._members[found["name"]] = ray.get_actor(found["name"], _NAMESPACE)
+        self._members.update(members(ray, name))
         threading.Thread(target=self._look, name="penstock-dispatcher", daemon=True).start()
 
     def _look(self) -> None:
@@ -202,6 +199,16 @@ class Dispatcher:
             for name in list(self._members):
                 self._lose(name)
             self._store.forget()
+
+
+def members(ray: Any, service: str) -> list[tuple[str, Any]]:
+    """The workers of a service that the cluster knows, and their names."""
+    found = []
+    for each in ray.util.list_named_actors(all_namespaces=True):
+        if each["namespace"] == _NAMESPACE and each["name"].startswith(f"{service}/worker"):
+            with suppress(ValueError):  # it has just ended
+                found.append((each["name"], ray.get_actor(each["name"], _NAMESPACE)))
+    return found
 
 
 class InRay:
@@ -396,12 +403,15 @@ class RayHandle:
         return found
 
     def stop(self) -> None:
-        """End the service and its workers. Idempotent."""
+        """End the service and its workers, also where the dispatcher does not answer. Idempotent."""
         with suppress(FailedPreconditionError):
             self.ask("stop")
-            ray = the_ray()
+        ray = the_ray()
+        if not ray.is_initialized():  # there is no cluster
+            return
+        for name, actor in (*members(ray, self.service), (self.service, None)):
             with suppress(ValueError):
-                ray.kill(ray.get_actor(self.service, _NAMESPACE))
+                ray.kill(actor or ray.get_actor(name, _NAMESPACE))
 
     def __enter__(self) -> RayHandle:
         return self
