@@ -261,17 +261,25 @@ def check_format(file_format: str) -> None:
         raise UnimplementedError(message, hint=hint)
 
 
-def _opened(stretch: Stretch, file_format: str) -> ShardFile:
-    make: Any = _FORMATS[file_format]
-    copy_of = None
+def _made(name: str, make: Any) -> ShardFile:
+    """The open shard. What is asked for by number is read where it lies: of one behind a URL a copy is made."""
+    if not storage.is_url(name):
+        local: ShardFile = make(name, None)
+        return local
+    copy_of = storage.copied(name)
     try:
-        copy_of = storage.copied(stretch.file) if storage.is_url(stretch.file) else None
-        file: ShardFile = make(stretch.file, copy_of)
-        if copy_of is not None:  # what is asked for by number is read where it lies
-            weakref.finalize(file, storage.remove, copy_of)
+        file: ShardFile = make(name, copy_of)
+    except BaseException:
+        storage.remove(copy_of)
+        raise
+    weakref.finalize(file, storage.remove, copy_of)
+    return file
+
+
+def _opened(stretch: Stretch, file_format: str) -> ShardFile:
+    try:
+        file = _made(stretch.file, _FORMATS[file_format])
     except PenstockError as error:
-        if copy_of is not None:
-            storage.remove(copy_of)
         raise copy.copy(error).with_traceback(None) from None
     except FileNotFoundError:
         message = "a shard of the data set is missing."
