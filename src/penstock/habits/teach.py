@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import inspect
@@ -64,8 +63,11 @@ def namespace(package: str, table: Mapping[str, str]) -> tuple[Callable[[str], A
             return public().__all__
         if name.startswith("_"):  # a protocol that somebody asks for
             raise unknown(package, name, table, ())
-        with contextlib.suppress(ModuleNotFoundError):  # `from package import module`
-            return importlib.import_module(f"{package}.{name}")
+        try:
+            return importlib.import_module(f"{package}.{name}")  # `from package import module`
+        except ModuleNotFoundError as error:
+            if error.name != f"{package}.{name}":  # it is there, and what it imports is not
+                raise
         offered = public()
         values = {each: getattr(offered, each) for each in offered.__all__}
         vars(sys.modules[package]).update(values)
