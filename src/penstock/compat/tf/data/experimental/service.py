@@ -186,8 +186,8 @@ def _how(mode: Any, service: Any, index: Any, consumers: Any, outstanding: Any) 
     }
     if sharding != "dynamic":
         address = _address(service)
-        local = address.startswith("unix://")
-        how["workers"] = len(ps.service.connect(address).status()["workers"]) if local else 1
+        service_runs = address.startswith(("unix://", "ray-service://"))
+        how["workers"] = len(ps.service.connect(address).status()["workers"]) if service_runs else 1
     return {name: value for name, value in how.items() if value is not None}
 
 
@@ -195,7 +195,7 @@ def _address(service: Any) -> str:
     """penstock's address for one of TensorFlow's: `grpc://localhost:5050`, with or without the protocol."""
     text = str(getattr(service, "address", service))
     protocol, _, rest = text.rpartition("://")
-    if protocol in ("unix", "ray") or text in ("local", "ray"):
+    if protocol in ("unix", "ray", "ray-service") or text in ("local", "ray"):
         return text
     host, _, port = rest.rpartition(":")
     if host not in _LOCAL or not port.isdigit():
