@@ -107,7 +107,7 @@ def at_work() -> dict[str, Any] | None:
     try:
         told: dict[str, Any] = json.loads((root() / AT_WORK).read_text())
         os.kill(told["pid"], 0)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, OverflowError, ValueError, KeyError, TypeError):
         return None
     return told
 

@@ -43,7 +43,9 @@ def _change() -> None:
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
     from numba.core.dispatcher import Dispatcher
 
-    library, codegen, dispatcher = _typed(JITCodeLibrary), _typed(JITCPUCodegen), _typed(Dispatcher)
+    library: Any = JITCodeLibrary
+    codegen: Any = JITCPUCodegen
+    dispatcher: Any = Dispatcher
     compile_one, set_environment = dispatcher.compile, codegen.set_env
     needed = library._optimize_final_module, library._finalize_final_module, library._finalize_dynamic_globals
     assert all(map(callable, needed))
@@ -81,7 +83,3 @@ def _change() -> None:
             set_environment(self, name, environment)
 
     codegen.create_library, codegen.set_env, dispatcher.compile = create_library, set_env, compile_at_depth
-
-
-def _typed(of_numba: Any) -> Any:
-    return of_numba

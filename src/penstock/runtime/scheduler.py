@@ -44,8 +44,8 @@ class Runnable(Protocol):
 class _Row:
     """The segments of one depth, looked at in turn.
 
-    There may be thousands, the inputs of an interleave: who looks begins behind the one that was found last. The next
-    in turn is there, and those in front of it have made what they may.
+    There may be thousands, the inputs of an interleave: who looks begins with the one that was found last, which may
+    have more to do. Those in front of it have made what they may, and come last.
     """
 
     def __init__(self) -> None:
