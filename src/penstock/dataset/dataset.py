@@ -386,8 +386,9 @@ class Dataset(
         >>> ps.Dataset.range(1000).shuffle(1000).repeat(3).batch(10).lint()
         nothing to advise
 
-        It follows from the plan: no element is made. What rewrites mend by themselves is not advised. The steps inside
-        data sets that interleave and flat_map open are not seen.
+        It follows from the plan: no element is made. Functions of plain numpy that may take a whole batch are called
+        with made-up values, to see whether that gives the same. What rewrites mend by themselves is not advised. The
+        steps inside data sets that interleave and flat_map open are not seen.
         """
         from penstock.profiler.lint.driver import lint
 

@@ -48,10 +48,9 @@ def distributed_save(
 ) -> None:
     """Have workers make one pass and write it into `path`, a folder or a URL of one, for `Dataset.load`.
 
-    `service` and `workers` are as in `Dataset.distribute`; on Ray of several nodes `path` has to be a URL,
-    or a folder that all of them share. What is
-    read from it are the elements in the order of the pass, as if `Dataset.save` had written them; only the sizes of
-    the files depend on who wrote them.
+    `service` and `workers` are as in `Dataset.distribute`; on Ray of several nodes `path` has to be a URL, or a folder
+    that all of them share. What is read from it are the elements in the order of the pass, as if `Dataset.save` had
+    written them; only the sizes of the files depend on who wrote them.
 
     >>> import tempfile, penstock as ps
     >>> path = tempfile.mkdtemp()

@@ -69,6 +69,6 @@ CHECKS: tuple[Check, ...] = (
 
 @question()
 def lint(plan: Node, options: Options) -> Report:
-    """The advice on a plan, what matters most first; nothing is run but functions on stand-ins."""
+    """The advice on a plan, what matters most first. No element is made: functions see stand-ins, or made-up values."""
     found = Inspection(plan, options)
     return Report(dict.fromkeys(advice for check in CHECKS for advice in check(found)))
