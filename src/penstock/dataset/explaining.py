@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.compiled import plain_versions
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.options import Options
 from penstock.plan.node import Node, check_int
@@ -108,6 +107,7 @@ class Explaining:
         text = explanation(self._plan, self._options, running, placed)
         if analysis is None:
             return text
+        from penstock.compiled import plain_versions
         from penstock.profiler.analysis.report import report
 
         parts, plain = [text, report(analysis)], plain_versions()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -20,12 +21,13 @@ class Weakly(Generic[T]):
         self._known: dict[int, weakref.ref[T]] = {}
 
     def add(self, item: T) -> None:
-        key, known, gone = id(item), self._known, self._gone
+        key, known, gone, over = id(item), self._known, self._gone, sys.is_finalizing
 
         def forget(ref: weakref.ref[T]) -> None:
             if known.get(key) is ref:
                 known.pop(key, None)
-                gone()
+                if not over():  # what would be called has lost its modules by then
+                    gone()
 
         known[key] = weakref.ref(item, forget)
 
