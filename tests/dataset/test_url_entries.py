@@ -163,6 +163,22 @@ def test_a_damaged_file_of_a_cache_is_made_once_more_and_one_of_a_snapshot_is_an
                 values(kept(kind))
 
 
+def test_a_complete_cache_is_mended_whatever_a_second_writer_has_left_of_its_journal(system):
+    assert values(kept("cache")) == WANTED
+    folder = folder_of(system)
+    found = journal.Journal(folder)
+    found.refresh()
+    assert len(found.commits) > 2
+    system.pipe_file(journal.segment(folder, 0), journal.text_of(found.commits[:2]))  # it was stopped there
+    name = sorted(files(system, ".arrow"))[1]
+    content = bytearray(system.cat_file(name))
+    content[len(content) // 2] ^= 1
+    system.pipe_file(name, bytes(content))
+    assert values(kept("cache")) == WANTED
+    assert values(kept("cache")) == WANTED
+    assert len(kept("cache")) == COUNT
+
+
 def test_what_others_replace_in_our_place_is_read_anew(monkeypatch, system):
     monkeypatch.setattr(journal, "_SEGMENT", 2)
     begin(kept("snapshot"), 9)

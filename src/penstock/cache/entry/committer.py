@@ -14,6 +14,7 @@ from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lease import Lease
 from penstock.cache.entry.lock import OWN, Lock
 from penstock.io import storage
+from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_writer import ChunkWriter
 from penstock.io.saved.durable import write_whole
 from penstock.io.saved.journal import NAME as JOURNAL
@@ -128,26 +129,40 @@ class Committer:
 
     def write_again(self, number: int, kept: Sequence[Kept]) -> None:
         """Write chunk `number`, counted over all commits, anew: it was damaged."""
+        if self._mine and self._manifest.complete:
+            self._write_again_of_complete(number, kept)
+            return
         places = [(place, at) for place, commit in enumerate(self._commits) for at in range(len(commit.chunks))]
         if number >= len(places):  # the journal does not know it
             return
         place, at = places[number]
         commit = self._commits[place]
         before = commit.chunks[at]
-        file = before.file
-        if self._mine:  # whoever reads what was there knows its checksums
-            file = f"{_CHUNKS}/again_{number:06d}{self._mine}_{token_hex(4)}.arrow"
-        chunk = self._writer.write(file, before.shard, *whole(kept))
+        chunk = self._writer.write(self._name_again(before, number), before.shard, *whole(kept))
         if chunk == before:
             return
         chunks = (*commit.chunks[:at], chunk, *commit.chunks[at + 1 :])
         self._commits[place] = replace(commit, chunks=chunks)
-        if not self._mine:
-            write_whole(self._folder / JOURNAL, text_of(self._commits))
-        elif not self._manifest.complete:
+        if self._mine:
             JournalWriter.write_all(self.folder, self._commits)
+            return
+        write_whole(self._folder / JOURNAL, text_of(self._commits))
         if self._manifest.complete:
             self._say_complete()
+
+    def _write_again_of_complete(self, number: int, kept: Sequence[Kept]) -> None:
+        """The same behind a URL: the journal there may be that of another writer, who came later and was stopped."""
+        chunks = list(self._manifest.chunks)
+        if number >= len(chunks):
+            return
+        before = chunks[number]
+        chunks[number] = self._writer.write(self._name_again(before, number), before.shard, *whole(kept))
+        self._manifest = replace(self._manifest, chunks=tuple(chunks), compression=self._writer.codec)
+        write_manifest(self.folder, self._manifest, replace=True)
+
+    def _name_again(self, before: Chunk, number: int) -> str:
+        """Behind a URL another one than it had: whoever reads what was there knows its checksums."""
+        return f"{_CHUNKS}/again_{number:06d}{self._mine}_{token_hex(4)}.arrow" if self._mine else before.file
 
     def close(self) -> None:
         """Let go of the files and the lock. Idempotent."""
