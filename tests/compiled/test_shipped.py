@@ -11,6 +11,7 @@ import pytest
 
 from penstock.compiled import ahead, note, shipped
 from penstock.compiled.shipped import LEVELS, levels_of
+from penstock.errors import InvalidArgumentError
 
 NAME = "penstock.physical.kernels.native"
 LOADED = f"""
@@ -57,6 +58,12 @@ def test_a_processor_is_of_the_levels_that_it_has_all_features_of(lacks):
     found = {"avx512vl": ["x86-64-v3"], "fma": [], None: ["x86-64-v4", "x86-64-v3"]}
     assert levels_of("AMD64", flags) == found[lacks]
     assert levels_of("riscv64", flags) == []
+
+
+def test_a_level_that_nobody_looks_for_is_refused(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="must be one of 'x86-64-v4', 'x86-64-v3', 'generic', got"):
+        ahead.compile_into(tmp_path, "x86-64-v2")
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_installation_without_such_kernels_has_none(tmp_path, monkeypatch):

@@ -11,7 +11,8 @@ from pathlib import Path
 from penstock.compiled.compiler import Compiler
 from penstock.compiled.module import Compiled
 from penstock.compiled.processors import processors
-from penstock.compiled.shipped import INTO, note_sources, tag
+from penstock.compiled.shipped import ARM, INTO, LEVELS, note_sources, tag
+from penstock.errors import InvalidArgumentError
 
 
 def modules_of_kernels() -> list[str]:
@@ -47,7 +48,13 @@ def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda 
 def compile_into(
     folder: Path, level: str, jobs: int | None = None, done: Callable[[str], None] = lambda name: None
 ) -> dict[str, str]:
-    """As `compile_ahead`, for any processor of a level of `shipped`, below `folder`, as `shipped` is laid out."""
+    """As `compile_ahead`, for any processor of a level of `shipped`, below `folder`, as `shipped` is laid out.
+
+    Raises InvalidArgumentError for a level that no processor would look for.
+    """
+    if level not in (*LEVELS, ARM):
+        message = f"level must be one of {', '.join(map(repr, (*LEVELS, ARM)))}, got level={level!r}."
+        raise InvalidArgumentError(message, hint="Kernels are looked for by these names; 'generic' is for ARM.")
     into = folder / tag() / level
     with tempfile.TemporaryDirectory() as notes:
         chosen = {INTO: str(into), "NUMBA_CACHE_DIR": notes, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}

@@ -31,7 +31,7 @@ def write_views(folder: str | os.PathLike[str]) -> dict[str, Any]:
     put(recorded.folder / "trace.json.gz", (text.encode() for text in trace(recorded, spans)), zipped=True)
     profile = recorded.folder.parent / "plugins" / "profile" / recorded.about["run"]
     profile.mkdir(parents=True, exist_ok=True)
-    for old in profile.iterdir():  # what the plugin has kept of an earlier file of that name
+    for old in filter(Path.is_file, profile.iterdir()):  # what the plugin has kept of an earlier file of that name
         old.unlink()
     put(profile / f"{host}.xplane.pb", xplane(recorded, spans))
     return told
