@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import sys
+import time
 
 import pytest
 from tests.compiled.written import writer
 
 from penstock.cli import main
 from penstock.compiled import ahead
-from penstock.compiled.note import note_of
+from penstock.compiled.child import AT_WORK
+from penstock.compiled.note import note_of, root
 
 
 @pytest.fixture
@@ -70,3 +74,23 @@ def test_all_kernels_of_penstock_are_known():
     assert len(names) > 20
     for name in names:
         assert importlib.util.find_spec(name) is not None, name
+
+
+def test_info_says_what_is_compiled_and_who_compiles_the_rest(modules, capsys):
+    modules(told_one="", told_two="")
+    assert main(["info"]) == 0
+    first, cores, kernels, compiler = capsys.readouterr().out.splitlines()
+    assert first.startswith("penstock ")
+    assert cores.startswith("cores: ")
+    assert kernels.startswith("kernels: 0 of 2 modules are compiled for this processor, in ")
+    assert compiler.startswith("compiling: nothing")
+    told = {"pid": os.getpid(), "begun": time.time() - 3, "modules": ["told_one", "told_two"]}
+    root().mkdir(exist_ok=True)
+    (root() / AT_WORK).write_text(json.dumps(told))
+    assert main(["info"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"compiling: process {os.getpid()}, for 3 s, told_one, told_two"
+    (root() / AT_WORK).unlink()
+    assert main(["compile", "--jobs", "1"]) == 0
+    capsys.readouterr()
+    assert main(["info"]) == 0
+    assert "kernels: 2 of 2 modules" in capsys.readouterr().out.splitlines()[-1]

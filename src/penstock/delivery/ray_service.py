@@ -75,7 +75,7 @@ class Dispatcher:
 
     def _look(self) -> None:
         while not self._over:
-            with self._lock:
+            with self._lock, suppress(self._ray.exceptions.RayError):  # of a moment, such as a node that goes
                 self._settle()
                 self._tend()
             time.sleep(_LOOK)
