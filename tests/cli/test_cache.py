@@ -251,6 +251,13 @@ def test_other_folders_are_refused(tmp_path, printed):
     assert (tmp_path / "photo.jpg").exists()
 
 
+def test_what_lies_behind_a_url_is_not_looked_at(printed):
+    for action in ("ls", "rm"):
+        status, _, err = printed(action, "memory://kept", *(["--all"] if action == "rm" else []))
+        assert status == 1
+        assert "Only folders of this machine are looked at, got 'memory://kept'" in err
+
+
 def test_texts_of_a_stranger_are_shown_plain(entries, path, printed):
     from dataclasses import replace
 

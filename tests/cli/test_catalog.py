@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import fsspec
 import pytest
 
 from penstock.cli import main
@@ -104,3 +105,18 @@ def test_remove_asks_and_leaves_nothing(data_dir, capsys):
     assert not (data_dir / "shapes").exists()
     assert main([*arguments, "--yes"]) == 1
     assert "`penstock catalog prepare shapes` writes it" in capsys.readouterr().err
+
+
+def test_what_lies_behind_a_url_is_verified_and_not_removed(data_dir, capsys):
+    system = fsspec.filesystem("memory")
+    system.put(str(data_dir / "shapes"), "/cli-catalog-test/shapes", recursive=True)
+    try:
+        where = ["shapes/8_examples", "--data-dir", "memory://cli-catalog-test"]
+        assert main(["catalog", "verify", *where]) == 0
+        assert "train: 8 of 8 examples are whole" in capsys.readouterr().out
+        before = system.find("/cli-catalog-test")
+        assert main(["catalog", "remove", *where, "--yes"]) == 1
+        assert "is only read, got 'memory://cli-catalog-test/shapes/8_examples/1.0.0'" in capsys.readouterr().err
+        assert system.find("/cli-catalog-test") == before
+    finally:
+        system.rm("/cli-catalog-test", recursive=True)

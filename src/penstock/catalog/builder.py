@@ -119,7 +119,7 @@ class Reading(ABC):
             FailedPreconditionError: the data set is not prepared.
         """
         if not self.is_prepared:
-            message = f"the data set {self.name!r} is not prepared in {self.data_path}."
+            message = f"the data set {self.name!r} is not prepared in {redacted(str(self.data_path))}."
             hint = "Call download_and_prepare() first, or load(…, download=True)."
             raise FailedPreconditionError(message, hint=hint)
         info = self.info

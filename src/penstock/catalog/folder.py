@@ -15,6 +15,7 @@ from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, read_info
 from penstock.catalog.names import newest
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from penstock.io.writing import place
+from penstock.redacted import redacted
 
 
 class FolderBuilder(Reading):
@@ -23,7 +24,7 @@ class FolderBuilder(Reading):
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = place(folder)
         if not self.is_prepared:
-            message = f"there is no {FILE_NAME} in {self._folder}."
+            message = f"there is no {FILE_NAME} in {redacted(str(self._folder))}."
             hint = "Name the folder of a version, such as ~/tensorflow_datasets/mnist/3.0.1."
             raise NotFoundError(message, hint=hint, file=str(self._folder))
 

@@ -67,8 +67,13 @@ def entries_in(path: str) -> list[Found]:
     Raises NotFoundError and InvalidArgumentError for another folder, FailedPreconditionError for one that is closed.
     """
     from penstock.io.saved.manifest import NAME
+    from penstock.io.storage import is_url
+    from penstock.redacted import redacted
 
     folder = Path(path)
+    if is_url(path):
+        message = f"Only folders of this machine are looked at, got {redacted(path)!r}."
+        raise InvalidArgumentError(message, hint="An entry behind a URL is a folder with a manifest.json, by its key.")
     if not folder.is_dir():
         message = f"There is no folder {path!r}."
         raise NotFoundError(message, hint="Give the path that was given to snapshot() or cache().")

@@ -24,10 +24,15 @@ def add_to(actions: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Remove it and say how much that was; the status is 1 where the answer is no."""
     from penstock.block.size_text import size_text
-    from penstock.errors import FailedPreconditionError
+    from penstock.errors import FailedPreconditionError, InvalidArgumentError
+    from penstock.io.storage import is_url
+    from penstock.redacted import redacted
 
     builder = prepared_builder(chosen)
     folder: Path = builder.data_path
+    if is_url(folder):
+        message = f"What lies behind a URL is only read, got {redacted(str(folder))!r}."
+        raise InvalidArgumentError(message, hint="Remove it with the service's own tools.")
     parts = builder.info.full_name.split("/")  # asked while the folder is there
     size = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file() or file.is_symlink())
     if not chosen.yes and not _agreed(folder, size_text(size)):
