@@ -1,5 +1,7 @@
 """Input pipelines of older programs, in the words of their time; only the import lines are those of penstock."""
 
+from collections import OrderedDict, defaultdict
+
 import numpy as np
 import pytest
 
@@ -145,6 +147,25 @@ def test_a_vocabulary_in_a_file(tmp_path):
         tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "a"], [1, 2]), 0)
     with pytest.raises(tf.errors.InvalidArgumentError, match="num_oov_buckets"):
         tf.lookup.StaticVocabularyTable(words, 3)
+
+
+def test_structures_stay_of_their_kind():
+    made = tf.nest.map_structure(lambda x: x + 1, defaultdict(list, {"b": 1, "a": (2,)}))
+    assert (made, made.default_factory, list(made)) == ({"b": 2, "a": (3,)}, list, ["b", "a"])
+    assert list(tf.nest.map_structure(lambda x: x + 1, OrderedDict(b=1, a=2)).items()) == [("b", 2), ("a", 3)]
+
+
+@pytest.mark.parametrize("dtype", [tf.int32, tf.int64])
+def test_seeds_of_seeds_have_their_dtype_and_differ(dtype):
+    seed = tf.constant([1, 2], dtype)
+    found = tf.random.split(seed, 3)
+    assert (found.dtype, found.shape) == (dtype, (3, 2))
+    assert len({tuple(row) for row in found.numpy().tolist()}) == 3
+    assert tf.random.fold_in(seed, 7).dtype == dtype
+
+
+def test_a_shape_that_is_none_is_any():
+    assert tf.ensure_shape(tf.zeros([2, 3]), None).shape == (2, 3)
 
 
 def test_structures_that_differ():

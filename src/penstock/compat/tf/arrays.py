@@ -505,6 +505,8 @@ def is_tensor(x: Any) -> bool:
 
 def _of_shape(x: Any, shape: Any, *, rows: bool = False) -> Any:
     array = array_of(x)
+    if shape is None:
+        return array
     found = np.shape(array)[rows:]
     if len(found) != len(shape) or any(one not in (None, extent) for one, extent in zip(shape, found, strict=True)):
         message = f"The value has shape {found}, and {tuple(shape)} was expected."
@@ -514,5 +516,5 @@ def _of_shape(x: Any, shape: Any, *, rows: bool = False) -> Any:
 
 @op("ensure_shape", block=lambda x, shape: _of_shape(x, shape, rows=True))
 def ensure_shape(x: Any, shape: Any) -> Any:
-    """The value itself; raises InvalidArgumentError for another shape, of which None stands for any extent."""
+    """The value itself; raises InvalidArgumentError for another shape. None is any extent in it, or any shape."""
     return _of_shape(x, shape)

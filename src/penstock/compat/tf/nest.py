@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -22,7 +23,8 @@ def _like(structure: Any, parts: list[Any]) -> Any:
     kind: Any = type(structure)
     if isinstance(structure, Mapping):
         made = dict(zip(sorted(structure), parts, strict=True))
-        return kind((name, made[name]) for name in structure)
+        pairs = [(name, made[name]) for name in structure]
+        return kind(structure.default_factory, pairs) if isinstance(structure, defaultdict) else kind(pairs)
     return kind(*parts) if hasattr(structure, "_fields") else kind(parts)
 
 

@@ -120,7 +120,8 @@ def stateless_truncated_normal(
 def split(seed: Any, num: Any = 2, alg: Any = None) -> Any:
     """Seeds made of one, as the rows of an array."""
     key = _key(seed)
-    return np.array([[fold(key, row, part) >> 1 for part in (0, 1)] for row in range(int(num))], whole(seed).dtype)
+    rows = [[fold(key, row, part) >> 1 for part in (0, 1)] for row in range(int(num))]
+    return np.array(rows, np.uint64).astype(whole(seed).dtype)
 
 
 @op("random.fold_in")
