@@ -165,7 +165,7 @@ def iter_files(url, name):
     system.invalidate_cache()
     for found in system.find(path):
         if found.endswith(f"/{name}"):
-            yield full_name(system, found, url).removesuffix(f"/{name}")
+            yield full_name(system, found, url, path).removesuffix(f"/{name}")
 
 
 def test_workers_write_a_saved_set(place):

@@ -306,6 +306,8 @@ def test_the_window_grows_while_that_helps_and_comes_down():
     [
         ("webhdfs:///d/x", "webhdfs://host:1/d/*", "/d/*", "webhdfs://host:1/d/x"),  # which forgets its host
         ("webhdfs:///host/x", "webhdfs://host/host/*", "/host/*", "webhdfs://host/host/x"),
+        ("hdfs://host:1/d/x", "hdfs://host:1/d/*", "/d/*", "hdfs://host:1/d/x"),
+        ("hdfs://host:1/d/x", "hdfs://ann@host:1/d/*", "/d/*", "hdfs://host:1/d/x"),
         ("s3://bucket/x", "s3://bucket/*", "bucket/*", "s3://bucket/x"),
         ("memory:///a/x", "memory:///a/*", "/a/*", "memory:///a/x"),
         ("memory:///a/x", "memory://a/*", "/a/*", "memory:///a/x"),

@@ -81,6 +81,7 @@ def full_name(system: Any, path: str, url: str, inner: str) -> str:
     found = str(system.unstrip_protocol(path))
     scheme, _, rest = url.partition("://")
     place, _, behind = rest.partition("/")
-    if "::" in scheme or not place or inner.strip("/") != behind.strip("/"):
+    told = found.startswith((f"{scheme}://{place}/", f"{scheme}://{place.rpartition('@')[2]}/"))
+    if told or "::" in scheme or not place or inner.strip("/") != behind.strip("/"):
         return found
     return f"{scheme}://{place}/{found.partition('://')[2].lstrip('/')}"
