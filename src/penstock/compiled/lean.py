@@ -51,7 +51,7 @@ def _change() -> None:
     assert all(map(callable, needed))
     depth = 0  # of the function that is being compiled below a kernel; numba compiles in one thread at a time
 
-    class Part(library):  # type: ignore[misc, valid-type]
+    class Part(library):  # type: ignore[misc]
         """A library that is linked into others and never called."""
 
         def _optimize_final_module(self) -> None:
