@@ -142,11 +142,11 @@ def of_open_rank():
         (lambda ds: ds.batch(2), None),
         (lambda ds: ds.concatenate(ps.Dataset.from_tensor_slices([[1, 2]])), None),
         (lambda ds: ps.Dataset.sample_from_datasets([ds, ds]).take(3).repeat(2), None),
-        (lambda ds: ds.unbatch(), ()),
-        (lambda ds: ds.batch(2).unbatch(), (None,)),
-        (lambda ds: ds.rebatch(1), (None,)),
+        (lambda ds: ds.unbatch(), None),
+        (lambda ds: ds.batch(2).unbatch(), None),
+        (lambda ds: ds.rebatch(1), None),
         (lambda ds: ds.padded_batch(2, padded_shapes=(4,)), (None, None)),
-        (lambda ds: ds.map(lambda x: x + 1).batch(1), (None, 2)),
+        (lambda ds: ds.map(lambda x: x + 1).batch(1), None),
     ],
 )
 def test_a_rank_that_the_signature_leaves_open_is_open_behind_it_or_seen(made, shape):
@@ -157,6 +157,28 @@ def odd(x):
     if str(x) in "02468":
         raise ValueError(x)
     return x
+
+
+class Empty(ValueError):
+    def __len__(self):
+        return 0
+
+
+def test_what_fails_behind_the_element_that_tells_is_not_raised():
+    def only(*good):
+        def keep(x):
+            if x not in good:
+                raise Empty(x)
+            return x
+
+        return ps.Dataset.range(4).map(keep)
+
+    for good in ([0], [1], [3], [0, 2]):
+        ds = only(*good)
+        assert [int(x) for x in ds._first_of(ds._plan)] == good[:1]
+    nothing = only()
+    with pytest.raises(Empty, match=r"^0"):  # the first, though it is as good as false
+        list(nothing._first_of(nothing._plan))
 
 
 def test_an_element_that_fails_tells_nothing_and_the_next_one_does():

@@ -5,6 +5,7 @@
 | a scalar | its own type; `bytes` as large_binary, complex as a fixed-size list of two |
 | a fixed shape | arrow.fixed_shape_tensor; of byte strings a fixed-size list; null where it holds no values |
 | a shape with None | large_list; beyond rank 1 a struct of the values and the shape |
+| an open rank | a struct of the values and the shape, which is a list |
 | SparseTensor, RaggedTensor | structs of lists |
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.block.arrow_fixed import decode_fixed, encode_fixed, fixed_type
-from penstock.block.arrow_lists import decode_ragged, encode_ragged, ragged_type
+from penstock.block.arrow_lists import decode_any, decode_ragged, encode_any, encode_ragged, of_any_rank, ragged_type
 from penstock.block.arrow_tensors import (
     decode_ragged_tensors,
     decode_sparse,
@@ -23,7 +24,7 @@ from penstock.block.arrow_tensors import (
     sparse_type,
 )
 from penstock.block.arrow_values import Array
-from penstock.block.column import Column, ListColumn
+from penstock.block.column import Column, ListColumn, column_of
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
@@ -32,7 +33,9 @@ from penstock.errors import InvalidTypeError
 def leaf_type(spec: LeafSpec) -> Any:
     """The Arrow type that holds a leaf of this spec. Raises InvalidTypeError for a leaf that cannot be stored."""
     if isinstance(spec, TensorSpec):
-        return fixed_type(spec) if None not in spec.shape else ragged_type(len(spec.shape), spec.dtype)
+        if spec.open_rank:
+            return of_any_rank(spec.dtype)
+        return fixed_type(spec) if spec.fixed else ragged_type(len(spec.shape), spec.dtype)
     if spec.kind is SparseTensor:
         return sparse_type(spec.dtype)
     if spec.kind is RaggedTensor:
@@ -44,7 +47,9 @@ def leaf_type(spec: LeafSpec) -> Any:
 def encode(column: Column, spec: LeafSpec) -> Array:
     """The column as an array of `leaf_type(spec)`."""
     if isinstance(spec, TensorSpec):
-        if None not in spec.shape:
+        if spec.open_rank:
+            return encode_any(column.values(), spec.dtype)
+        if spec.fixed:
             return encode_fixed(column, spec)
         return encode_ragged(column.values(), len(spec.shape), spec.dtype)
     if spec.kind is SparseTensor:
@@ -55,7 +60,9 @@ def encode(column: Column, spec: LeafSpec) -> Array:
 def decode(array: Array, spec: LeafSpec) -> Column:
     """The inverse of `encode`."""
     if isinstance(spec, TensorSpec):
-        if None not in spec.shape:
+        if spec.open_rank:
+            return column_of(decode_any(array, spec.dtype), any_rank=True) if len(array) else ListColumn([])
+        if spec.fixed:
             return decode_fixed(array, spec)
         return ListColumn(decode_ragged(array, len(spec.shape), spec.dtype))
     if spec.kind is SparseTensor:

@@ -1,4 +1,4 @@
-"""Arrays of differing shape as Arrow arrays and back."""
+"""Arrays of differing shape, and of differing rank, as Arrow arrays and back."""
 
 from __future__ import annotations
 
@@ -86,6 +86,25 @@ def decode_ragged(array: Array, rank: int, dtype: Any) -> list[Any]:
     values, shapes = array.flatten()
     extents = numbers_of(items_of(shapes)).reshape(-1, rank).tolist()
     return [row.reshape(shape) for row, shape in zip(split(values, dtype), extents, strict=True)]
+
+
+def of_any_rank(dtype: Any) -> Any:
+    """The Arrow type of numbers, byte strings and arrays whose ranks differ."""
+    import pyarrow as pa
+
+    return pa.struct([("values", list_type(dtype)), ("shape", list_type(INT64))])
+
+
+def encode_any(rows: list[Any], dtype: Any) -> Array:
+    arrays = [np.array(row, object) if type(row) is bytes else np.asarray(row) for row in rows]
+    shapes = lists_array([np.array(array.shape, np.int64) for array in arrays], INT64)
+    return struct_array(of_any_rank(dtype), lists_array(arrays, dtype), shapes)
+
+
+def decode_any(array: Array, dtype: Any) -> list[Any]:
+    values, shapes = array.flatten()
+    parts = zip(split(values, dtype), split(shapes, INT64), strict=True)
+    return [row.reshape(shape.tolist()) if len(shape) else row[0] for row, shape in parts]
 
 
 def struct_array(kind: Any, *parts: Array) -> Array:

@@ -68,7 +68,7 @@ def _found_type(name: str, names: tuple[str, ...]) -> type:
 
 def spec_to_json(spec: LeafSpec) -> Any:
     if isinstance(spec, TensorSpec):
-        return {"dtype": dtype_name(spec.dtype), "shape": list(spec.shape)}
+        return {"dtype": dtype_name(spec.dtype), "shape": None if spec.open_rank else list(spec.shape)}
     return {"dtype": dtype_name(spec.dtype), "kind": spec.kind.__name__}
 
 

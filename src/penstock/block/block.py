@@ -205,22 +205,22 @@ class Builder:
         found._size = len(rows)
         return found
 
-    def build(self, origin: Origin | None = None) -> Block:
+    def build(self, origin: Origin | None = None, *, any_rank: bool = False) -> Block:
         if self._structure is None or self._leaves is None:
             msg = "a Block holds at least one element"
             raise ValueError(msg)
         columns: list[Column] = []
         for path, leaves in zip(self._structure.paths(), self._leaves, strict=True):
             try:
-                columns.append(self._column(leaves))
+                columns.append(self._column(leaves, any_rank=any_rank))
             except InvalidTypeError as error:
                 if path:
                     error.message = f"Component {path}: {error.message}"
                 raise
         return Block(self._structure, columns, self._size, origin)
 
-    def _column(self, leaves: list[Any]) -> Column:
+    def _column(self, leaves: list[Any], *, any_rank: bool) -> Column:
         if self._given is None or type(leaves[0]) is not np.ndarray:
-            return column_of(leaves)
+            return column_of(leaves, any_rank=any_rank)
         whole = self._given.column(leaves)
-        return column_of(self._given.copied(leaves)) if whole is None else whole
+        return column_of(self._given.copied(leaves), any_rank=any_rank) if whole is None else whole

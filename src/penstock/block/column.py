@@ -2,7 +2,8 @@
 
 - `DenseColumn`: one array with the elements along axis 0;
 - `BytesColumn`: byte strings as positions in shared buffers, zero-copy from a mapped file;
-- `ListColumn`: a list of values, for arrays of differing shape, sparse and ragged tensors, nested data sets.
+- `ListColumn`: a list of values, for arrays of differing shape, and of differing rank where a signature leaves that
+  open, sparse and ragged tensors, nested data sets.
 
 Columns are immutable by contract: a stage makes new ones, and what it hands on may be shared.
 """
@@ -228,15 +229,16 @@ class ListColumn(Column):
 
     def spec(self) -> LeafSpec:
         # a spec costs microseconds, and most items share theirs
-        distinct = {
-            (type(item), getattr(item, "dtype", None), getattr(item, "shape", None)): item for item in self.items
-        }
-        specs = [spec_of(item) for item in distinct.values()]
-        found = specs[0]
-        for spec in specs[1:]:
-            wider = found.relax(spec)
+        distinct: dict[Any, int] = {}
+        for row, item in enumerate(self.items):
+            distinct.setdefault((type(item), getattr(item, "dtype", None), getattr(item, "shape", None)), row)
+        rows = iter(distinct.values())
+        found = first = spec_of(self.items[next(rows)])
+        for row in rows:
+            spec = spec_of(self.items[row])
+            wider = found.relax(spec, any_rank=True)
             if wider is None:
-                raise _mixed(found, spec, None)
+                raise _mixed(first, spec, row)
             found = wider
         return found
 
@@ -273,8 +275,18 @@ def _mixed(first: LeafSpec, other: LeafSpec, row: int | None) -> InvalidTypeErro
     return InvalidTypeError(message, hint=hint, context=Context(element=row))
 
 
-def column_of(values: list[Any]) -> Column:
-    """A column from converted leaf values (see `as_leaf`); the layout follows from them."""
+def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
+    """A column from converted leaf values (see `as_leaf`); the layout follows from them.
+
+    Their ranks are one, unless they may have `any_rank`.
+
+    >>> column_of([np.zeros(2), np.float64(1)], any_rank=True).spec()
+    TensorSpec(shape=None, dtype=float64)
+    """
+    if any_rank and len({getattr(value, "ndim", 0) for value in values}) > 1:
+        found = ListColumn(list(values))
+        found.spec()  # which refuses dtypes that differ
+        return found
     first = values[0]
     kind = type(first)
     if kind is bytes:
@@ -355,9 +367,9 @@ def concat(columns: Sequence[Column]) -> Column:
     if found is not None:
         return found
     items = [column.values() for column in columns]
-    kinds = [spec_of(values[0]) for values in items]  # inside a column all are of one kind
+    kinds = [spec_of(values[0]) for values in items]  # inside a column all are of one kind, but for the rank
     for kind in kinds[1:]:
-        if kinds[0].relax(kind) is None:
+        if kinds[0].relax(kind, any_rank=True) is None:
             raise _mixed(kinds[0], kind, None)
     return ListColumn([value for values in items for value in values])
 
@@ -407,4 +419,6 @@ def shape_mismatch(row: int, shape: tuple[int, ...], wanted: tuple[int, ...], pa
     component = f" in component {path}" if path else ""
     message = f"Element {row} of the batch has shape {shape}{component}, the batch has {wanted}."
     hint = "Use padded_batch, or give every element the same shape first (image.resize, a crop, padding)."
+    if len(shape) != len(wanted):
+        hint = "A batch holds elements of one rank: reshape them to it in a map, or keep those of one with filter."
     return InvalidArgumentError(message, hint=hint, context=Context(element=row))

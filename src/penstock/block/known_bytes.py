@@ -22,7 +22,7 @@ def known_bytes(spec: Any) -> tuple[int, bool]:
 
 
 def _leaf_bytes(leaf: Any) -> int | None:
-    if not isinstance(leaf, TensorSpec) or leaf.dtype is bytes:
+    if not isinstance(leaf, TensorSpec) or leaf.open_rank or leaf.dtype is bytes:
         return None
     extents = [extent for extent in leaf.shape if extent is not None]
     return math.prod(extents) * np.dtype(leaf.dtype).itemsize if len(extents) == len(leaf.shape) else None

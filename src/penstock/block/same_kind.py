@@ -1,4 +1,7 @@
-"""SameKind: what Python code gives keeps its structure, dtypes and ranks, inside a Block and from Block to Block."""
+"""SameKind: what Python code gives keeps its structure, dtypes and ranks, inside a Block and from Block to Block.
+
+Ranks may differ where the signature of a generator below leaves them open.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,21 @@ from penstock.forked import new_lock
 class SameKind:
     """Remembers the kind of the first Block built and refuses another. Thread-safe.
 
-    `what` names the thing in errors: "The function's result".
+    `what` names the thing in errors: "The function's result"; `hint` is what to do where only ranks differ. With
+    `any_rank` they may.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, any_rank: bool = False, hint: str = "") -> None:
         self._what = what
+        self._hint = hint
+        self.any_rank = any_rank
         self._lock = new_lock()
         self._expected: tuple[Structure, list[str]] | None = None
 
     def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
         """The elements of one kind, and (row, error) for each of another."""
         try:
-            block = builder.build(origin)
+            block = builder.build(origin, any_rank=self.any_rank)
             self._check(block)
         except InvalidTypeError:
             return self._sorted_out(builder, origin)
@@ -50,14 +56,15 @@ class SameKind:
         kept: list[int] = []
         for row in range(len(builder)):
             try:
-                self._check(builder.chosen([*kept[:1], row]).build())
+                self._check(builder.chosen([*kept[:1], row]).build(any_rank=self.any_rank))
             except InvalidTypeError as error:
                 failures.append((row, error.with_traceback(None)))
             else:
                 kept.append(row)
         if not kept:
             return None, failures
-        return builder.chosen(kept).build(None if origin is None else origin.take(np.array(kept))), failures
+        rest = None if origin is None else origin.take(np.array(kept))
+        return builder.chosen(kept).build(rest, any_rank=self.any_rank), failures
 
     def _check(self, block: Block) -> None:
         kinds = [_kind(column) for column in block.columns]
@@ -66,10 +73,18 @@ class SameKind:
                 if self._expected is None:
                     self._expected = block.structure, kinds
         structure, expected = self._expected
-        if not _agree(block.structure, kinds, structure, expected):
-            before, now = structure.describe(expected), block.structure.describe(kinds)
-            message = f"{self._what} changed: before it was {before}, now it is {now}."
-            hint = "Every element has the same nest, dtypes and ranks; np.float32(value) converts."
+        if _agree(block.structure, kinds, structure, expected):
+            return
+        but_rank = _agree(block.structure, _but_rank(kinds), structure, _but_rank(expected))
+        if not (self.any_rank and but_rank):
+            message = (
+                f"{self._what} changed: before it was {structure.describe(expected)}, "
+                f"now it is {block.structure.describe(kinds)}."
+            )
+            same = "nest and dtypes" if self.any_rank else "nest, dtypes and ranks"
+            hint = f"Every element has the same {same}; np.float32(value) converts."
+            if self._hint and but_rank:
+                hint = f"Every element has the same {same}. {self._hint}"
             raise InvalidTypeError(message, hint=hint)
 
 
@@ -87,9 +102,15 @@ def _kind(column: Column) -> str:
         return f"bytes of rank {column.starts.ndim - 1}"
     assert isinstance(column, ListColumn)
     first = column.items[0]
-    if isinstance(first, np.ndarray):
+    if isinstance(first, (np.ndarray, np.generic)):
         return f"{'bytes' if first.dtype == object else first.dtype} of rank {first.ndim}"
+    if type(first) is bytes:
+        return "bytes of rank 0"
     return type(first).__name__
+
+
+def _but_rank(kinds: list[str]) -> list[str]:
+    return [kind.partition(" of rank ")[0] for kind in kinds]
 
 
 @functools.lru_cache(1000)

@@ -44,7 +44,7 @@ class TensorSpec:
     TensorSpec(shape=(None, 3), dtype=float32)
 
     As the signature of a generator, and in that of `map_fn`, `TensorSpec(None, dtype)` leaves the shape and its rank
-    open.
+    open: elements of the generator may differ in rank.
     """
 
     __penstock_leaf__ = True
@@ -60,20 +60,25 @@ class TensorSpec:
     def __repr__(self) -> str:
         return f"TensorSpec(shape={self.shape}, dtype={dtype_name(self.dtype)})"
 
-    def relax(self, other: LeafSpec) -> TensorSpec | None:
-        """The narrowest spec that both satisfy, or None when dtype or rank differ."""
+    def relax(self, other: LeafSpec, *, any_rank: bool = False) -> TensorSpec | None:
+        """The narrowest spec that both satisfy, or None when dtype or rank differ; with `any_rank` ranks may."""
         if not isinstance(other, TensorSpec) or self.dtype != other.dtype:
             return None
         if self.open_rank or other.open_rank:
             return TensorSpec(None, self.dtype)
         if len(self.shape) != len(other.shape):
-            return None
+            return TensorSpec(None, self.dtype) if any_rank else None
         return TensorSpec([a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)], self.dtype)
 
     @property
     def open_rank(self) -> bool:
-        """Whether nothing is known of the shape; no spec in a plan is like that, see `GeneratorSource.spec`."""
+        """Whether nothing is known of the shape; no spec in a plan is like that, see `Scan.spec`."""
         return self.shape is None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every extent is known."""
+        return self.shape is not None and None not in self.shape
 
     def admits(self, value: Any) -> bool:
         """Whether a converted leaf value satisfies this spec."""
@@ -105,7 +110,7 @@ class ValueSpec:
     def __repr__(self) -> str:
         return f"{self.kind.__name__}Spec({'' if self.dtype is None else 'dtype=' + dtype_name(self.dtype)})"
 
-    def relax(self, other: LeafSpec) -> ValueSpec | None:
+    def relax(self, other: LeafSpec, *, any_rank: bool = False) -> ValueSpec | None:
         return self if self == other else None
 
     def admits(self, value: Any) -> bool:

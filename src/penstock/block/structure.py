@@ -313,6 +313,11 @@ def flatten(element: Any) -> tuple[list[Any], Structure]:
     return leaves, _node(kind, names, children)
 
 
+def leaves_rank_open(spec: Any) -> bool:
+    """Whether a nest of specs says of a leaf that its rank may be any."""
+    return any(getattr(leaf, "open_rank", False) for leaf in flatten(spec)[0])
+
+
 def map_leaves(function: Any, element: Any) -> Any:
     """Apply a function to every leaf and keep the structure."""
     leaves, structure = flatten(element)

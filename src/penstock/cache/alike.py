@@ -48,7 +48,7 @@ def relaxed(before: list[LeafSpec], now: list[LeafSpec]) -> list[LeafSpec]:
     """The specs that both satisfy."""
     found = []
     for one, other in zip(before, now, strict=True):
-        both = one.relax(other)
+        both = one.relax(other, any_rank=True)  # where ranks may not differ, a step below has said so
         if both is None:
             message = f"All elements of a saved data set have one spec: before it was {one}, now it is {other}."
             raise InvalidTypeError(message, hint="np.float32(value) converts.")

@@ -48,7 +48,7 @@ class SideBySide:
     def _begin(self, block: Block) -> None:
         wanted = block.size * (1 + self._expected // max(block.nbytes, 1))
         for i, spec in enumerate(self._specs):
-            if isinstance(spec, TensorSpec) and spec.dtype is not bytes and None not in spec.shape:
+            if isinstance(spec, TensorSpec) and spec.dtype is not bytes and spec.fixed:
                 self._places[i] = _Place(spec, wanted)
 
     def kept(self) -> list[Kept]:

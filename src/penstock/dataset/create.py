@@ -119,8 +119,9 @@ class Create:
 
         `output_signature`, a nest of `TensorSpec`, is optional: with it every element is checked, Python literals take
         its dtypes, and a tuple or list is an array where it has a spec. `output_types` and `output_shapes` are
-        tf.data's older spelling of the same; without shapes, or with `TensorSpec(None, dtype)`, those of the first
-        element are like all others in their rank. Without a signature a list is an array and a tuple a nest.
+        tf.data's older spelling of the same. Without shapes, or with `TensorSpec(None, dtype)`, elements may have any
+        shape and rank; what later steps make of them may then, too, and only those of one shape make a batch. Without a
+        signature a list is an array, a tuple a nest, and all elements have one rank.
 
         >>> import penstock as ps
         >>> def squares(n):
@@ -128,6 +129,9 @@ class Create:
         ...         yield i, i * i
         >>> [tuple(map(int, e)) for e in ps.Dataset.from_generator(squares, args=(3,))]
         [(0, 0), (1, 1), (2, 4)]
+        >>> ds = ps.Dataset.from_generator(lambda: [1, [2, 3]], output_signature=ps.TensorSpec(None, np.int64))
+        >>> [x.shape for x in ds.map(lambda x: x + 1)]
+        [(), (2,)]
 
         To continue from a checkpoint the generator is called again and the elements already given are passed over.
         Raises InvalidTypeError or InvalidArgumentError, when the element comes, for one that differs from the signature

@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.block.element_type import T_co
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
-from penstock.block.structure import flatten, map_leaves
+from penstock.block.structure import leaves_rank_open, map_leaves
 from penstock.dataset.batching import Batching
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create
@@ -42,7 +42,6 @@ from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
 from penstock.plan.seen import Seen
 from penstock.plan.unbatch import Unbatch
-from penstock.sources.generator import GeneratorSource
 
 if TYPE_CHECKING:
     from penstock.profiler.lint.advice import Report
@@ -233,41 +232,47 @@ class Dataset(
         """The spec of a plan, where those of its inputs that do not tell theirs are known by now."""
         if not seen or isinstance(plan, RaggedBatch):  # what becomes ragged is not known of one element's shape
             return self._seen_here(plan)
-        if isinstance(plan, _RANKED) and any(map(_leaves_rank_open, seen.values())):
+        open_rank = any(map(leaves_rank_open, seen.values()))
+        if open_rank and isinstance(plan, _RANKED):
             return map_leaves(_of_any_extent, self._seen_here(plan))
+        if open_rank and isinstance(plan, (Unbatch, Rebatch)):  # whose number of axes is asked for
+            return map_leaves(_of_any_rank, self._seen_here(plan))
         if isinstance(plan, (PaddedBatch, BucketBySequenceLength)):  # nor what is padded
             seen = {number: map_leaves(_of_any_extent, spec) for number, spec in seen.items()}
         inputs = tuple(Seen(element=seen.get(id(below), below.spec), count=below.cardinality) for below in plan.inputs)
         inferred = plan.with_inputs(inputs).spec
-        return self._seen_here(plan) if inferred is None else inferred
+        if inferred is not None:
+            return inferred
+        found = self._seen_here(plan)
+        return map_leaves(_of_any_rank, found) if open_rank else found
 
     def _seen_here(self, plan: Node) -> Any:
-        source = plan.source if isinstance(plan, Scan) else None
-        if isinstance(source, GeneratorSource) and source.signature is not None:  # which leaves a rank open
-            return source.signature
+        if plan.gives_any_rank:  # and says so in its spec
+            return plan.source.spec if isinstance(plan, Scan) else getattr(plan, "element_spec", None)
         if isinstance(plan, (FlatMap, Interleave)):
-            for element in self._inline(plan.input):
+            for element in self._first_of(plan.input):
                 made = plan.function(*element) if type(element) is tuple else plan.function(element)
                 if isinstance(made, Dataset):
                     return made.element_spec
                 break
         if isinstance(plan, GroupByWindow):
-            for element in self._inline(plan.input):
+            for element in self._first_of(plan.input):
                 key = plan.key_func(*element) if type(element) is tuple else plan.key_func(element)
                 window = Dataset._of(Take(input=plan.input, count=1), self._options)
                 made = plan.reduce_func(np.int64(key), window)
                 if isinstance(made, Dataset):
                     return made.element_spec
                 break
-        for element in self._inline(plan):
+        for element in self._first_of(plan):
             return map_leaves(spec_of, element)
         message = "The spec of a data set without elements is not known."
         raise InvalidTypeError(message)
 
-    def _inline(self, plan: Node) -> AbstractIterator[Any]:
-        """The elements of a part of the plan, without a trace in its caches.
+    def _first_of(self, plan: Node) -> AbstractIterator[Any]:
+        """One element of a part of the plan, or none where it has none, without a trace in its caches.
 
-        Those that fail are passed over, some of them; where there is no other, the first failure is raised.
+        Those in front of it that fail are passed over, some of them; where there is no other, the first failure is
+        raised.
         """
         from penstock.profiler.analysis.apart import apart
         from penstock.runtime.run import Iterator, Settings
@@ -277,11 +282,14 @@ class Dataset(
         with apart(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:
             for _ in range(_MOST_FAILURES):
                 try:
-                    yield from elements
-                except Exception as failed:
-                    first = first or failed
-                else:
+                    element = next(elements)
+                except StopIteration:
                     break
+                except Exception as failed:
+                    first = failed if first is None else first
+                else:
+                    yield element
+                    return
         if first is not None:
             raise first
 
@@ -418,16 +426,16 @@ teach(Dataset)
 
 _MOST_FAILURES = 32  # elements to look at for one that tells its spec
 
-_RANKED = (Unbatch, Rebatch, PaddedBatch, BucketBySequenceLength, SparseBatch)  # what they give follows from a rank
-
-
-def _leaves_rank_open(spec: Any) -> bool:
-    return any(isinstance(leaf, TensorSpec) and leaf.open_rank for leaf in flatten(spec)[0])
+_RANKED = (PaddedBatch, BucketBySequenceLength, SparseBatch)  # what they take has one rank
 
 
 def _of_any_extent(leaf: LeafSpec) -> LeafSpec:
     """What one element tells of those beside it: that rank and dtype are the same."""
     return TensorSpec([None] * len(leaf.shape), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
+
+
+def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
+    return TensorSpec(None, leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
 
 
 def _inner(plan: Node) -> Dataset:

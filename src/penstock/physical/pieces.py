@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
+from penstock.physical.stacking import common_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def _joined(column: Column) -> tuple[np.ndarray, np.ndarray]:
 def fits_rows(block: Block, dtypes: Sequence[np.dtype]) -> bool:
     """Whether every component is a column of 1-D arrays of these dtypes."""
     for column, dtype in zip(block.columns, dtypes, strict=True):
-        spec = column.slice(0, 1).spec()
+        spec = column.slice(0, 1).spec() if common_rank(column) == 1 else None
         if getattr(spec, "dtype", None) != dtype or len(getattr(spec, "shape", ())) != 1:
             return False
     return True

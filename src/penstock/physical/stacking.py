@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, shape_mismatch
 from penstock.errors import Context, PenstockError
 
 
@@ -47,11 +48,36 @@ def flat_values(column: Column) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([item.reshape(-1) for item in items]), shapes_of(items, items[0].ndim)
 
 
+def ranks_of(block: Block) -> list[int | None]:
+    """Dimensions of the elements of each component; None where they differ."""
+    return [common_rank(column) for column in block.columns]
+
+
+def common_rank(column: Column) -> int | None:
+    """Dimensions of the elements; None where they differ."""
+    if not isinstance(column, ListColumn):
+        return rank_of(column)
+    found = {getattr(item, "ndim", 0) for item in column.items}
+    return found.pop() if len(found) == 1 else None
+
+
+def check_one_rank(items: Sequence[Any], path: str) -> None:
+    """Raises InvalidArgumentError for values of differing rank, which make no batch."""
+    first = items[0]
+    if not isinstance(first, (np.ndarray, np.generic, bytes)):
+        return
+    rank = getattr(first, "ndim", 0)
+    for row, item in enumerate(items):
+        if getattr(item, "ndim", 0) != rank:
+            raise shape_mismatch(row, getattr(item, "shape", ()), getattr(first, "shape", ()), path)
+
+
 def rank_of(column: Column) -> int:
-    """Dimensions of the elements; 0 for what is no array and stays as it is."""
+    """Dimensions of the elements, which have one rank; 0 for what is no array and stays as it is."""
     if isinstance(column, DenseColumn):
         return column.array.ndim - 1
     if isinstance(column, BytesColumn):
         return column.starts.ndim - 1
     assert isinstance(column, ListColumn)
+    check_one_rank(column.items, "")
     return column.items[0].ndim if isinstance(column.items[0], np.ndarray) else 0

@@ -56,11 +56,11 @@ class TokenLengths:
         """The first extent of each element's longest component."""
         try:
             self._node.check_lengths([column.slice(0, 1).spec() for column in block.columns])
+            found = [_extents(column) for column in block.columns]
         except PenstockError as error:
             kind, message, hint = type(error), error.message, error.hint
             errors = {row: self._failed(kind(message, hint=hint), block, row, first) for row in range(block.size)}
             return np.zeros(block.size, np.int64), errors
-        found = [_extents(column) for column in block.columns]
         return np.max([extents for extents in found if extents is not None], axis=0), {}
 
     def _too_long(self, block: Block, row: int, first: int, length: int, rounded: int) -> Exception:

@@ -17,6 +17,7 @@ from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.ended import Endings
 from penstock.physical.parted import Calls, Parted
 from penstock.physical.predicate import truth, verdicts
+from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import Draws, drawing
@@ -73,7 +74,7 @@ class FunctionTransform(Transform):
         key: int = 0,
         approximate: bool = False,
     ) -> None:
-        self._made_of = function, label, where, vectorise, key, approximate
+        self._made_of: tuple[Any, ...] = function, label, where, vectorise, key, approximate
         self.label = label
         self.where = where
         self.function = function
@@ -113,8 +114,10 @@ def _again(
     vectorise: bool,  # noqa: FBT001
     key: int,
     approximate: bool,  # noqa: FBT001
+    *others: bool,
 ) -> Transform:
-    made: Transform = kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
+    named = {"any_rank": others[0]} if others else {}
+    made: Transform = kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate, **named)
     return made
 
 
@@ -150,7 +153,11 @@ def _place(failed: tuple[int, Exception]) -> int:
 
 
 class MapTransform(FunctionTransform):
-    """`function(element)` for every element, a Block at a time where that is known to be equal."""
+    """`function(element)` for every element, a Block at a time where that is known to be equal.
+
+    Its results have one rank, unless a signature below leaves open which (`any_rank`), or what it is given has several,
+    as the elements of data sets that a function of `interleave` makes may.
+    """
 
     one_to_one = True
 
@@ -163,9 +170,12 @@ class MapTransform(FunctionTransform):
         vectorise: bool,
         key: int = 0,
         approximate: bool = False,
+        any_rank: bool = False,
     ) -> None:
         super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
-        self._same_kind = SameKind("The function's result")
+        self._made_of = (*self._made_of, any_rank)
+        self._same_kind = SameKind("The function's result", any_rank=any_rank)
+        self._given: list[int | None] | None = None  # the ranks of the first elements that it ran one by one
         self._parted = Parted(function) if vectorise and not approximate else None  # for what runs per element
         self._structure: Structure | None = None  # of the results so far
         self._lists = False  # whether it has returned one
@@ -175,7 +185,8 @@ class MapTransform(FunctionTransform):
             self.look(block)
         if self.vectoriser is not None:
             found = self.vectoriser.run(block, allocate, self.draws(numbers))
-            if found is not None and (not self.vectoriser.presumes or self._same_kind.admits(found)):
+            checks = self.vectoriser.presumes or self._same_kind.any_rank  # each rank is traced by itself
+            if found is not None and (not checks or self._same_kind.admits(found)):
                 return Outcome(found)
         return self._per_element(block, numbers, allocate)
 
@@ -210,7 +221,12 @@ class MapTransform(FunctionTransform):
             origin = None if origin is None or not len(rows) else origin.take(rows)
         if not len(builder):
             return Outcome(None, rows, failures)
+        if self._given is None:
+            self._given = ranks_of(block)
         built, mixed = self._same_kind.build(builder, origin)
+        if mixed and not self._same_kind.any_rank and (None in self._given or ranks_of(block) != self._given):
+            self._same_kind.any_rank = True
+            built, mixed = self._same_kind.build(builder, origin)
         if self._structure is None and built is not None:
             self._structure = built.structure
         if mixed:

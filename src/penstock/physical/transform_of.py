@@ -21,5 +21,6 @@ def transform_of(step: Map | Filter, options: Options) -> Transform:
             vectorise=vectorise,
             key=key,
             approximate=settings.approximate_image,
+            any_rank=step.any_rank,
         )
     return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key)

@@ -102,6 +102,8 @@ def any_extent(column: Column) -> LeafSpec:
     """The column's dtype and rank; extents count as unknown where they may differ in the next Block."""
     if isinstance(column, ListColumn) and isinstance(column.items[0], np.ndarray):
         first = column.items[0]
+        if any(getattr(item, "ndim", 0) != first.ndim for item in column.items):
+            return TensorSpec(None, first.dtype)
         return TensorSpec((None,) * first.ndim, first.dtype)
     return column.spec()
 

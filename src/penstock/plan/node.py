@@ -86,12 +86,22 @@ class Node(Frozen, ABC):
         return below(self, _SHARES, lambda node, found: sum(found, node.share))
 
     @property
+    def gives_any_rank(self) -> bool:
+        """Whether the signature of a generator here leaves open which rank elements have."""
+        return False
+
+    @property
+    def any_rank(self) -> bool:
+        """Whether elements may differ in rank: one of the signatures of this step and of all below it says so."""
+        return below(self, _ANY_RANK, lambda node, found: node.gives_any_rank or any(found))
+
+    @property
     def share(self) -> tuple[int, ...]:
         """Which part of the data this step takes, where every consumer of it takes another; else nothing."""
         return ()
 
 
-_DEPTH, _SHARES, _HEIGHT = "_depth", "_shares", "_height"
+_DEPTH, _SHARES, _HEIGHT, _ANY_RANK = "_depth", "_shares", "_height", "_any_rank"
 T = TypeVar("T")
 
 

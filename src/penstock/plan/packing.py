@@ -64,7 +64,7 @@ class Pack(UnaryNode):
             message = "pack needs elements with at least one array."
             raise InvalidTypeError(message)
         for spec, path in zip(specs, structure.paths(), strict=True):
-            if not isinstance(spec, TensorSpec) or len(spec.shape) != 1 or spec.dtype is bytes:
+            if not isinstance(spec, TensorSpec) or spec.open_rank or len(spec.shape) != 1 or spec.dtype is bytes:
                 kind = (
                     f"{dtype_name(spec.dtype)} of shape {spec.shape}" if isinstance(spec, TensorSpec) else f"a {spec}"
                 )

@@ -46,7 +46,7 @@ class PadToCardinality(UnaryNode):
             raise InvalidArgumentError(message, hint="Give another mask_key.")
         leaves, structure = flatten(self.element)
         for leaf, path in zip(leaves, structure.paths(), strict=True):
-            if not isinstance(leaf, TensorSpec) or None in leaf.shape:
+            if not isinstance(leaf, TensorSpec) or not leaf.fixed:
                 message = f"Zeros can be made of a known shape only, component {path} is {leaf!r}."
                 raise InvalidArgumentError(message, hint="Batch with drop_remainder=True, or pad to a fixed shape.")
 

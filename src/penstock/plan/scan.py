@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from penstock.block.structure import leaves_rank_open
 from penstock.plan.node import Node
 from penstock.sources.source import Source
 
@@ -21,7 +22,14 @@ class Scan(Node):
 
     @property
     def spec(self) -> Any:
-        return self.source.spec
+        """The source's, where it tells every rank: steps can say nothing of elements that may have any."""
+        spec = self.source.spec
+        return None if spec is None or leaves_rank_open(spec) else spec
+
+    @property
+    def gives_any_rank(self) -> bool:
+        spec = self.source.spec
+        return spec is not None and leaves_rank_open(spec)
 
     @property
     def cardinality(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from penstock.block.structure import leaves_rank_open
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node
 
 
@@ -18,6 +19,10 @@ class Seen(Node):
     @property
     def spec(self) -> Any:
         return self.element
+
+    @property
+    def gives_any_rank(self) -> bool:
+        return self.element is not None and leaves_rank_open(self.element)
 
     @property
     def cardinality(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from penstock.block.structure import leaves_rank_open
 from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.io import storage
@@ -96,7 +97,11 @@ class Followed(Node):
 
     @property
     def spec(self) -> Any:
-        return self.element_spec
+        return None if self.gives_any_rank else self.element_spec
+
+    @property
+    def gives_any_rank(self) -> bool:
+        return leaves_rank_open(self.element_spec)
 
     @property
     def cardinality(self) -> int:

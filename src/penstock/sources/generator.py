@@ -15,10 +15,11 @@ from penstock.block.block import Block, Builder
 from penstock.block.leaf import NESTED, as_leaf, list_leaf
 from penstock.block.same_kind import SameKind
 from penstock.block.spec import dtype_name, spec_of
-from penstock.block.structure import Structure, flatten
+from penstock.block.structure import Structure, flatten, leaves_rank_open
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, as_failure
 from penstock.sources.source import Reader, Source
 
+_OPEN = "Where they are to differ in rank, say output_signature=TensorSpec(None, dtype)."
 _PATIENCE = 0.002  # seconds: a slow generator hands over what it has
 
 
@@ -37,9 +38,7 @@ class GeneratorSource(Source):
 
     @property
     def spec(self) -> Any:
-        """The signature; where it leaves a rank open, nothing is known before the first element."""
-        leaves = [] if self.signature is None else flatten(self.signature)[0]
-        return None if any(getattr(leaf, "open_rank", False) for leaf in leaves) else self.signature
+        return self.signature
 
     @property
     def cardinality(self) -> int:
@@ -58,7 +57,8 @@ class _GeneratorReader(Reader):
         self._iterator: Iterator[Any] | None = None
         self._done = False
         self._made: deque[Block | Exception] = deque()  # still to be given
-        self._same_kind = SameKind("What the generator yields")
+        any_rank = source.signature is not None and leaves_rank_open(source.signature)
+        self._same_kind = SameKind("What the generator yields", any_rank=any_rank, hint="" if any_rank else _OPEN)
         self._specs: list[Any] = []
         self._structure: Structure | None = None
         if source.signature is not None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, spec_of
+from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
@@ -45,6 +45,8 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
     """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
     why, seen = inspected(function)
     why = why or why_not_made(structure)
+    if any(isinstance(spec, TensorSpec) and spec.open_rank for spec in specs):
+        why = why or "its elements differ in rank"
     if why:
         return Traced(None, why)
     builder = GraphBuilder(tuple(specs))

@@ -32,7 +32,7 @@ def batch_rows(block: Block, specs: Sequence[LeafSpec], codec: str | None) -> in
 
     Without compression arrays of one shape and byte strings are read where they lie, so that all are in one.
     """
-    whole = codec is None and all(isinstance(spec, TensorSpec) and None not in spec.shape for spec in specs)
+    whole = codec is None and all(isinstance(spec, TensorSpec) and spec.fixed for spec in specs)
     return block.size if whole else _batch_rows(block)
 
 

@@ -148,7 +148,7 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
 @register(combine.Concatenate)
 def _concatenate(node: combine.Concatenate, lowering: Lowering) -> Stage:
     parts = Sequence(lambda index: lower(node.parts[index], lowering), len(node.parts), node.label, node.where)
-    return parts if node.spec is not None else Agreed(parts, node.label, node.where)
+    return parts if node.spec is not None else Agreed(parts, node.label, node.where, any_rank=node.any_rank)
 
 
 @register(combine.Zip)

@@ -27,7 +27,16 @@ def _in_turn(node: InTurn, lowering: Lowering) -> Stage:
     count = len(node.parts)
     stages = tuple(lower(part, lowering.turn(count, index)) for index, part in enumerate(node.parts))
     known = node.spec is not None
-    return Mix(stages, Rounds(count), "continue", node.label, node.where, same_kind=known, memory=lowering.memory)
+    return Mix(
+        stages,
+        Rounds(count),
+        "continue",
+        node.label,
+        node.where,
+        same_kind=known,
+        any_rank=node.any_rank,
+        memory=lowering.memory,
+    )
 
 
 @register(Remote)

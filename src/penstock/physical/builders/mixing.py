@@ -37,7 +37,16 @@ def _sample_from(node: mixing.SampleFrom, lowering: Lowering) -> Stage:
     stages = tuple(lower(source, lowering) for source in sources)
     chooser = Sampling(key, _weights(node, lowering))
     known = node.spec is not None
-    return Mix(stages, chooser, node.on_empty, node.label, node.where, same_kind=known, memory=lowering.memory)
+    return Mix(
+        stages,
+        chooser,
+        node.on_empty,
+        node.label,
+        node.where,
+        same_kind=known,
+        any_rank=node.any_rank,
+        memory=lowering.memory,
+    )
 
 
 def _weights(node: mixing.SampleFrom, lowering: Lowering) -> Weights:
@@ -57,7 +66,16 @@ def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
     chooser = Choosing(choices, len(stages), node.label, node.where)
     on_empty = "stop" if node.stop_on_empty_dataset else "continue"
     known = node.spec is not None
-    return Mix(tuple(stages), chooser, on_empty, node.label, node.where, same_kind=known, memory=lowering.memory)
+    return Mix(
+        tuple(stages),
+        chooser,
+        on_empty,
+        node.label,
+        node.where,
+        same_kind=known,
+        any_rank=node.any_rank,
+        memory=lowering.memory,
+    )
 
 
 @register(resampling.WithClass)

@@ -25,7 +25,7 @@ def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     if acts(node):
         upstream = Portioned(upstream)
-    return StatefulMap(upstream, node.function, carried, node.label, node.where)
+    return StatefulMap(upstream, node.function, carried, node.label, node.where, any_rank=node.any_rank)
 
 
 @register(stateful.TakeWhile)

@@ -10,10 +10,10 @@ from penstock.physical.stretch import Stretch
 class Agreed(StretchStage):
     """Hands on what agrees with the first element. For streams whose specs are not known beforehand."""
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+    def __init__(self, upstream: Stage, label: str, where: str | None, *, any_rank: bool = False) -> None:
         super().__init__(label, (upstream,), where)
         self._upstream = upstream
-        self._agreement = Agreement(label, where, known=False)
+        self._agreement = Agreement(label, where, known=False, any_rank=any_rank)
         self._count = 0
 
     def make(self, want: int) -> Stretch | None:

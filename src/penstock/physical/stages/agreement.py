@@ -12,34 +12,37 @@ from penstock.errors import Context, InvalidTypeError
 
 
 class Agreement:
-    """Admits Blocks of the first one's structure, dtypes and ranks.
+    """Admits Blocks of the first one's structure, dtypes and ranks; of any rank, where signatures leave that open.
 
     `kind` is what the first element was, as text, and part of a state. Nothing is looked at where the kinds are
     `known` to agree.
     """
 
-    def __init__(self, label: str, where: str | None, *, known: bool) -> None:
+    def __init__(self, label: str, where: str | None, *, known: bool, any_rank: bool = False) -> None:
         self._label = label
         self._where = where
         self._known = known
+        self._any_rank = any_rank
         self.kind: str | None = None
 
     def admits(self, block: Block) -> bool:
         if self._known:
             return True
-        found = _kind(block)
+        found = self._kind(block)
         self.kind = self.kind or found
         return found == self.kind
 
     def error(self, source: int, block: Block, number: int) -> InvalidTypeError:
         """Why element `number` of the joined stream, which is one of this Block's, is not admitted."""
-        message = f"Data set {source} gives {_kind(block)}; the elements before it were {self.kind}."
+        message = f"Data set {source} gives {self._kind(block)}; the elements before it were {self.kind}."
         hint = "All data sets that are joined have one nest, with the same dtypes and ranks: map them to it first."
         return InvalidTypeError(message, hint=hint, context=Context(self._label, self._where, number))
 
-
-def _kind(block: Block) -> str:
-    return _text(block.structure, iter([_leaf_text(column) for column in block.columns]))
+    def _kind(self, block: Block) -> str:
+        leaves = [_leaf_text(column) for column in block.columns]
+        if self._any_rank:
+            leaves = [leaf.partition(" of rank ")[0] for leaf in leaves]
+        return _text(block.structure, iter(leaves))
 
 
 def _text(structure: Structure, leaves: Iterator[str]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.block.arena import ARENA
 from penstock.block.block import Block
-from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, shape_mismatch
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of, shape_mismatch
 from penstock.block.picked import PickedColumn
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
@@ -31,12 +31,17 @@ def stack_column(column: Column, path: str) -> Column:
     first = items[0]
     if isinstance(first, (SparseTensor, RaggedTensor)):
         return ListColumn([type(first).stack(items)])
-    if not isinstance(first, np.ndarray):
+    if not isinstance(first, (np.ndarray, np.generic, bytes)):
         message = f"Elements of type {type(first).__name__} cannot be batched."
         raise InvalidTypeError(message, hint="Flatten nested data sets first, with flat_map.")
+    shape = getattr(first, "shape", ())
     for row, item in enumerate(items):
-        if item.shape != first.shape:
-            raise shape_mismatch(row, item.shape, first.shape, path)
+        if getattr(item, "shape", ()) != shape:
+            raise shape_mismatch(row, getattr(item, "shape", ()), shape, path)
+    if not isinstance(first, np.ndarray):  # of a column whose ranks differ
+        numbers = column_of(items).batched(len(items))
+        assert numbers is not None
+        return numbers
     if first.dtype == object:
         return BytesColumn.from_values(
             [s for item in items for s in item.reshape(-1).tolist()], (len(items), *first.shape), 1

@@ -99,6 +99,7 @@ class Mix(StretchStage):
         where: str | None,
         *,
         same_kind: bool,
+        any_rank: bool = False,
         memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (*chooser.inputs, *sources), where)
@@ -107,7 +108,7 @@ class Mix(StretchStage):
         self._cursors = [Cursor(stage) for stage in sources]
         self._chooser = chooser
         self._on_empty = on_empty
-        self._agreement = Agreement(label, where, known=same_kind)
+        self._agreement = Agreement(label, where, known=same_kind, any_rank=any_rank)
         self._dry: set[int] = set()
         self._ended = False
         self._count = 0

@@ -13,7 +13,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, Shape, TensorSpec
 from penstock.block.structure import Structure
 from penstock.errors import Context, DataLossError, InvalidArgumentError, InvalidTypeError
-from penstock.physical.stacking import shapes_of, stack_each
+from penstock.physical.stacking import check_one_rank, shapes_of, stack_each
 
 _SMALL = 2048  # bytes of an element below which one scatter for all is faster than a copy for each
 
@@ -122,6 +122,7 @@ def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 def _pad_items(items: list[Any], shape: Shape, value: Any, path: str) -> DenseColumn | BytesColumn:
     """Arrays of differing shape as the only element of a column."""
+    check_one_rank(items, path)
     first = items[0]
     if not isinstance(first, np.ndarray):
         message = f"padded_batch pads arrays, {f'component {path}' if path else 'the element'} is a "

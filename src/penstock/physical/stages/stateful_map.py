@@ -25,14 +25,21 @@ class StatefulMap(StretchStage):
     """
 
     def __init__(
-        self, upstream: Stage, function: Callable[[Any, Any], Any], carried: Carried, label: str, where: str | None
+        self,
+        upstream: Stage,
+        function: Callable[[Any, Any], Any],
+        carried: Carried,
+        label: str,
+        where: str | None,
+        *,
+        any_rank: bool = False,
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._upstream = upstream
         self._function = function
         self._carried = carried
         self._count = 0
-        self._same_kind = SameKind("The output of scan_func")
+        self._same_kind = SameKind("The output of scan_func", any_rank=any_rank)
         self._structure: Structure | None = None  # of the outputs so far
         self._looked = False  # whether the function was looked at with its first element
 

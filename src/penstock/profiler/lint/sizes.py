@@ -17,7 +17,7 @@ def element_bytes(spec: Any) -> int | None:
         return None
     total = 0
     for leaf in flatten(spec)[0]:
-        if not isinstance(leaf, TensorSpec) or None in leaf.shape:
+        if not isinstance(leaf, TensorSpec) or not leaf.fixed:
             return None
         if leaf.dtype is not bytes:
             total += math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize  # type: ignore[arg-type]
