@@ -146,6 +146,16 @@ ADVISED = {
     "text_as_str.in": lambda folder: names(folder).filter(lambda name: name in ("a", "b")),
     "text_as_str.spelled": lambda folder: names(folder).map(lambda name: f"{name}.png"),
     "widened_floats": lambda folder: ps.Dataset.zip((pictures(9), numbers(9))).map(scaled),
+    "widened_floats.ufunc": lambda folder: pictures(9).map(lambda x: np.divide(x, 255)),
+    "widened_floats.behind": lambda folder: pictures(9).map(lambda x: np.clip(1 - x / 255.0, 0, 1)),
+    "widened_floats.index": lambda folder: ps.Dataset.zip((pictures(9), numbers(9))).map(
+        lambda x, y: (x[..., None] / 255.0, y)
+    ),
+    "widened_floats.astype": lambda folder: pictures(9).map(lambda x: x.astype(float)),
+    "widened_floats.mean": lambda folder: pictures(9).map(lambda x: np.mean(x, axis=-1)),
+    "widened_floats.function": lambda folder: pictures(9).map(lambda x: np.where(x > 3, x, 0.5)),
+    "widened_floats.reverse": lambda folder: pictures(9).map(lambda x: 255.0 / x),
+    "widened_floats.below": lambda folder: pictures(9).map(lambda x: np.divide(1, x)),
     "widened_floats.array": lambda folder: pictures(9).map(lambda x: x - MEAN),
     "random_unkeyed": lambda folder: numbers().map(augment).batch(10),
     "random_unkeyed.branch": lambda folder: numbers().map(lambda x: x if x else x + random.random()),
@@ -222,6 +232,16 @@ QUIET = {
     "take of more turns": lambda folder: numbers().cache().repeat().take(5000),
     "take in front of the cache": lambda folder: numbers().repeat().take(10).cache(),
     "a small cache that grew": lambda folder: pictures(5).map(lambda x: x / np.float32(255)).cache(),
+    "float64 by name": lambda folder: pictures(5).map(lambda x: x.astype(np.float64) / 3),
+    "float64 as text": lambda folder: pictures(5).map(lambda x: np.divide(x, 255).astype("float64")),
+    "float64 of the data": lambda folder: ps.Dataset.from_tensor_slices(np.ones((5, 3))).map(
+        lambda x: np.clip(x, 0, 1)
+    ),
+    "float64 of int64": lambda folder: ps.Dataset.from_tensor_slices(np.ones((5, 3), int)).map(
+        lambda x: x.astype(float)
+    ),
+    "one number of float64": lambda folder: pictures(5).map(lambda x: (x, np.mean(x))),
+    "float64 on the way": lambda folder: pictures(5).map(lambda x: np.divide(x, 255).astype(np.float32)),
     "a cache of decoded pictures": lambda folder: records(folder).map(prepare, ps.AUTOTUNE).cache(),
     "shuffle, then repeat": lambda folder: numbers().shuffle(1000).repeat(3),
     "batches of shuffled elements": lambda folder: numbers().shuffle(1000).batch(10).shuffle(100),

@@ -151,7 +151,7 @@ def _arithmetic(left: Kind, right: Kind, sign: str, where: str) -> Kind:
     wide = any(one.dtype == _FLOAT64 and one.widened is None for one in elements)
     first, other = (left, right) if isinstance(left, Number) else (right, left)
     if came is None and not wide and array and first.array and first.dtype.itemsize < _FLOAT64.itemsize:
-        came = Widened(where, str(first.dtype), sign, _operand(other), _number(other))
+        came = Widened(where, str(first.dtype), sign, _operand(other), _number(other), first is right)
     return Number(dtype, array, came)
 
 

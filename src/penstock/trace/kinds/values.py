@@ -61,6 +61,12 @@ class Widened:
     operator: str
     operand: str
     number: float | None
+    in_front: bool = False  # the operand, of the array
+
+    @property
+    def spelled(self) -> str:
+        parts = (self.operand, self.dtype) if self.in_front else (self.dtype, self.operand)
+        return f" {self.operator} ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
