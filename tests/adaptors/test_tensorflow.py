@@ -71,6 +71,19 @@ def test_what_comes_from_tf_goes_on_from_a_state(tf):
     assert [x.tolist() for x in again] == [[9, 16, 25], [36, 49, 64], [81]]
 
 
+def test_ranks_that_are_not_known_there_and_back(tf):
+    def values():
+        yield from (1, [2, 3], [[4]])
+
+    theirs = tf.data.Dataset.from_generator(values, output_signature=tf.TensorSpec(None, tf.int64))
+    ours = ps.Dataset.from_tf(theirs)
+    assert ours.element_spec == ps.TensorSpec(None, np.int64)
+    assert [x.tolist() for x in ours.map(lambda x: x + 1)] == [2, [3, 4], [[5]]]
+    back = ours.to_tf()
+    assert back.element_spec.shape.rank is None
+    assert [x.numpy().tolist() for x in back] == [1, [2, 3], [[4]]]
+
+
 @dataclasses.dataclass
 class Row:
     x: object
@@ -81,9 +94,6 @@ WRONG = {
     "window": lambda tf: ps.Dataset.range(4).window(2).to_tf(),
     "dates": lambda tf: ps.Dataset.from_tensors({"when": np.array(5, "M8[s]")}).to_tf(),
     "from_list": lambda tf: ps.Dataset.from_tf([1, 2]),
-    "from_unknown_rank": lambda tf: ps.Dataset.from_tf(
-        tf.data.Dataset.from_generator(lambda: [1], output_signature=tf.TensorSpec(None, tf.int64))
-    ),
     "from_windows": lambda tf: ps.Dataset.from_tf(tf.data.Dataset.range(4).window(2)),
 }
 

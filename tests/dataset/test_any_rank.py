@@ -143,6 +143,47 @@ def test_elements_of_differing_rank_make_no_batch(batch):
         list(batch(of_any_rank().take(2)))
 
 
+def outcomes(ds):
+    """What comes, and what fails in its place."""
+    found = []
+    with iter(ds) as elements:
+        while True:
+            try:
+                found.append(told(elements_of(next(elements))))
+            except StopIteration:
+                return found
+            except ps.errors.PenstockError as error:
+                found.append((type(error).__name__, error.message))
+
+
+def elements_of(element):
+    return element.values() if isinstance(element, dict) else [element]
+
+
+@pytest.mark.parametrize(
+    ("batch", "good"),
+    [
+        (lambda ds: ds.pack(8), 1),
+        (lambda ds: ds.batch_by_tokens(4), 1),
+        (lambda ds: ds.batch_by_tokens(4, sort_window=6), 2),
+        (lambda ds: ds.filter(lambda x: x.ndim == 1).batch_by_tokens(8), 2),
+    ],
+)
+def test_sequences_fail_by_themselves_whatever_they_came_with(batch, good):
+    whole = of_any_rank().cache()
+    list(whole)  # the cache hands them on together
+    found = outcomes(batch(whole))
+    assert sum(isinstance(one, list) for one in found) == good
+    assert found == outcomes(batch(of_any_rank()))
+    batch(whole.filter(lambda x: x.ndim == 1)).element_spec  # noqa: B018
+
+
+def test_each_sparse_batch_has_the_rank_that_was_said():
+    ds = ps.Dataset.from_generator(lambda: iter([VALUES[0], VALUES[0], 1.0, 2.0]), output_signature=OPEN)
+    with pytest.raises(ps.errors.InvalidArgumentError, match=r"row_shape has 2 dimensions, .* the elements have 0"):
+        list(ds.cache().sparse_batch(2, (None, None)))
+
+
 def test_dtypes_do_not_differ_though_ranks_may():
     with pytest.raises(ps.errors.InvalidArgumentError, match="signature says"):
         list(ps.Dataset.from_generator(lambda: iter([np.float32(1), np.zeros(2)]), output_signature=OPEN))

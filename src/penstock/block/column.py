@@ -284,9 +284,9 @@ def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
     TensorSpec(shape=None, dtype=float64)
     """
     if any_rank and len({getattr(value, "ndim", 0) for value in values}) > 1:
-        found = ListColumn(list(values))
-        found.spec()  # which refuses dtypes that differ
-        return found
+        several = ListColumn(list(values))
+        several.spec()  # which refuses dtypes that differ
+        return several
     first = values[0]
     kind = type(first)
     if kind is bytes:

@@ -38,6 +38,7 @@ from penstock.plan.grouping import BucketBySequenceLength, GroupByWindow
 from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.plan.ops import FlatMap, Interleave, Take
+from penstock.plan.packing import BatchByTokens, Pack
 from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
 from penstock.plan.seen import Seen
@@ -426,7 +427,7 @@ teach(Dataset)
 
 _MOST_FAILURES = 32  # elements to look at for one that tells its spec
 
-_RANKED = (PaddedBatch, BucketBySequenceLength, SparseBatch)  # what they take has one rank
+_RANKED = (PaddedBatch, BucketBySequenceLength, SparseBatch, Pack, BatchByTokens)  # what they take has one rank
 
 
 def _of_any_extent(leaf: LeafSpec) -> LeafSpec:

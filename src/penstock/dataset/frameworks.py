@@ -231,7 +231,7 @@ class Frameworks:
         set anew and drops what had been given: it is as exact as TensorFlow's order repeats itself.
 
         Raises MissingDependencyError without TensorFlow; InvalidTypeError for what is no `tf.data.Dataset`, and for
-        elements of unknown rank.
+        ragged tensors of unknown rank.
         """
         return _told("from_tf", lambda: _from_tf(dataset))
 

@@ -12,7 +12,7 @@ from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.left_out import LeftOut
-from penstock.physical.stacking import rank_of
+from penstock.physical.stacking import rank_of, ranks_of
 from penstock.physical.stages.padded import pad_block
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.token_budget import TokenBudget
@@ -54,14 +54,18 @@ class TokenLengths:
 
     def _longest(self, block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
         """The first extent of each element's longest component."""
+        if None in ranks_of(block):
+            found = [self._longest(block.slice(row, row + 1), first + row) for row in range(block.size)]
+            failed = {row: error for row, (_, errors) in enumerate(found) for error in errors.values()}
+            return np.concatenate([lengths for lengths, _ in found]), failed
         try:
             self._node.check_lengths([column.slice(0, 1).spec() for column in block.columns])
-            found = [_extents(column) for column in block.columns]
+            extents = [_extents(column) for column in block.columns]
         except PenstockError as error:
             kind, message, hint = type(error), error.message, error.hint
             errors = {row: self._failed(kind(message, hint=hint), block, row, first) for row in range(block.size)}
             return np.zeros(block.size, np.int64), errors
-        return np.max([extents for extents in found if extents is not None], axis=0), {}
+        return np.max([found for found in extents if found is not None], axis=0), {}
 
     def _too_long(self, block: Block, row: int, first: int, length: int, rounded: int) -> Exception:
         counts = "" if length == rounded else f", which counts as {rounded}"

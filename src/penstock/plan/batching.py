@@ -161,13 +161,17 @@ class SparseBatch(BatchNode):
             message = f"sparse_batch makes sparse tensors of arrays, the elements are {spec!r}."
             raise InvalidTypeError(message, hint="batch stacks sparse tensors.")
         if len(spec.shape) != len(self.row_shape):
-            message = f"row_shape has {len(self.row_shape)} dimensions, {self.row_shape}; the elements have "
-            message += f"{len(spec.shape)}."
-            raise InvalidArgumentError(message, hint="Give one size per dimension of the element.")
+            raise wrong_rank(self.row_shape, len(spec.shape))
 
     @property
     def spec(self) -> Any:
         return None if self.input.spec is None else ValueSpec(SparseTensor, self.input.spec.dtype)
+
+
+def wrong_rank(row_shape: tuple[int | None, ...], rank: int) -> InvalidArgumentError:
+    """The error of elements that are no rows of sparse tensors of that shape."""
+    message = f"row_shape has {len(row_shape)} dimensions, {row_shape}; the elements have {rank}."
+    return InvalidArgumentError(message, hint="Give one size per dimension of the element.")
 
 
 class Rebatch(UnaryNode):

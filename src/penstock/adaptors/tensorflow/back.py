@@ -37,15 +37,15 @@ def _signature(tf: Any, spec: Any) -> Any:
         return tuple(_signature(tf, part) for part in spec)
     if isinstance(spec, Mapping):
         return {name: _signature(tf, part) for name, part in spec.items()}
-    if isinstance(spec, tf.TensorSpec) and spec.shape.rank is not None:
-        return TensorSpec(spec.shape.as_list(), _dtype(tf, spec.dtype))
+    if isinstance(spec, tf.TensorSpec):
+        return TensorSpec(None if spec.shape.rank is None else spec.shape.as_list(), _dtype(tf, spec.dtype))
     if isinstance(spec, tf.RaggedTensorSpec) and spec.shape.rank is not None:
         splits = spec.row_splits_dtype.as_numpy_dtype
         return RaggedTensorSpec(spec.shape.as_list(), _dtype(tf, spec.dtype), splits)
     if isinstance(spec, tf.SparseTensorSpec):
         return ValueSpec(SparseTensor, _dtype(tf, spec.dtype))
     message = f"from_tf cannot take elements of {spec}."
-    hint = "Give tensors a rank with tf.ensure_shape, and make elements of nested data sets with flat_map."
+    hint = "Make elements of nested data sets with flat_map; a ragged tensor needs a rank."
     raise InvalidTypeError(message, hint=hint)
 
 

@@ -18,8 +18,9 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.open_rows import OpenRows
 from penstock.physical.past import Past
 from penstock.physical.pieces import Pieces, fits_rows
+from penstock.physical.stacking import ranks_of
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stretch import Stretch, failure
+from penstock.physical.stretch import Stretch, failure, join
 from penstock.plan.packing import Pack as PackNode
 from penstock.plan.packing import open_spec
 
@@ -94,6 +95,8 @@ class Pack(StretchStage):
         return np.empty(0, np.int64) if self._rows is None else self._rows.firsts
 
     def _packed(self, block: Block) -> Stretch:
+        if None in ranks_of(block):  # some can be packed, and some not
+            return join([self._packed(block.slice(row, row + 1)) for row in range(block.size)])
         first = self._pulled
         self._pulled += block.size
         try:

@@ -13,6 +13,7 @@ from penstock.block.structure import Structure
 from penstock.block.tensors import SparseTensor
 from penstock.errors import Context, DataLossError
 from penstock.physical.stacking import flat_values, rank_of, stack_each
+from penstock.plan.batching import wrong_rank
 
 
 class Sparser:
@@ -49,6 +50,8 @@ def _sparse(column: Column, row_shape: Shape) -> SparseTensor:
         values, shapes = flat_values(column)
     else:
         values, shapes = _scalars(column), np.empty((len(column), 0), np.int64)
+    if len(row_shape) != shapes.shape[1]:  # another rank than that of the first batch
+        raise wrong_rank(row_shape, shapes.shape[1])
     longest = shapes.max(axis=0).tolist()
     shape = [most if dim is None else dim for most, dim in zip(longest, row_shape, strict=True)]
     if any(most > dim for most, dim in zip(longest, shape, strict=True)):
