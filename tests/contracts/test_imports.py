@@ -112,7 +112,8 @@ for line in {FIRST.strip().splitlines()!r}:
             print(line, repr(raised), flush=True)
             os._exit(1)
         os._exit(0)
-    os.waitpid(child, 0)
+    if os.waitpid(child, 0)[1]:
+        print(line, "did not end with 0", flush=True)
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == ""
