@@ -111,9 +111,9 @@ _LOCK = new_lock()
 
 
 def trial_of(found: Traced, ready: Ready) -> Trial:
-    """The trial of what a function was traced to: one for all passes."""
+    """The trial of what a function was traced to: one for all passes, and for all functions alike."""
     with _LOCK:
-        return _TRIALS.setdefault(found, Trial(ready))
+        return _TRIALS.setdefault(found.like or found, Trial(ready))
 
 
 def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter, is_, itemgetter
@@ -44,6 +45,11 @@ class Captured:
         except (KeyError, IndexError, AttributeError, ValueError):  # it is not there any more; a cell is empty
             return False
 
+    def without(self, function: FunctionType) -> Captured:
+        """The same, kept by somebody who is to let go of this function when all others have."""
+        weak = weakref.ref(function)
+        return Captured(tuple((weak if read[0] is function else read[0], *read[1:]) for read in self.reads))
+
 
 _Look = Callable[[], bool]
 
@@ -66,7 +72,7 @@ def _looks_at(reads: Iterable[tuple[Any, Any, Any]]) -> tuple[_Look, ...]:
 
 def _is_held(place: Any, name: Any, value: Any) -> bool:
     """Whether the value is simply what is to be had of the place under the name."""
-    if isinstance(place, (FunctionType, CellType)):
+    if isinstance(place, (FunctionType, CellType, weakref.ref)):
         return True
     return value is not MISSING and name not in (SIZE, CONTENT, OWN) and type(place) in (dict, list, MappingProxyType)
 
@@ -75,6 +81,9 @@ def _getter(place: Any, names: list[Any]) -> Callable[[Any], Any]:
     if isinstance(place, CellType):
         return attrgetter("cell_contents", "cell_contents")
     two = names if len(names) > 1 else names * 2  # of one it would be the value, of two or more it is a tuple
+    if isinstance(place, weakref.ref):
+        of_function = attrgetter(*two)
+        return lambda weak: of_function(weak())
     return attrgetter(*two) if isinstance(place, FunctionType) else itemgetter(*two)
 
 

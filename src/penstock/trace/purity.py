@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from penstock.ownership import is_penstocks, is_users
+from penstock.trace.alike import alike_key, keep_alike, known_alike
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.captured import CONTENT, MISSING, OWN, SIZE, Captured, content
 from penstock.trace.rowwise import REDUCTIONS
@@ -69,7 +70,7 @@ def why_impure(function: Callable[..., Any]) -> str | None:
     >>> why_impure(lambda x: print(x))
     'it uses print'
     """
-    return _Inspection().verdict(function)
+    return None if known_alike(function) is not None else _inspected(function, {})[0]
 
 
 def may_draw(function: Callable[..., Any]) -> bool:
@@ -89,9 +90,18 @@ def captured(function: Callable[..., Any]) -> Captured:
 
 def inspected(function: Callable[..., Any], objects: Mapping[str, Any] | None = None) -> tuple[str | None, Captured]:
     """`why_impure` and `captured`; `objects` are what is known to be given to arguments of these names."""
-    inspection = _Inspection(objects or {})
+    alike = None if objects else known_alike(function)
+    return _inspected(function, objects or {}) if alike is None else (None, alike.captured_by(function))
+
+
+def _inspected(function: Callable[..., Any], objects: Mapping[str, Any]) -> tuple[str | None, Captured]:
+    inspection = _Inspection(objects)
+    key = None if objects else alike_key(function)
     why = inspection.verdict(function)
-    return why, Captured(tuple(inspection.reads))
+    seen = Captured(tuple(inspection.reads))
+    if why is None and not inspection.looked_deeper:
+        keep_alike(function, key, seen)
+    return why, seen
 
 
 def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any]) -> str | None:
@@ -115,11 +125,13 @@ class _Inspection:
         self._writes = False  # whether anything is written to, or may be
         self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
+        self.looked_deeper = False  # whether the verdict follows from more than what was read
 
     def verdict(self, function: Any) -> str | None:
         """Why it is not pure, or None."""
         why = self.function(function)
         if why is None and self._mutable and self._writes:
+            self.looked_deeper = True
             from penstock.trace.effects.verdict import why_visible_here  # its tables are large, and seldom asked
 
             why = why_visible_here(function)

@@ -6,7 +6,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
+from penstock.trace.alike import known_alike, values_of
 from penstock.trace.captured import Captured
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
@@ -35,6 +36,7 @@ class Traced:
     graph: Graph | None
     reason: str = ""
     captured: Captured = field(default_factory=lambda: Captured(()))
+    like: Traced | None = None  # the same of an earlier function, of the same code with the same values
 
     def holds(self) -> bool:
         """Whether the function would still be traced to this graph: nothing it reads from outside has changed."""
@@ -120,7 +122,27 @@ def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[L
         return trace(function, structure, specs)
     found = known.get(key)
     if found is None or not found.holds():
-        found = known[key] = trace(function, structure, specs)
+        found = known[key] = _traced_alike(function, key)
+    return found
+
+
+def _traced_alike(function: Callable[..., Any], key: tuple[Structure, tuple[LeafSpec, ...]]) -> Traced:
+    """`trace`, or what it found of an earlier function of the same code that has captured equal values."""
+    if not isinstance(function, FunctionType):
+        return trace(function, *key)
+    values = values_of(function)
+    alike = None if values is None else known_alike(function)
+    if alike is not None:
+        first = alike.found.get((values, key))
+        if first is not None:
+            return Traced(first.graph, "", alike.captured_by(function).without(function), first)
+    found = trace(function, *key)
+    found = replace(found, captured=found.captured.without(function))  # or it would never be let go of
+    alike = None if found.graph is None or values is None else known_alike(function)
+    if alike is not None and values == values_of(function):
+        first = Traced(found.graph)
+        alike.keep((values, key), first)
+        found = replace(found, like=first)
     return found
 
 
