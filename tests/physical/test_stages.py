@@ -123,6 +123,26 @@ def test_a_sequence_closes_each_stream_when_its_turn_is_over():
     assert [part.closed for part in made] == [1, 1, 1]
 
 
+def test_sequences_in_sequences_are_one_row_that_goes_on_from_everywhere():
+    def nested(depth):
+        inner = [lambda: nested(depth - 1)] * (depth > 0)
+        parts = [lambda: Numbers([depth] * (depth % 3)), *inner, lambda: Numbers([])]
+        return Sequence(lambda index: parts[index % len(parts)](), 2 * len(parts), "concatenate", None)
+
+    stage, wanted = nested(4), []
+    states = [as_of_now(stage.state())]
+    while (block := stage.next(1)) is not None:
+        wanted.append(block.elements())
+        states.append(as_of_now(stage.state()))
+    assert stage.next(1) is None
+    assert len(wanted) == len(states) - 1 > 30
+    for number, state in enumerate(states):
+        again = nested(4)
+        again.restore(state)
+        assert as_of_now(again.state()) == state
+        assert blocks(again, 1) == wanted[number:]
+
+
 def test_a_sequence_that_was_asked_before_it_is_restored_goes_on_where_the_state_says():
     made = []
 

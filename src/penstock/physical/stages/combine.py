@@ -116,21 +116,50 @@ class Sequence(Stage):
         self._gave = False  # whether any stream has given an element
         self._stage: Stage | None = None
         self._state: State = None
+        self._within: list[Sequence] = []  # those whose turn it is, each in the one before, the first in this one
 
     def next(self, want: int) -> Block | None:
-        while self._count < 0 or self._index < self._count:
+        """Asks the innermost of streams in streams itself: what was concatenated bit by bit is as deep as it is long."""
+        while True:
+            last = self._last_in_turn()
+            if not last._goes_on:
+                if last is self:
+                    return None
+                self._within.pop()
+                (self._within[-1] if self._within else self)._advance()
+                continue
             try:
-                block = self._current().next(want)
+                block = last._current().next(want)
             except Exception:
-                self._gave = True
+                self._have_given(last)
                 raise
             if block is not None:
-                self._gave = True
+                self._have_given(last)
                 return block
-            self._advance()
-            if not self._gave and self._count < 0:
-                self._count = 0
-        return None
+            last._advance()
+
+    def _last_in_turn(self) -> Sequence:
+        """The innermost of streams in streams whose turn it is."""
+        within = self._within
+        last = within[-1] if within else self
+        while last._goes_on:
+            stage = last._current()
+            if type(stage) is not Sequence or "next" in vars(stage):  # which somebody measures
+                break
+            stage._place_said = None  # it is not asked for its own any more
+            within.append(stage)
+            last = stage
+        return last
+
+    def _have_given(self, last: Sequence) -> None:
+        if not last._gave:  # whoever has given has done so by way of those above it
+            for one in (self, *self._within):
+                one._gave = True
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there is a stream whose turn it is."""
+        return self._count < 0 or self._index < self._count
 
     def _current(self) -> Stage:
         if self._stage is None:
@@ -148,17 +177,21 @@ class Sequence(Stage):
             self._stage.close()
         self._stage = None
         self._index += 1
+        if not self._gave and self._count < 0:
+            self._count = 0
 
     @property
     def seen(self) -> bool:
-        return (self._count < 0 or self._index < self._count) and self._current().seen
+        last = self._last_in_turn()
+        return last._goes_on and last._current().seen
 
     @property
     def seen_below(self) -> bool:
-        return (self._count < 0 or self._index < self._count) and self._current().seen_below
+        last = self._last_in_turn()
+        return last._goes_on and last._current().seen_below
 
     def start(self) -> None:
-        if self._count < 0 or self._index < self._count:
+        if self._goes_on:
             self._current().start()
 
     def can_skip(self) -> bool:
@@ -175,23 +208,26 @@ class Sequence(Stage):
 
     def skip(self, count: int) -> int:
         passed = 0
-        while passed < count and (self._count < 0 or self._index < self._count):
+        self._within.clear()
+        while passed < count and self._goes_on:
             here = self._current().skip(count - passed)
             passed += here
             self._gave = self._gave or here > 0
             if passed < count:
                 self._advance()
-            if not self._gave and self._count < 0:
-                self._count = 0
         return passed
 
     def state(self) -> State:
-        below = self._state if self._stage is None else self._stage.state()
-        return [self._index, below, self._gave, self._count]
+        last = self._within[-1] if self._within else self
+        found = last._state if last._stage is None else last._stage.state()
+        for one in reversed(self._within):
+            found = [one._index, found, one._gave, one._count]
+        return [self._index, found, self._gave, self._count]
 
     def restore(self, state: State) -> None:
         self.close()  # what was built to be asked, such as by `can_skip`, stands somewhere else
         self._stage = None
+        self._within.clear()
         self._index, self._state, self._gave, self._count = state
 
     def close(self) -> None:
