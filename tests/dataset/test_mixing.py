@@ -15,6 +15,7 @@ from penstock.errors import marked
 from penstock.keys import draw, fold
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, as_of_now
+from penstock.physical.stages import mix
 from penstock.physical.stages.choosing import Choosing
 from penstock.physical.stages.mix import Mix
 from penstock.physical.stages.sampling import Sampling
@@ -236,6 +237,26 @@ def test_a_mixture_with_failures_continues_from_every_position(want):
         again.restore(json.loads(json.dumps(as_of_now(first.state()))))
         assert outcomes(again, want) == wanted[given:]
         assert outcomes(first, 1, most=1) == wanted[given : given + 1]
+
+
+@pytest.mark.parametrize("on_empty", ["continue", "stop", "error"])
+def test_rounds_of_more_steps_than_are_asked_for_change_nothing(monkeypatch, on_empty):
+    def mixed():
+        sources = (Fails(100, [3] * 6, {112}), Fails(200, [25], {210, 215}), Fails(300, [1, 5] * 4, {301}))
+        return Mix(sources, Sampling(5, Constant((1.0, 2.0, 1.0))), on_empty, "mix", None, same_kind=False)
+
+    wanted = outcomes(mixed(), 1)
+    monkeypatch.setattr(mix, "_BULK", 2)
+    monkeypatch.setattr(mix, "_SECONDS", 100.0)
+    first, given = mixed(), []
+    while True:
+        again = mixed()
+        again.restore(json.loads(json.dumps(as_of_now(first.state()))))
+        assert given + outcomes(again, 2) == wanted
+        if not (more := outcomes(first, 2, most=1)):
+            break
+        given += more
+    assert first.cuts
 
 
 # -- sources that run dry

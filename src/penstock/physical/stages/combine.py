@@ -119,7 +119,7 @@ class Sequence(Stage):
         self._within: list[Sequence] = []  # those whose turn it is, each in the one before, the first in this one
 
     def next(self, want: int) -> Block | None:
-        """Asks the innermost of streams in streams itself: what was concatenated bit by bit is as deep as it is long."""
+        """The next Block of the innermost stream: what was concatenated bit by bit is as deep as it is long."""
         while True:
             last = self._last_in_turn()
             if not last._goes_on:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -22,6 +23,11 @@ FAILED = -1  # a pick that is an error of its own
 NOTHING = -2  # a step that gives no element and takes no position
 END = -3  # the stream ends here
 
+# A round costs some microseconds for each source. Of many sources more steps are taken at a time than are asked for.
+_BULK = 256  # where so many are asked for
+_STEPS_EACH = 32  # for each source
+_SECONDS, _BYTES = 0.02, 1 << 22  # where a round takes less than this
+
 
 class Choices(ABC):
     """The next steps: `picks` are sources, or one of the marks above; `errors` belong to those that are FAILED."""
@@ -38,6 +44,7 @@ class Chooser(ABC):
     """Says which source each step takes its element from."""
 
     inputs: tuple[Stage, ...] = ()
+    foreseen = False  # whether later steps are certain already, whenever they are asked for
 
     @abstractmethod
     def next(self, want: int, dry: Collection[int]) -> Choices | None:
@@ -112,11 +119,14 @@ class Mix(StretchStage):
         self._dry: set[int] = set()
         self._ended = False
         self._count = 0
+        self._at_once = 0  # steps of the next round, where fewer are asked for
 
     def make(self, want: int) -> Stretch | None:
         if self.seen_below:  # an element is not to wait for those of the next steps
             want = 1
-        choices = None if self._ended else self._chooser.next(want, self._dry)
+        steps = max(want, self._at_once) if self._chooser.foreseen and want >= _BULK else want
+        began = time.perf_counter()
+        choices = None if self._ended else self._chooser.next(steps, self._dry)
         if choices is None:
             self._ended = True
             return None
@@ -125,7 +135,11 @@ class Mix(StretchStage):
         errors = {at: error for at, error in choices.errors.items() if at < stop} | dealt.errors
         made = self._joined(dealt, errors)
         self._count += made.size
-        self._account.hold(sum(self._at_hand.values()))
+        nbytes = 0 if made.block is None else made.block.nbytes
+        self._account.hold(sum(self._at_hand.values()) + (nbytes if steps > want else 0))
+        self.cuts = self.cuts or steps > want
+        quick = time.perf_counter() - began < _SECONDS and nbytes < _BYTES
+        self._at_once = min(2 * steps, _STEPS_EACH * len(self._cursors)) if quick else steps // 2
         return made
 
     def _deal_all(self, choices: Choices, dealt: _Dealt) -> int:

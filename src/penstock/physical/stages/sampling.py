@@ -9,7 +9,7 @@ import numpy as np
 from penstock.keys import fold, units
 from penstock.physical.stage import State
 from penstock.physical.stages.mix import END, FAILED, Choices, Chooser
-from penstock.physical.stages.weight_rows import WeightRows, Weights
+from penstock.physical.stages.weight_rows import Constant, WeightRows, Weights
 
 
 class Sampled(Choices):
@@ -72,6 +72,7 @@ class Sampling(Chooser):
         self._weights = weights
         self._step = 0
         self.inputs = weights.inputs
+        self.foreseen = isinstance(weights, Constant)
 
     def next(self, want: int, dry: Collection[int]) -> Choices | None:
         rows = self._weights.next(self._step, want)
