@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
@@ -28,15 +29,15 @@ class Frozen:
 
         def __init__(self, **given: Any) -> None:
             facts = vars(self)
-            for each in fields(self):
-                if each.name in given:
-                    facts[each.name] = given.pop(each.name)
-                elif each.default is not MISSING:
-                    facts[each.name] = each.default
-                elif each.default_factory is not MISSING:
-                    facts[each.name] = each.default_factory()
+            for name, default, factory in _defaults(type(self)):
+                if name in given:
+                    facts[name] = given.pop(name)
+                elif default is not MISSING:
+                    facts[name] = default
+                elif factory is not MISSING:
+                    facts[name] = factory()
                 else:
-                    message = f"{type(self).__qualname__} needs {each.name}"
+                    message = f"{type(self).__qualname__} needs {name}"
                     raise TypeError(message)
             if given:
                 message = f"{type(self).__qualname__} has no field {next(iter(given))!r}"
@@ -66,6 +67,12 @@ class Frozen:
 
     def _compared(self) -> tuple[Any, ...]:
         return tuple(getattr(self, each.name) for each in _fields(self) if each.compare)
+
+
+@functools.cache
+def _defaults(kind: Any) -> tuple[tuple[str, Any, Any], ...]:
+    """The names of the fields of a class, each with its default and what makes one."""
+    return tuple((each.name, each.default, each.default_factory) for each in fields(kind))
 
 
 def _fields(one: Frozen) -> tuple[Any, ...]:
