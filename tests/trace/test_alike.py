@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF
 from penstock.physical.both_ways import Ready, trial_of
-from penstock.trace.purity import captured, why_impure
+from penstock.trace.purity import captured, may_draw, why_impure
 from penstock.trace.traced import traced
 
 OFFSET = 1.5
@@ -48,6 +48,14 @@ def test_other_values_are_traced_anew(make, others):
     graphs = [graph(function) for function in functions]
     assert graphs[0] is not graphs[1]
     assert graphs[:2] == graphs[2:]
+
+
+def test_functions_alike_draw_alike():
+    def draws():
+        return lambda x: ps.image.random_flip_left_right(x)
+
+    assert [may_draw(draws()) for _ in range(3)] == [why_impure(draws()) is None for _ in range(3)] == [True] * 3
+    assert [may_draw(adds(1)) for _ in range(3)] == [False] * 3
 
 
 def test_another_object_is_another_function():

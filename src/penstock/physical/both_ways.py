@@ -195,7 +195,9 @@ def _same_numbers(fast: Column, plain: Column) -> bool:
     if type(fast) is not DenseColumn or type(plain) is not DenseColumn:
         return False
     left, right = fast.array, plain.array
-    return left.ndim == 1 and left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    return (
+        left.ndim == 1 and left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    )
 
 
 def steps(array: Any) -> list[int]:

@@ -50,7 +50,7 @@ def rewrite(plan: Node, options: Options, *, outermost: bool = True) -> tuple[No
 
 
 def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritten]) -> Node:
-    rules = _Rules(phase, options, record, most=max(_MOST_ROUNDS, plan.height) * (plan.depth + 1))
+    rules = _Rules(phase, options, record, plan)
     if not phase.outermost:
         return rules.at_rest(plan)
     while (changed := rules.first(plan)) is not None:
@@ -61,11 +61,12 @@ def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritte
 class _Rules:
     """The rules of a phase, applied to a plan; stops those that chase each other."""
 
-    def __init__(self, phase: Phase, options: Options, record: list[Rewritten], most: int) -> None:
+    def __init__(self, phase: Phase, options: Options, record: list[Rewritten], plan: Node) -> None:
         self._phase = phase
         self._options = options
         self._record = record
-        self._left = most
+        self._plan = plan
+        self._left: int | None = None  # as many times as they may still have something to say; counted from the first
         self._done: dict[int, tuple[Node, Node]] = {}  # nodes, and what became of them
 
     def at_rest(self, plan: Node) -> Node:
@@ -105,6 +106,8 @@ class _Rules:
             found: Node | None = rule.apply(node)
             if found is not None:
                 self._record.append(Rewritten(rule.name, node.label, found.label))
+                if self._left is None:
+                    self._left = max(_MOST_ROUNDS, self._plan.height) * (self._plan.depth + 1)
                 self._left -= 1
                 if self._left < 0:
                     raise AssertionError(_restless(self._phase, self._record))

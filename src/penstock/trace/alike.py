@@ -28,9 +28,13 @@ _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 
 
 class Alike:
-    """Pure functions of one code. `found` is what was found of them, by their values and whatever else it takes."""
+    """Pure functions of one code, and whether they draw.
 
-    def __init__(self, function: FunctionType, captured: Captured) -> None:
+    `found` is what was found of them, by their values and whatever else it takes.
+    """
+
+    def __init__(self, function: FunctionType, captured: Captured, *, draws: bool) -> None:
+        self.draws = draws
         own = {id(place) for place in (function, *(function.__closure__ or ()))}
         self._shared = Captured(tuple(read for read in captured.reads if id(read[0]) not in own))
         others = [value for value in _given(function) if type(value) not in _CONSTANTS]
@@ -70,11 +74,11 @@ def known_alike(function: Any) -> Alike | None:
     return found if found is not None and found.holds() else None
 
 
-def keep_alike(function: Any, key: Hashable | None, captured: Captured) -> None:
+def keep_alike(function: Any, key: Hashable | None, captured: Captured, *, draws: bool) -> None:
     """Keep that a function is pure, which has read this and nothing else; `key` is what it was before it was read."""
     if key is None or key != alike_key(function):
         return
-    made = Alike(function, captured)
+    made = Alike(function, captured, draws=draws)
     with _LOCK:
         _KNOWN[key] = made
         if len(_KNOWN) > _MOST:

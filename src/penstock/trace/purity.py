@@ -79,6 +79,9 @@ def may_draw(function: Callable[..., Any]) -> bool:
     >>> may_draw(lambda x: x * 2), may_draw(lambda x: print(x))
     (False, True)
     """
+    alike = known_alike(function)
+    if alike is not None:
+        return alike.draws
     inspection = _Inspection()
     return inspection.verdict(function) is not None or inspection.draws
 
@@ -100,7 +103,7 @@ def _inspected(function: Callable[..., Any], objects: Mapping[str, Any]) -> tupl
     why = inspection.verdict(function)
     seen = Captured(tuple(inspection.reads))
     if why is None and not inspection.looked_deeper:
-        keep_alike(function, key, seen)
+        keep_alike(function, key, seen, draws=inspection.draws)
     return why, seen
 
 
