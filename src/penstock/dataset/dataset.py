@@ -248,8 +248,9 @@ class Dataset(
         return map_leaves(_of_any_rank, found) if open_rank else found
 
     def _seen_here(self, plan: Node) -> Any:
-        if plan.gives_any_rank:  # and says so in its spec
-            return plan.source.spec if isinstance(plan, Scan) else getattr(plan, "element_spec", None)
+        told = plan.source.spec if isinstance(plan, Scan) else getattr(plan, "element_spec", None)
+        if told is not None:  # which leaves a rank open
+            return told
         if isinstance(plan, (FlatMap, Interleave)):
             for element in self._first_of(plan.input):
                 made = plan.function(*element) if type(element) is tuple else plan.function(element)

@@ -28,7 +28,7 @@ class Scan(Node):
 
     @property
     def gives_any_rank(self) -> bool:
-        spec = self.source.spec
+        spec = self.source.spec if self.source.holds_spec else None
         return spec is not None and leaves_rank_open(spec)
 
     @property

@@ -28,6 +28,7 @@ class GeneratorSource(Source):
     """`function(*args)` is called once for every pass and iterated; with a signature its elements are checked."""
 
     calls: ClassVar[bool] = True
+    holds_spec: ClassVar[bool] = True
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     signature: Any = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from penstock.sources.indexed import IndexedSource
 class BlockSource(IndexedSource):
     """The elements of one Block, with their origins. The Block is read again and again: see `read_only`."""
 
+    holds_spec: ClassVar[bool] = True
     block: Block = field(repr=False)
     name: str
 

@@ -6,7 +6,7 @@ import copy
 from collections import OrderedDict
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ _MOST_OPEN = 1024  # files that are mapped at a time
 class SavedSource(IndexedSource):
     """The elements of some shards, one of each in turn; each shard in the order in which it was written."""
 
+    holds_spec: ClassVar[bool] = True
     folder: str
     manifest: Manifest
     element_spec: Any
