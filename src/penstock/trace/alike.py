@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,16 @@ def alike_key(function: Any) -> Hashable | None:
         given = _given(function)
     except ValueError:  # a cell is empty
         return None
+    if not all(type(value) in _CONSTANTS or _is_there_anyway(value) for value in given):
+        return None  # it would stay in memory for being kept here
     kinds = [type(value) if type(value) in _CONSTANTS else id(value) for value in given]
     return (id(function.__code__), id(function.__globals__), len(function.__defaults__ or ()), *kinds)
+
+
+def _is_there_anyway(value: Any) -> bool:
+    """Whether something is a part of the program, and holds nothing that is not."""
+    plain = isinstance(value, FunctionType) and value.__closure__ is None and value.__defaults__ is None
+    return plain or isinstance(value, (ModuleType, BuiltinFunctionType, type))
 
 
 def values_of(function: Any) -> Hashable | None:

@@ -297,12 +297,24 @@ class _PutOff:
         return bool(read & self._open or written & self._held)
 
 
+def _twin(function: FunctionType) -> FunctionType:
+    """A function of the same code that reads the same."""
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
 class _Tracing:
     """Runs a function's statements on stand-ins, one after the other, up to the first that cannot be."""
 
     def __init__(self, whole: Cut, called: _Called, structure: Structure, specs: Sequence[LeafSpec]) -> None:
-        self.whole = whole
-        self._called = called
+        # What is found is remembered as long as there is the function: it holds on to a twin, and not to that itself.
+        self._function = weakref.ref(called.function)
+        twin = _twin(called.function)
+        self.whole = replace(whole, function=twin)
+        self._called = replace(called, function=twin)
         self._structure = structure
         self.builder = GraphBuilder(tuple(specs))
         self.variables: dict[str, Any] = {}
@@ -343,7 +355,7 @@ class _Tracing:
         inputs = whole.bound()
         self._inspect(inputs)
         kinds = ("__code__", "__defaults__", "__kwdefaults__")
-        self.reads.extend((whole.function, kind, getattr(whole.function, kind)) for kind in kinds)
+        self.reads.extend((self._function, kind, getattr(whole.function, kind)) for kind in kinds)
         self.reads.extend(self._called.reads)
         for value in (*self._called.given, *self._called.named.values()):
             if not is_plain_object(value):
