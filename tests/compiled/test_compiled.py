@@ -96,10 +96,17 @@ def test_a_module_is_compiled_in_a_child_and_then_loaded(tmp_path, monkeypatch):
     assert not note_of("slow_kernels").exists()
 
 
+@pytest.fixture
+def go(tmp_path):
+    """What the kernels wait for; in any case they get it, as all others wait behind them."""
+    wait_for_kernels()
+    yield tmp_path / "go"
+    (tmp_path / "go").touch()
+
+
 def test_plain_versions_are_named_with_their_reason_and_the_log_says_so_when_they_serve_for_long(
-    tmp_path, monkeypatch, caplog
+    tmp_path, monkeypatch, caplog, go
 ):
-    go = tmp_path / "go"
     waits = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists():\n    time.sleep(0.01)\n"
     (tmp_path / "late_kernels.py").write_text(waits)
     monkeypatch.syspath_prepend(tmp_path)

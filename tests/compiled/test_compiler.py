@@ -155,7 +155,8 @@ from penstock.compiled import Compiled
 Compiled("goes_on").ready()
 Compiled("goes_on_too").ready()
 end = time.monotonic() + 60
-while not pathlib.Path(sys.argv[1]).exists() and time.monotonic() < end:
+pid = pathlib.Path(sys.argv[1])
+while not (pid.exists() and pid.read_text()) and time.monotonic() < end:
     time.sleep(0.01)
 """
 
@@ -210,7 +211,8 @@ from penstock.compiled.child import NICER, at_work
 from penstock.compiled.compiler import Compiler
 Compiler(most=1, background=False).ask("still_going")
 end = time.monotonic() + 60
-while not pathlib.Path(sys.argv[1]).exists() and time.monotonic() < end:
+pid = pathlib.Path(sys.argv[1])
+while not (pid.exists() and pid.read_text()) and time.monotonic() < end:
     time.sleep(0.01)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}

@@ -115,7 +115,8 @@ def test_one_trial_is_enough_for_all_passes(monkeypatch, equal):
     monkeypatch.setattr(
         both_ways, "equal_blocks", lambda *found: looked.append(1) is None and equal and compare(*found)
     )
-    ds = ps.Dataset.range(100).map(lambda x: x * 3 + 1)
+    function = eval("lambda x: x * 3 + 1")  # code of its own: what is known of one holds for all that are alike
+    ds = ps.Dataset.range(100).map(function)
     counts = []
     for _ in range(3):
         assert list(ds) == [3 * x + 1 for x in range(100)]
