@@ -6,7 +6,6 @@ A table lies under the name of the tests that hold it (`tests/io/test_example.py
 `==== name` stands above each text; the names are in alphabetical order, and a text ends without empty lines.
 """
 
-import fcntl
 import os
 import re
 import sys
@@ -53,6 +52,8 @@ def printed(texts):
 
 
 def _write(table, name, text):
+    import fcntl  # which not every system has
+
     table.parent.mkdir(parents=True, exist_ok=True)
     with table.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # tests run in several processes
