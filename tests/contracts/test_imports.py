@@ -1,5 +1,6 @@
 """`import penstock` is cheap: it loads numpy and names, and leaves everything heavy until first use."""
 
+import os
 import subprocess
 import sys
 
@@ -95,6 +96,7 @@ ps.catalog.list_builders(), ps.profiler.Profiler
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_any_first_call_works(tmp_path):
     """What a call needs comes with it, whatever was called before: each in a fork that has loaded the names alone."""
     code = f"""
