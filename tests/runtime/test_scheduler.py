@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 
@@ -448,6 +449,24 @@ def test_no_more_workers_come_in_than_a_run_allows():
     threads = list(scheduler._threads)
     narrow.close(nothing)
     wide.close(nothing)
+    joined(scheduler, threads)
+
+
+def test_a_run_that_comes_wakes_all_the_workers_it_wants():
+    """Where others run as many as there are cores, no more are wanted for it: those there are sleep."""
+    scheduler = Scheduler(2)
+    first, second = Scope(scheduler), Scope(scheduler)
+    before, behind = Crowd(2, 2), Crowd(2, 2)
+    first.add(before, 2)
+    assert before.done.wait(SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while len(scheduler._work_comes.listening) < 2:  # until both sleep, which they say to nobody
+        assert time.monotonic() < deadline
+    second.add(behind, 2)
+    assert behind.done.wait(SECONDS)
+    threads = list(scheduler._threads)
+    first.close(nothing)
+    second.close(nothing)
     joined(scheduler, threads)
 
 

@@ -224,21 +224,23 @@ class Scheduler:
     def serve(self, scope: Scope) -> None:
         """Let workers work for a scope; `start_recruits` is to follow.
 
-        Where no more and no fewer are wanted, one of them looks at what is new: an interleave adds hundreds of segments
-        a second, for each of which all idle workers would look around.
+        All idle ones look at a run that is new: it may have work for each. Of a run that is known, where no more and no
+        fewer are wanted, one looks at what is new: an interleave adds hundreds of segments a second, for each of which
+        all idle workers would look around.
         """
         with self.lock:
-            if scope not in self._scopes:
+            new = scope not in self._scopes
+            if new:
                 self._scopes.append(scope)
             if scope.closed:  # by a garbage collection in here: nobody would let go of it any more
                 self._scopes.remove(scope)
             before = self._target
             self._aim()
             self._recruit()
-            if self._target == before:
-                self._work_comes.ring_one()
-            else:
+            if new or self._target != before:
                 self._work_comes.ring()
+            else:
+                self._work_comes.ring_one()
 
     def _aim(self) -> None:
         self._target = self._wanted()
