@@ -49,6 +49,25 @@ def in_child(call: Call) -> Call:
     return call
 
 
+def when_gone(owner: object, call: Callable[..., Any], *given: Any) -> weakref.finalize[..., Any]:
+    """`call(*given)` when nobody holds `owner` any more, or this process ends; a forked child's copy does nothing.
+
+    What is on the disk, or runs beside this process, is the parent's: its child may end first.
+
+    >>> class Kept: ...
+    >>> kept = Kept()
+    >>> _ = when_gone(kept, print, "gone")
+    >>> del kept
+    gone
+    """
+    return weakref.finalize(owner, _if_in, os.getpid(), call, given)
+
+
+def _if_in(process: int, call: Callable[..., Any], given: tuple[Any, ...]) -> None:
+    if os.getpid() == process:
+        call(*given)
+
+
 def _begin_anew() -> None:
     for lock in _LOCKS:
         lock._at_fork_reinit()  # what the standard library does with its own

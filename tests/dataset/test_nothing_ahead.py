@@ -10,31 +10,39 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.sources import generator
 
 EXECUTORS = ["inline", "thread", "process", "auto"]
 SCALAR = ps.TensorSpec((), np.int64)
 
 
 class Patient:
-    """A source of numbers that makes one more only when all but `held` of those before have been received."""
+    """A source of numbers that makes one more only when all but `held` of those before have been received.
 
-    def __init__(self, count, held):
-        self.count, self.held = count, held
+    Behind those that `slow` says, round and round, it takes so long that the generator's reader hands over what it has.
+    """
+
+    def __init__(self, count, held, slow=(False,)):
+        self.count, self.held, self.slow = count, held, slow
         self.made = self.received = 0
         self.changed = threading.Condition()
 
     def numbers(self):
         for number in range(self.count):
             with self.changed:
-                if not self.changed.wait_for(lambda: self.made - self.received <= self.held, 20):
+                if not self.changed.wait_for(self.may_go_on, 20):
                     message = f"asked for number {number} when {self.received} of {self.made} had been received"
                     raise AssertionError(message)
+                generator._PATIENCE = -1.0 if self.slow[self.made % len(self.slow)] else 60.0
                 self.made += 1
             yield np.int64(number)
+
+    def may_go_on(self):
+        return self.made - self.received <= self.held or self.received == self.count  # who has all lets it end
 
     def receive(self, count):
         with self.changed:
@@ -43,6 +51,11 @@ class Patient:
 
     def dataset(self):
         return ps.Dataset.from_generator(self.numbers, output_signature=SCALAR)
+
+
+@pytest.fixture(autouse=True)
+def _patience_as_it_was(monkeypatch):
+    monkeypatch.setattr(generator, "_PATIENCE", generator._PATIENCE)
 
 
 calls = []
@@ -80,7 +93,9 @@ STEPS = {
     "no prefetch": (lambda d: d.prefetch(0), 0),
     "flat_map": (lambda d: d.flat_map(alone), 0),
     "interleave": (lambda d: d.interleave(alone, cycle_length=1), 0),
+    "shuffle and repeat": (lambda d: d.shuffle(5).repeat(2).take(24), 5),
     "batch, unbatch": (lambda d: d.batch(3).unbatch(), 2),
+    "batch, rebatch, unbatch": (lambda d: d.batch(3).rebatch(2).unbatch(), 3),
     "zip": (lambda d: ps.Dataset.zip(d, ps.Dataset.range(100)).map(lambda a, b: a), 0),
     "sample": (lambda d: ps.Dataset.sample_from_datasets([d, ps.Dataset.range(0)]), 0),
     "concatenate": (lambda d: d.concatenate(ps.Dataset.range(0)), 0),
@@ -107,10 +122,16 @@ LAST = {  # of several elements each
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @settings(max_examples=40)
-@given(st.lists(st.sampled_from(sorted(STEPS)), max_size=3), st.sampled_from(sorted(LAST)))
-def test_a_generator_that_waits_for_the_loop_is_never_asked_too_early(executor, steps, last):
+@given(
+    st.lists(st.sampled_from(sorted(STEPS)), max_size=3),
+    st.sampled_from(sorted(LAST)),
+    st.lists(st.booleans(), min_size=1, max_size=5),
+)
+@example([], "rebatch", [False, False, True, False])  # two batches were asked for where one was lacking
+@example(["prefetch", "flat_map"], "batch", [False])  # several inputs were opened for one Block
+def test_a_generator_that_waits_for_the_loop_is_never_asked_too_early(executor, steps, last, slow):
     made = [STEPS[name] for name in steps] + [LAST[last]]
-    patient = Patient(24, sum(held for _, held in made))
+    patient = Patient(24, sum(held for _, held in made), slow)
     dataset = patient.dataset()
     for step, _ in made:
         dataset = step(dataset)
@@ -121,6 +142,33 @@ def test_a_generator_that_waits_for_the_loop_is_never_asked_too_early(executor, 
             found += count
             patient.receive(count)
     assert found == 24
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+@pytest.mark.parametrize("step", ["unbatch", "rebatch"])
+@settings(max_examples=30)
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    st.integers(1, 5),
+    st.lists(st.booleans(), min_size=1, max_size=5),
+)
+def test_elements_that_are_taken_apart_are_asked_for_when_their_rows_are_needed(step, executor, lengths, size, slow):
+    """However many rows those before had."""
+    made = [0]
+
+    def arrays():
+        for length in lengths:
+            generator._PATIENCE = -1.0 if slow[made[0] % len(slow)] else 60.0
+            made[0] += 1
+            yield np.arange(length)
+
+    arrays_of_rows = ps.Dataset.from_generator(arrays, output_signature=ps.TensorSpec((None,), np.int64))
+    dataset = arrays_of_rows.rebatch(size) if step == "rebatch" else arrays_of_rows.unbatch().batch(size)
+    ends = np.cumsum(lengths)
+    with dataset.iterator(executor=executor) as elements:
+        for number, batch in enumerate(elements, 1):
+            needed = np.searchsorted(ends, number * size) + 1 if len(batch) == size else len(lengths)
+            assert made[0] == needed
 
 
 def taken(make, count, executor):
@@ -152,7 +200,12 @@ SERIAL = {  # a pipeline, and the calls that its first n elements need
     "filter": (lambda f, g: R.filter(lambda x: f(x) >= 0), lambda n: n),
     "batch": (lambda f, g: R.map(f).batch(5), lambda n: 5 * n),
     "padded batch": (lambda f, g: R.map(f).padded_batch(3), lambda n: 3 * n),
+    "rebatch": (lambda f, g: R.map(f).batch(3).rebatch(2), lambda n: -(-2 * n // 3) * 3),
     "shuffle": (lambda f, g: R.map(f).shuffle(10), lambda n: 10 + n),
+    "shuffle and repeat": (  # while a buffer empties the next one fills, when more is asked for
+        lambda f, g: R.take(12).map(f).shuffle(10).repeat(9),
+        lambda n: 10 + n - (n > 2),
+    ),
     "behind larger Blocks": (lambda f, g: R.batch(10).unbatch().map(f), lambda n: n),
     "window": (lambda f, g: R.map(f).window(4, 1), lambda n: n + 3),
     "global shuffle": (lambda f, g: R.map(f).shuffle(ps.ALL), lambda n: n),

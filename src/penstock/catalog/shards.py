@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass, fields
@@ -17,7 +16,7 @@ from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.errors import DataLossError, NotFoundError, PenstockError, UnimplementedError
-from penstock.forked import new_rlock
+from penstock.forked import new_rlock, when_gone
 from penstock.io import storage
 from penstock.sources.array_record import ArrayRecordRows
 from penstock.sources.indexed import IndexedSource
@@ -272,7 +271,7 @@ def _made(name: str, make: Any) -> ShardFile:
     except BaseException:
         storage.remove(copy_of)
         raise
-    weakref.finalize(file, storage.remove, copy_of)
+    when_gone(file, storage.remove, copy_of)
     return file
 
 

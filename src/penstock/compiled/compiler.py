@@ -85,7 +85,7 @@ class Compiler:
     def hurry(self, asked: Asked) -> None:
         """Nothing serves meanwhile: a child of its own compiles it at once, unless one is at it."""
         with self._lock:
-            behind = (child.left[child.begun :] for child in self._children)
+            behind = (child.left[1:] if child.begun else child.left for child in self._children)
             held_up = any(asked in left for left in behind)
             if asked in self._waiting or held_up:
                 self._start([asked], urgent=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-import weakref
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Any
 
 from penstock.adaptors.framework import framework
 from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
+from penstock.forked import when_gone
 from penstock.options import Options
 from penstock.torch.fetch import Asked, Fetch, Given, asked_in_turn, write_given
 from penstock.torch.packed import unpack
@@ -100,7 +100,7 @@ def data_loader_type() -> type:
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
             if self._penstock_meeting is None and self.num_workers:
                 self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
-                weakref.finalize(self, shutil.rmtree, self._penstock_meeting, ignore_errors=True)
+                when_gone(self, partial(shutil.rmtree, ignore_errors=True), self._penstock_meeting)
                 if self._penstock_kept:
                     write_given(given, self._penstock_meeting)
             meeting = self._penstock_meeting or ""

@@ -92,6 +92,6 @@ TRANSPOSE = _view(
     lambda array, axes: array.transpose(axes),
     lambda array, axes: array.transpose(0, *(axis + 1 for axis in axes)),
 )
-ITEM = _view("[]", lambda array, index: array[index], lambda array, index: array[_of_all(index)])
+ITEM = _view("index", lambda array, index: array[index], lambda array, index: array[_of_all(index)])
 RESHAPE = _view("reshape", lambda array, shape: array.reshape(shape), _reshaped)
 VIEWS = frozenset((TRANSPOSE, ITEM, RESHAPE))

@@ -14,6 +14,7 @@ from penstock.forked import new_lock
 from penstock.keys import fold
 from penstock.physical.access import Access, access, accessible, require_access, scattered
 from penstock.physical.fatal import failed
+from penstock.physical.filling_log import FillingLog
 from penstock.physical.lower import Lowering, opener
 from penstock.physical.stretch import Stretch
 from penstock.plan import ops
@@ -181,19 +182,21 @@ class _Opened(Access):
     def _laid_out(self) -> np.ndarray:
         with self._lock:
             if self._begins is None:
-                counts = [0]
-                for start in range(0, self._outer.size, _AT_ONCE):
-                    numbers = np.arange(start, min(start + _AT_ONCE, self._outer.size))
+                counts, size = [0], self._outer.size
+                log = FillingLog(f"{self._context.stage} by number", size, at_once=_AT_ONCE)
+                while len(counts) <= size and not self._endless:
+                    first = len(counts) - 1
+                    numbers = np.arange(first, min(first + log.ask(), size))
                     for number, inner in zip(numbers.tolist(), self._made(numbers), strict=True):
-                        size = 1 if isinstance(inner, Exception) else inner.size
-                        self._endless = size == INFINITE_CARDINALITY
+                        found = 1 if isinstance(inner, Exception) else inner.size
+                        self._endless = found == INFINITE_CARDINALITY
                         if self._endless:
                             break
-                        counts.append(size)
+                        counts.append(found)
                         if number < _MOST_OPENED:
                             self._opened[number] = inner
-                    if self._endless:
-                        break
+                        log.at(number + 1)
+                log.full(len(counts) - 1)
                 self._begins = np.cumsum(counts)
             return self._begins
 

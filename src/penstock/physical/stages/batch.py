@@ -74,7 +74,8 @@ class Unbatch(Stage):
         self._rows = 64  # slices of an element, as the last ones had them
 
     def next(self, want: int) -> Block | None:
-        while self._cursor.fill(max(want // self._rows, 1)):
+        # The next elements may have more slices than the last: where that could be seen, each is asked for by itself.
+        while self._cursor.fill(1 if self._cursor.stage.seen else max(want // self._rows, 1)):
             block = self._cursor.peek()
             try:
                 rows = taken_apart(block)

@@ -205,7 +205,7 @@ class Interleave(Stage):
     def _opens_together(self) -> bool:
         """Whether nobody could see that an input is opened before the loop has all of the one before."""
         if self._together is None:
-            self._together = not (self._outer.stage.seen or self._visibly())
+            self._together = not (self._outer.stage.seen_below or self._visibly())
         return self._together
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:

@@ -40,7 +40,7 @@ class Rebatch(Stage):
         self._count = 0
 
     def next(self, want: int) -> Block | None:
-        self._batches.ask = want * self._size(0) // self._batches.rows
+        self._batches.ask = 1 if self.seen else want * self._size(0) // self._batches.rows
         found = self._several(want)
         if found is None:
             found = self._one(want)

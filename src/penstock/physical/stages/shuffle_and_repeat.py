@@ -81,8 +81,8 @@ class Held(Stage):
 class ShuffleAndRepeat(Sequence):
     """Epochs one behind the other; `build` makes a shuffle over a `Held`.
 
-    As many elements as the emptying buffer has given are read for the next one: both together hold no more than
-    `buffer_size`. The state is that of a repeat.
+    As many elements as the emptying buffer has given are read for the next one, when more are asked for: both together
+    hold no more than `buffer_size`. The state is that of a repeat.
     """
 
     def __init__(
@@ -91,16 +91,19 @@ class ShuffleAndRepeat(Sequence):
         super().__init__(build, count, label, where)
         self._buffer_size = buffer_size
         self._following: Stage | None = None
+        self._given = 0  # elements, the last time
 
     def next(self, want: int) -> Block | None:
+        self._read_early(self._given)
+        self._given = 0
         block = super().next(want)
         if block is not None:
-            self._read_early(block.size)
+            self._given = block.size
         return block
 
     def _read_early(self, count: int) -> None:
         last = self._index + 1 == self._count
-        if self._stage is None or last or not _held(self._stage).ended:
+        if not count or self._stage is None or last or not _held(self._stage).ended:
             return
         if self._following is None:
             self._following = self._build(self._index + 1)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.ownership import is_penstocks, is_users_path
+from penstock.ownership import is_penstocks, is_users, is_users_path
 from penstock.profiler.lint.functions import Use, attribute, keeps_state, loops, uses
+from penstock.trace.effects.verdict import why_visible_here
 
 _DECODERS = ("decode_image", "decode_jpeg", "decode_png")
 _PICTURES = (*_DECODERS, "encode_jpeg", "encode_png", "resize")
@@ -25,6 +26,25 @@ _READS = (".read_bytes", ".read_text")
 _REDUCTIONS = (".sum", ".mean", ".std", ".var", ".min", ".max", ".argmax", ".argmin", ".any", ".all", ".prod")
 _METHODS = (*_REDUCTIONS, ".astype", ".clip", ".round", ".cumsum", ".shape", ".dtype", ".ndim", ".real", ".imag")
 _NUMBERS = (abs, min, max, float, int, bool, round)
+# Of numpy what only computes: lint calls functions made of these on values of its own. Not here is what writes to files
+# or to its arguments, sets how numpy works, draws, gives memory as it finds it, or calls what it is given.
+_NUMPY = """
+    abs absolute all allclose amax amin angle any append arange argmax argmin argpartition argsort argwhere around array
+    array_equal array_split asarray asanyarray ascontiguousarray atleast_1d atleast_2d atleast_3d average bartlett
+    bincount blackman broadcast_arrays broadcast_to choose clip column_stack compress concatenate convolve copy corrcoef
+    correlate count_nonzero cov cross cumprod cumsum delete diag diagflat diagonal diff digitize dot dsplit dstack dtype
+    ediff1d einsum expand_dims extract eye finfo fix flatnonzero flip fliplr flipud full full_like geomspace gradient
+    hamming hanning histogram histogram2d histogramdd hsplit hstack hypot identity iinfo imag in1d indices inner insert
+    interp intersect1d isclose iscomplex isin isneginf isposinf isreal ix_ kaiser kron lexsort linspace logspace max
+    maximum mean median meshgrid min minimum moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean
+    nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndim nonzero ones ones_like outer packbits
+    pad partition percentile polyfit polyval prod ptp quantile ravel ravel_multi_index real real_if_close repeat reshape
+    result_type roll rollaxis rot90 round searchsorted select setdiff1d setxor1d shape sinc size sort split squeeze
+    stack std sum swapaxes take take_along_axis tensordot tile trace transpose trapezoid trapz tri tril tril_indices
+    trim_zeros triu triu_indices union1d unique unpackbits unravel_index unwrap vander var vdot vsplit vstack where
+    zeros zeros_like
+""".split()
+_NUMPY_MODULES = ("numpy.linalg", "numpy.fft")  # of which the same holds for all that is in them
 _SETTERS = ("seed", "getstate", "setstate", "get_state", "set_state")
 
 
@@ -136,8 +156,13 @@ def decodes(function: Callable[..., Any]) -> str | None:
 
 
 def only_numpy(function: Callable[..., Any]) -> bool:
-    """Whether a function is numpy arithmetic without loops, which could be written for many elements at once."""
-    return not loops(function) and not keeps_state(function) and all(_is_numpy(use) for use in uses(function))
+    """Whether a function is numpy arithmetic without loops, which could be written for many elements at once.
+
+    Nobody notices when it is called: it uses nothing but what is known to compute only, and writes to nothing.
+    """
+    if loops(function) or keeps_state(function) or why_visible_here(function) is not None:
+        return False
+    return all(_is_numpy(use) for use in uses(function))
 
 
 def _is_numpy(use: Use) -> bool:
@@ -148,7 +173,8 @@ def _is_numpy(use: Use) -> bool:
         return True
     if isinstance(value, ModuleType):
         return False
-    module = _module(value).partition(".")[0]
-    if isinstance(value, np.ufunc) or (module == "numpy" and not _is_random(use)):
+    if isinstance(value, np.ufunc) or (isinstance(value, type) and issubclass(value, np.generic)):
         return True
-    return any(value is known for known in _NUMBERS)
+    if _module(value) in _NUMPY_MODULES and not is_users(value):
+        return True
+    return any(value is known for known in (*_NUMBERS, *(getattr(np, name, None) for name in _NUMPY)))

@@ -18,7 +18,6 @@ from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Batch, Map, Prefetch
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import calls
-from penstock.profiler.lint.functions import uses
 from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.natures import only_numpy
 from penstock.profiler.lint.sizes import element_bytes, has_bytes
@@ -27,11 +26,6 @@ from penstock.trace.traced import traced
 _MOST = 4096  # bytes of an element: above that the call itself is not what costs
 _FEWEST = 8  # elements of a batch for which it pays
 _SIZES = (8, 3, 1)  # of the batches that are tried
-_WRITERS = {  # of numpy: what these do is seen outside of the function, or in what it is given
-    "copyto", "fill_diagonal", "fromfile", "genfromtxt", "load", "loadtxt", "memmap", "place", "put", "put_along_axis",
-    "putmask", "save", "savetxt", "savez", "savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall",
-    "tofile",
-}  # fmt: skip
 
 
 def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
@@ -64,8 +58,6 @@ def _why_per_element(mapped: Map) -> str | None:
     spec = mapped.input.spec
     size = element_bytes(spec)
     if size is None or size > _MOST or has_bytes(spec) or not mapped.vectorise or not only_numpy(mapped.function):
-        return None
-    if any(use.spelled.rpartition(".")[2] in _WRITERS for use in uses(mapped.function)):
         return None
     leaves, structure = flatten(spec)
     found = traced(mapped.function, structure, leaves)
