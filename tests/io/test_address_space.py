@@ -13,6 +13,8 @@ import pytest
 
 import penstock as ps
 from penstock.io import storage
+from penstock.io.saved import chunk_file
+from penstock.sources import arrow_pieces
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
 LINES = [b"line %05d" % i for i in range(20_000)]
@@ -82,7 +84,6 @@ def test_elements_come_all_the_same(make, refusal, tmp_path, monkeypatch):
         raise OSError(refusal, os.strerror(refusal))
 
     monkeypatch.setattr(storage, "mapped", refuse)
-    monkeypatch.setattr(pa, "memory_map", refuse)
     ds = make(tmp_path / "content")
     assert_same_elements(list(ds), wanted)
     assert asked
@@ -100,6 +101,25 @@ def test_what_forbids_reading_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "mapped", refuse)
     with pytest.raises(OSError, match="Input/output"):
         list(ds)
+
+
+MAKES_ARRAYS = {arrow: arrow_pieces, parquet: arrow_pieces, saved: chunk_file}
+
+
+@pytest.mark.parametrize("make", MAKES_ARRAYS)
+def test_memory_that_does_not_suffice_is_no_damage_and_not_remembered(make, tmp_path, monkeypatch):
+    ds = make(tmp_path / "content")
+    wanted = list(ds)
+    ds = make(tmp_path / "content")
+
+    def fail(*given, **options):
+        raise pa.lib.ArrowMemoryError("malloc of size 8000000 failed")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(MAKES_ARRAYS[make], "from_arrow", fail)
+        with pytest.raises(MemoryError, match="malloc"):
+            list(ds)
+    assert_same_elements(list(ds), wanted)
 
 
 LIMITED = """

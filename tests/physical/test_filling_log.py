@@ -67,3 +67,13 @@ def test_a_cache_that_is_asked_for_a_number_says_it(caplog, monkeypatch):
     lines = [record.getMessage() for record in caplog.records]
     assert re.match(r"cache fills: [0-9,]+ elements after 0 seconds", lines[0])
     assert lines[-1].startswith("cache is full: 4,990 elements")
+
+
+def test_a_flat_map_that_is_laid_out_says_how_far_it_is(caplog, monkeypatch):
+    """Its function is called for each outer element before the first is given by its number."""
+    monkeypatch.setattr(filling_log, "_FIRST", -1.0)
+    dataset = ps.Dataset.range(5).flat_map(lambda x: ps.Dataset.range(x, x + 2))
+    assert dataset[3] == 2
+    said = [record.getMessage() for record in caplog.records if record.name == "penstock.physical"]
+    assert "flat_map(<lambda>) by number fills: 1 of 5 elements after 0 seconds" in said[0]
+    assert "flat_map(<lambda>) by number is full: 5 elements" in said[-1]

@@ -378,7 +378,11 @@ def test_who_gets_no_file_is_warned_of_it(tmp_path):
         (tmp_path / name).write_text("line\n")
     with pytest.warns(ps.errors.ShardWarning, match=r"shard\(4, 3\) gets nothing: it deals 3 files to 4"):
         assert list(names(tmp_path, "*").shard(4, 3).interleave(ps.TextLineDataset)) == []
+    listed = ps.Dataset.from_tensor_slices([str(tmp_path / "a")])
+    with pytest.warns(ps.errors.ShardWarning, match=r"shard\(2, 1\) gets nothing: it deals 1 file to 2"):
+        assert list(listed.shard(2, 1).repeat(2).flat_map(ps.TextLineDataset)) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        assert list(listed.shard(3, 1)) == []  # nothing says that these are files
         assert len(list(names(tmp_path, "*").shard(4, 2).interleave(ps.TextLineDataset))) == 1
         assert list(ps.Dataset.range(3).shard(4, 3)) == []

@@ -10,9 +10,11 @@ import pytest
 
 import penstock as ps
 from penstock.profiler.lint.functions import takes_lock
+from penstock.profiler.lint.natures import only_numpy
 
 LOCK = threading.Lock()
 GENERATOR = np.random.default_rng(1)
+BUFFER = np.zeros(3)
 
 
 def numbers():
@@ -126,3 +128,32 @@ def test_a_function_that_takes_a_lock_is_known():
     assert takes_lock(lambda x: guarded(x) + 1)
     assert not takes_lock(augment)
     assert not takes_lock(len)
+
+
+ONLY_NUMPY = [
+    lambda v: np.sort(v),
+    lambda x: np.nextafter(x / 1000, 1.0) + np.float32(1),
+    lambda v: np.linalg.norm(np.fft.rfft(v)),
+    lambda v: np.clip(v, 0, BUFFER).sum(axis=0, keepdims=True),
+]
+SEEN_FROM_OUTSIDE = [
+    lambda v: np.copyto(BUFFER, v),
+    lambda v: np.add(v, 1, out=BUFFER),
+    lambda v: np.sum(v, None, None, BUFFER),
+    lambda v: BUFFER.cumsum(out=BUFFER),
+    lambda v: np.seterr(all="raise"),
+    lambda v: np.savetxt("values.txt", v),
+    lambda v: np.lib.format.open_memmap("values.npy"),
+    lambda v: np.apply_along_axis(print, 0, v),
+    lambda v: np.vectorize(print)(v),
+    lambda v: np.frompyfunc(print, 1, 1)(v),
+    lambda v: np.piecewise(v, [v < 0], [print]),
+    lambda v: np.testing.assert_equal(v, v),
+    lambda v: np.empty(3),
+    lambda v: np.random.permutation(v),
+]
+
+
+def test_what_lint_calls_on_values_of_its_own_is_known_to_compute_only():
+    assert all(only_numpy(function) for function in ONLY_NUMPY)
+    assert not any(only_numpy(function) for function in SEEN_FROM_OUTSIDE)

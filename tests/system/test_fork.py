@@ -151,3 +151,30 @@ def test_no_lock_of_the_process_is_made_by_hand():
     module_level = re.compile(r"^\w+(?:: .*)? = threading\.(?:R?Lock|Condition|Event|Semaphore)\(", re.MULTILINE)
     found = {path.name for path in SOURCES.rglob("penstock/**/*.py") if module_level.search(path.read_text())}
     assert not found
+
+
+def test_what_a_process_has_made_on_the_disk_goes_with_that_process_and_not_with_its_child(tmp_path):
+    script = f"""
+import atexit, os, warnings
+from penstock.forked import when_gone
+from penstock.io.storage import remove
+warnings.simplefilter("ignore")
+
+class Owner: ...
+
+name = {str(tmp_path / "copy")!r}
+open(name, "w").close()
+owner = Owner()
+when_gone(owner, remove, name)
+pid = os.fork()
+if not pid:
+    atexit._run_exitfuncs()  # as in a worker of another library, which ends by itself
+    os._exit(0)
+os.waitpid(pid, 0)
+print(os.path.exists(name))
+del owner
+print(os.path.exists(name))
+"""
+    done = finish(start(script))
+    assert done.code == 0, done.err
+    assert done.out.split() == ["True", "False"]

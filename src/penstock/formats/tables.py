@@ -31,6 +31,7 @@ from penstock.formats.huggingface import features_of, noted
 from penstock.formats.recognise import Found
 from penstock.formats.suffixes import columns_of, value_of
 from penstock.formats.writers import numbers_in
+from penstock.io import storage
 
 _BYTES = 1 << 23  # of a batch
 _ROWS = 1 << 14
@@ -144,7 +145,7 @@ def _reading(name: str, hint: str = _AGAIN) -> Iterator[None]:
 
     try:
         yield
-    except PenstockError:
+    except (PenstockError, MemoryError):
         raise
     except FileNotFoundError as error:
         message = f"There is no file {name!r}."
@@ -204,7 +205,7 @@ def _arrow(found: Found) -> Table:
     import pyarrow as pa
 
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
-        source = pa.memory_map(name)
+        source = pa.BufferReader(pa.py_buffer(storage.bytes_of(name)))
         if source.read(6) == b"ARROW1":
             source.seek(0)
             file = pa.ipc.open_file(source)

@@ -22,7 +22,8 @@ _OF_FILES_ALONE = {errno.EROFS, errno.EFBIG}  # from a write, which names no fil
 def writing(folder: str | os.PathLike[str], what: str, hint: str) -> Iterator[None]:
     """The system's errors over what lies in `folder`, or over making it, become one that names it and what to do.
 
-    A full disk is passed on, because what is said of it depends on what is kept; so is an error over another file.
+    A full disk is passed on, with the file's name, because what is said of it depends on what is kept; so is an error
+    over another file.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp(), "file")
@@ -43,6 +44,8 @@ def writing(folder: str | os.PathLike[str], what: str, hint: str) -> Iterator[No
     except PenstockError:
         raise
     except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = str(folder)
         if error.errno in FULL or not (error.errno in _OF_FILES_ALONE or _belongs(error.filename, Path(folder))):
             raise
         message = f"{what} cannot be written to: {error.strerror}."

@@ -136,6 +136,8 @@ class _FileBatches(_Batches):
             batch = reader.get_batch(number)
             batch.validate()  # else the number is what a damaged byte says
             return int(batch.num_rows)
+        except MemoryError:  # says nothing of how many there are
+            raise
         except Exception as error:
             self._failed[number] = error
             self.lost = self.lost or error
@@ -161,6 +163,8 @@ class _StreamBatches(_Batches):
             for batch in reader:
                 batch.validate()
                 self._found.append(batch)
+        except MemoryError:
+            raise
         except Exception as error:  # in the place of one element, behind what came before it
             self.lost = error
         self.sizes = [batch.num_rows for batch in self._found] + [1] * (self.lost is not None)

@@ -22,11 +22,14 @@ from penstock.errors import (
     InvalidArgumentError,
     InvalidTypeError,
     PenstockError,
+    ResourceExhaustedError,
     annotate,
 )
 from penstock.forked import in_child, new_rlock
 from penstock.io import storage
 from penstock.sources.row_files import gather
+
+_THREADS = "Raise the limit of threads (ulimit -u, pids.max of the container), or of the address space (ulimit -v)."
 
 
 def content_of(name: str) -> tuple[np.ndarray | None, Any]:
@@ -93,6 +96,7 @@ class Piece(ABC):
     first: int
     stop: int
     nbytes: int
+    lasts = True  # it is the same whenever it is read
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Block: ...
@@ -146,6 +150,7 @@ class LostPiece(Piece):
         self.first = first
         self.stop = stop
         self._error = error.with_traceback(None)
+        self.lasts = not isinstance(error, MemoryError)  # there may be more of it the next time
 
     def rows(self, start: int, stop: int) -> Block:
         raise copy.copy(self._error)
@@ -161,9 +166,14 @@ def gather_pieces(pieces: list[Piece], rows: np.ndarray) -> Block:
     return gather(groups, rows, lambda number, part: pieces[number].rows_at(part))
 
 
-def damaged(file: str, error: Exception) -> DataLossError:
-    """The error for a file that Arrow cannot read."""
-    found = DataLossError(f"The file cannot be read: {error}", file=file)
+def damaged(file: str, error: Exception) -> Exception:
+    """The error for a file that Arrow cannot read. That memory or threads do not suffice is no damage."""
+    if isinstance(error, MemoryError):
+        annotate(error, Context(file=file))
+        return error
+    found: PenstockError = DataLossError(f"The file cannot be read: {error}", file=file)
+    if "launch worker thread" in str(error):
+        found = ResourceExhaustedError("The system starts no thread for Arrow to read with.", hint=_THREADS, file=file)
     found.__cause__ = error
     return found
 
@@ -237,7 +247,7 @@ class Recent:
             self._know(owner)
         pieces = load()
         with self._lock:
-            if key not in self._kept:
+            if key not in self._kept and all(piece.lasts for piece in pieces):
                 cost = sum(piece.nbytes for piece in pieces)
                 self._kept[key] = pieces, cost
                 self._bytes += cost

@@ -160,6 +160,8 @@ class _Table:
             if file is None:
                 try:
                     file = self._open[number] = self._opened(number)
+                except MemoryError:  # there may be more of it the next time
+                    raise
                 except Exception as error:
                     self._failed[number] = error.with_traceback(None)
                     raise copy.copy(error) from None

@@ -13,7 +13,7 @@ import numpy as np
 import penstock as ps
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import lowered
-from penstock.errors import NotFoundError
+from penstock.errors import NotFoundError, writing_to
 
 SequenceExample = ps.io.SequenceExample
 
@@ -187,7 +187,7 @@ class Checkpoint:
         path = Path(os.fspath(file_prefix))
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.unfinished")
-        with unfinished.open("wb") as file:
+        with writing_to(unfinished), unfinished.open("wb") as file:
             arrays["states"] = np.frombuffer(json.dumps(states).encode(), np.uint8)
             np.savez(file, **arrays)  # type: ignore[arg-type]
         unfinished.replace(path)

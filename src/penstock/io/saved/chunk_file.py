@@ -12,9 +12,8 @@ import numpy as np
 from penstock.block.arrow import from_arrow
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
-from penstock.block.file_mapping import REFUSED
 from penstock.block.structure import Structure
-from penstock.errors import Context, DataLossError, NotFoundError, PenstockError, annotate
+from penstock.errors import Context, DataLossError, PenstockError, annotate
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
 
@@ -51,7 +50,7 @@ class ChunkFile:
     def _damage(self) -> Iterator[None]:
         try:
             yield
-        except PenstockError as error:
+        except (PenstockError, MemoryError) as error:
             annotate(error, Context(file=self._name))
             raise
         except Exception as error:  # of any kind: a file of strangers may hold anything
@@ -79,20 +78,7 @@ def read_soon(name: str) -> None:
 
 
 def _whole(name: str) -> np.ndarray:
-    """All bytes of a file. One that is mapped is closed all the same: a process may have few files open."""
-    import pyarrow as pa
-
+    """All bytes of a file."""
     if storage.is_url(name):
         return np.frombuffer(storage.read_remote(name), np.uint8)
-    if not storage.size(name):  # no operating system maps an empty file
-        return np.empty(0, np.uint8)
-    try:
-        with pa.memory_map(name) as mapped:
-            return np.frombuffer(mapped.read_buffer(), np.uint8)
-    except FileNotFoundError as error:  # it was removed between the two
-        message = f"There is no file {name!r}."
-        raise NotFoundError(message, file=name) from error
-    except OSError as error:
-        if error.errno not in REFUSED:
-            raise
-        return storage.bytes_of(name)
+    return storage.bytes_of(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from penstock.errors import ShardWarning
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node, function_name
@@ -31,10 +33,22 @@ def reads_files(node: Interleave | FlatMap) -> bool:
     return is_reader or are_names(node.input)
 
 
+def _shards_of_names(plan: Node) -> Iterator[Shard]:
+    for node in plan.walk():
+        if isinstance(node, Shard) and are_names(node.input):
+            yield node
+        if isinstance(node, (Interleave, FlatMap)) and reads_files(node):
+            for part in (node.input, *below(node.input)):
+                if not isinstance(part, _ORDER):
+                    break
+                if isinstance(part, Shard):
+                    yield part
+
+
 def warn_of_no_file(plan: Node) -> None:
     """A ShardWarning on the user's line of a shard that gets no file, once in a process."""
-    for node in plan.walk():
-        if isinstance(node, Shard) and 0 < node.input.cardinality <= node.index and are_names(node.input):
+    for node in _shards_of_names(plan):
+        if 0 < node.input.cardinality <= node.index:
             count = node.input.cardinality
             tell(
                 f"{node.label} gets nothing: it deals {count} {'file' if count == 1 else 'files'} to {node.num_shards} "

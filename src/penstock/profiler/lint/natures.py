@@ -12,6 +12,7 @@ import numpy as np
 from penstock.ownership import is_penstocks, is_users, is_users_path
 from penstock.profiler.lint.functions import Use, attribute, keeps_state, loops, uses
 from penstock.trace.effects.verdict import why_visible_here
+from penstock.trace.effects.words import words
 
 _DECODERS = ("decode_image", "decode_jpeg", "decode_png")
 _PICTURES = (*_DECODERS, "encode_jpeg", "encode_png", "resize")
@@ -28,7 +29,8 @@ _METHODS = (*_REDUCTIONS, ".astype", ".clip", ".round", ".cumsum", ".shape", ".d
 _NUMBERS = (abs, min, max, float, int, bool, round)
 # Of numpy what only computes: lint calls functions made of these on values of its own. Not here is what writes to files
 # or to its arguments, sets how numpy works, draws, gives memory as it finds it, or calls what it is given.
-_NUMPY = """
+_NUMPY = words(
+    """
     abs absolute all allclose amax amin angle any append arange argmax argmin argpartition argsort argwhere around array
     array_equal array_split asarray asanyarray ascontiguousarray atleast_1d atleast_2d atleast_3d average bartlett
     bincount blackman broadcast_arrays broadcast_to choose clip column_stack compress concatenate convolve copy corrcoef
@@ -42,8 +44,8 @@ _NUMPY = """
     result_type roll rollaxis rot90 round searchsorted select setdiff1d setxor1d shape sinc size sort split squeeze
     stack std sum swapaxes take take_along_axis tensordot tile trace transpose trapezoid trapz tri tril tril_indices
     trim_zeros triu triu_indices union1d unique unpackbits unravel_index unwrap vander var vdot vsplit vstack where
-    zeros zeros_like
-""".split()
+    zeros zeros_like"""
+)
 _NUMPY_MODULES = ("numpy.linalg", "numpy.fft")  # of which the same holds for all that is in them
 _SETTERS = ("seed", "getstate", "setstate", "get_state", "set_state")
 

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from penstock.errors import writing_to
 from penstock.image.backends import opencv
 
 Colour = str | tuple[int, int, int]  # a name of PALETTE, which a dark page shows otherwise; or RGB, the same everywhere
@@ -156,8 +157,10 @@ class Picture:
         """Write the picture beside `path` as PNG and as SVG; returns both paths."""
         png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
         path.parent.mkdir(parents=True, exist_ok=True)
-        svg.write_text(self.svg(), encoding="utf-8")
-        png.write_bytes(self.png())
+        with writing_to(svg):
+            svg.write_text(self.svg(), encoding="utf-8")
+        with writing_to(png):
+            png.write_bytes(self.png())
         return png, svg
 
     def png(self) -> bytes:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from penstock.errors import writing_to
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.views.page import page
 from penstock.profiler.views.summary import summary
@@ -41,7 +42,7 @@ def put(path: Path, parts: Iterable[bytes], *, zipped: bool = False) -> None:
     """A file that is there whole or not at all."""
     beside = path.with_name(f".{path.name}.new")
     try:
-        with beside.open("wb") as file:
+        with writing_to(path), beside.open("wb") as file:
             if zipped:
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as inside:
                     for part in parts:

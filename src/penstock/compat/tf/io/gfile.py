@@ -11,6 +11,7 @@ import fsspec
 
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import lowered
+from penstock.errors import writing_to
 from penstock.io.storage import as_path
 
 
@@ -31,7 +32,7 @@ def write_bytes(path: str, content: bytes) -> None:
     """A file that holds `content`, in a folder that is made if it is not there."""
     system, place = _at(path)
     system.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH120 - the path may be a URL
-    with fsspec.open(path, "wb") as file:
+    with writing_to(path), fsspec.open(path, "wb") as file:
         file.write(content)
 
 
