@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.runtime.machine.granted import granted_cpus
 from penstock.sources import generator
 
 EXECUTORS = ["inline", "thread", "process", "auto"]
@@ -142,6 +143,83 @@ def test_a_generator_that_waits_for_the_loop_is_never_asked_too_early(executor, 
             found += count
             patient.receive(count)
     assert found == 24
+
+
+INNER = {  # a step of an inner data set, and how many elements it needs beside the one it gives
+    "none": (lambda d: d, 0),
+    "prefetch": (lambda d: d.prefetch(2), 0),
+    "parallel map": (lambda d: d.map(opaque, num_parallel_calls=2), 0),
+    "behind another": (lambda d: ps.Dataset.range(0).concatenate(d), 0),
+    "batch, unbatch": (lambda d: d.batch(2, num_parallel_calls=2).unbatch(), 1),
+    "cache": (lambda d: d.cache(), 0),
+    "shuffle": (lambda d: d.shuffle(2), 2),
+}
+OUTER = {
+    "flat_map": lambda d, f: d.flat_map(f),
+    "behind prefetch": lambda d, f: d.prefetch(2).interleave(f, cycle_length=1),
+    "interleave": lambda d, f: d.map(opaque, num_parallel_calls=2).interleave(f, cycle_length=3, block_length=2),
+    "window": lambda d, f: d.group_by_window(lambda x: x, lambda key, window: window.flat_map(f), 1),
+    "in the second stream": lambda d, f: d.take(0).concatenate(d.flat_map(f)),
+}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@settings(max_examples=25)
+@given(
+    st.sampled_from(sorted(OUTER)),
+    st.sampled_from(sorted(INNER)),
+    st.lists(st.sampled_from(sorted({*STEPS} - {"shuffle and repeat"})), max_size=2),
+    st.sampled_from(sorted(LAST)),
+    st.lists(st.booleans(), min_size=1, max_size=5),
+)
+@example("flat_map", "none", ["sample"], "none", [False])  # who sees it is known once an inner data set is open
+@example("interleave", "parallel map", [], "batch", [False])  # as many generators wait as there are workers
+def test_generators_of_inner_data_sets_are_never_asked_too_early(executor, outer, inner, steps, last, slow):
+    step, held = INNER[inner]
+    made = [STEPS[name] for name in steps] + [LAST[last]]
+    patients = [Patient(4, held + sum(more for _, more in made), slow) for _ in range(6)]
+
+    def numbered(i):
+        for number in patients[int(i)].numbers():
+            yield 100 * int(i) + number
+
+    def opened(x):
+        return step(ps.Dataset.from_generator(numbered, args=(x,), output_signature=SCALAR))
+
+    dataset = OUTER[outer](ps.Dataset.range(6), opened)
+    for more, _ in made:
+        dataset = more(dataset)
+    found = 0
+    with dataset.iterator(executor=executor) as elements:
+        for element in elements:
+            values = np.atleast_1d(element)
+            found += len(values)
+            for value in values:
+                patients[int(value) // 100].receive(1)
+    assert found == 24
+
+
+def test_generators_that_wait_keep_no_worker_from_what_is_wanted():
+    """As many as there are workers are read ahead, and wait for the loop; what it waits for needs a worker, too."""
+    count = granted_cpus() + 1
+    patients = [Patient(4, 0) for _ in range(count)]
+
+    def numbers(i):
+        for number in patients[int(i)].numbers():
+            yield 100 * i + number
+
+    def opened(i):
+        made = ps.Dataset.from_generator(numbers, args=(i,), output_signature=SCALAR)
+        return made.map(lambda x: x + 1, num_parallel_calls=2)
+
+    inputs = ps.Dataset.range(2 * count).take(count).map(opaque, num_parallel_calls=2)
+    dataset = inputs.interleave(opened, cycle_length=count, block_length=2).take_while(yes)
+    found = 0
+    with dataset.iterator(executor="thread") as elements:
+        for element in elements:
+            found += 1
+            patients[int(element) // 100].receive(1)
+    assert found == 4 * count
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread"])

@@ -7,6 +7,7 @@ shapes, and comes back exactly. Any other batch is read by its Arrow types (`arr
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,15 @@ from penstock.block.structure import Structure
 from penstock.errors import DataLossError, InvalidTypeError
 
 KEY = b"penstock"  # of the schema's metadata
+_STATED = re.compile(r"alloc of size (\d+) failed")
+_NO_FILE = 1 << 40  # bytes that no part of a file has: what states them is damaged
 _VERSION = 1
+
+
+def too_little_memory(error: Exception) -> bool:
+    """Whether an error says that there was no memory for what a file holds, and not for what a damaged one states."""
+    stated = _STATED.search(str(error))
+    return isinstance(error, MemoryError) and (stated is None or int(stated[1]) < _NO_FILE)
 
 
 def schema_of(structure: Structure, specs: Sequence[LeafSpec]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.arrow import too_little_memory
 from penstock.dataset.array_record import ArrayRecordDataset
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.image_folder import ImageFolderDataset
@@ -145,12 +146,14 @@ def _reading(name: str, hint: str = _AGAIN) -> Iterator[None]:
 
     try:
         yield
-    except (PenstockError, MemoryError):
+    except PenstockError:
         raise
     except FileNotFoundError as error:
         message = f"There is no file {name!r}."
         raise NotFoundError(message, file=name) from error
     except (pa.ArrowException, OSError, ValueError) as error:
+        if too_little_memory(error):
+            raise
         message = f"The file cannot be read: {error}"
         raise DataLossError(message, hint=hint, file=name) from error
 

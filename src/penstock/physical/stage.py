@@ -25,7 +25,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.block.block import Block
 from penstock.errors import is_failure, marked
@@ -100,8 +100,9 @@ class Stage(ABC):
     acts = False  # calls what may do more than give its result, by itself: see `physical.seen`
     alone = True  # only what calls it, from `next` to `close`, changes its state
     _place_said: State = None  # what `state` said last, unless the stage has moved since
-    _is_seen: bool | None = None
-    _is_seen_below: bool | None = None
+    _look: ClassVar[object] = object()  # another one when data sets have been opened, or another stream's turn has come
+    _is_seen: tuple[object, bool] = (None, False)  # as of a look
+    _is_seen_below: tuple[object, bool] = (None, False)
 
     @property
     def seen(self) -> bool:
@@ -109,16 +110,27 @@ class Stage(ABC):
 
         An element that has been made must not wait for a later one to be made, which may wait for the loop.
         """
-        if self._is_seen is None:
-            self._is_seen = self.acts or any(stage.seen for stage in self.inputs)
-        return self._is_seen
+        look, found = self._is_seen
+        if look is not Stage._look:
+            look = Stage._look
+            found = self.acts or any(stage.seen for stage in self.inputs)
+            self._is_seen = look, found
+        return found
 
     @property
     def seen_below(self) -> bool:
         """The same of all that its elements are made by: also of what workers do, whenever that is."""
-        if self._is_seen_below is None:
-            self._is_seen_below = self.acts or any(stage.seen_below for stage in self.inputs)
-        return self._is_seen_below
+        look, found = self._is_seen_below
+        if look is not Stage._look:
+            look = Stage._look
+            found = self.acts or any(stage.seen_below for stage in self.inputs)
+            self._is_seen_below = look, found
+        return found
+
+    @staticmethod
+    def look_again() -> None:
+        """What is `seen` may have changed: whoever has asked, in any run, asks again."""
+        Stage._look = object()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

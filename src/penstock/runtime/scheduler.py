@@ -23,6 +23,7 @@ from penstock.runtime.machine.granted import granted_cpus
 from penstock.runtime.machine.queued import Queued
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+PATIENCE = 0.05  # seconds that a worker may be in a user's generator, until another takes its place where one is needed
 _EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside a user's function
 
 
@@ -194,8 +195,9 @@ class Scheduler:
     """The pool. Threads are started when there is work for them and end with the last run.
 
     No more are at work than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
-    more: its functions wait. One that waits for another's result is not at work, and a thread more takes its place. A
-    `fixed` pool has up to `cpus` in all.
+    more: its functions wait. One that waits for another's result is not at work, and a thread more takes its place; so
+    does one for a worker that has been in a user's generator for long, where somebody waits for a result: generators
+    may wait for one another, or for what never comes. A `fixed` pool has up to `cpus` in all.
     """
 
     def __init__(self, cpus: int, *, fixed: bool = False) -> None:
@@ -217,6 +219,8 @@ class Scheduler:
         self._target = 0  # threads wanted at work
         self._idle = 0  # threads that look for work or wait for it
         self._waiting = 0  # threads inside a segment that wait for another's result
+        self._outside: dict[int, float] = {}  # threads in a user's generator, and since when
+        self._replaced: set[int] = set()  # those of them that count as waiting
         self._spare = 0  # the most of these lately: threads beyond the target, to be used again
         self._numbers = itertools.count(1)
         self._turn = 0
@@ -300,6 +304,40 @@ class Scheduler:
         """It goes on."""
         with self.lock:
             self._waiting -= 1
+
+    def go_outside(self, now: float) -> None:
+        """The calling worker is to run a user's generator, which may take any time."""
+        self._outside[threading.get_ident()] = now
+
+    def come_back(self) -> None:
+        """It has. Who replaces looks into `_outside` behind its change, and we at the change behind ours."""
+        thread = threading.get_ident()
+        self._outside.pop(thread, None)  # a step inside of this one may have done so
+        if thread in self._replaced:
+            with self.lock:
+                self._take_back(thread)
+
+    def _take_back(self, thread: int) -> None:
+        if thread in self._replaced:
+            self._replaced.discard(thread)
+            self._waiting -= 1
+
+    def replace_outside(self) -> None:
+        """Somebody waits for a result: others take the place of the workers that have been outside for long."""
+        if not self._outside or self._at_work() < self._target:
+            return
+        long_ago = time.perf_counter() - PATIENCE
+        with self.lock:
+            for thread, since in list(self._outside.items()):
+                if since < long_ago and thread not in self._replaced:
+                    self._replaced.add(thread)
+                    self._waiting += 1
+                    if self._outside.get(thread) != since:  # it has just come back
+                        self._take_back(thread)
+            self._spare = max(self._spare, self._waiting)
+            self._recruit()
+            self._work_comes.ring_one()
+        self.start_recruits()
 
     def wake(self) -> None:
         """Something became runnable: one idle worker looks, unless there are as many at work as are wanted.

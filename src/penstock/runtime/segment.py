@@ -25,7 +25,7 @@ from penstock.runtime.bell import Bell
 from penstock.runtime.clock import CLOCKS
 from penstock.runtime.free_order import Log, OutOfTurn
 from penstock.runtime.lane import Lane, Sums
-from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
 from penstock.runtime.work import BatchWork
 from penstock.runtime.worked import Worked
@@ -91,7 +91,8 @@ class Segment(Worked):
         self._waiting_since: float | None = None  # its consumer
         self._started = False
         self._left_to_workers = False
-        self._seen = False  # whether somebody sees what is pulled, as it was when last asked
+        self._seen = False  # whether somebody sees what is pulled, as it was when last asked ...
+        self._known = False  # ... if ever
         self._fatal: BaseException | None = None  # no failure of an element: the end of the run
         self._before: State = work.state()  # upstream state before ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
@@ -102,6 +103,29 @@ class Segment(Worked):
     @property
     def seen(self) -> bool:
         return False  # asking takes what workers have made
+
+    @property
+    def seen_below(self) -> bool:
+        """As it was when something was pulled last: only who pulls may ask the stages below."""
+        if not self._known:
+            with self._lock:
+                if self._pulling or self._closed:
+                    return True  # until it is known
+                self._pulling = True
+            try:
+                self._look_below()
+            finally:
+                with self._lock:
+                    self._pulling = False
+                    self._tell()
+                self._scheduler.wake()
+        return self._seen
+
+    def _look_below(self) -> None:
+        seen = any(stage.seen_below for stage in self.inputs)  # which may make the stages of the next epoch, and fail
+        if seen != self._seen or not self._known:
+            self._seen, self._known = seen, True
+            self.look_again()
 
     # -- the workers' side
 
@@ -154,15 +178,21 @@ class Segment(Worked):
         cpu = here.cpu(started)
         task = None
         fatal: BaseException | None = None
+        outside = False
         try:
-            self._seen = self.seen_below  # which may make the stages of the next epoch, and fail
+            self._look_below()
             if self._seen:
                 work.most = self._may_make()
+                outside = work.upstream.seen
+                if outside:
+                    self._scheduler.go_outside(started)
             task = work.pull()
         except Exception as error:  # those of elements are tasks
             fatal = end_of_run(error, self.label, self.where)
         except BaseException as error:
             fatal = error
+        if outside:
+            self._scheduler.come_back()
         pulled = time.perf_counter()
         pulled_cpu = here.cpu(pulled)
         pull, pull_cpu, waiting = pulled - started - here.aside, pulled_cpu - cpu - here.aside_cpu, here.aside
@@ -386,11 +416,14 @@ class Segment(Worked):
         try:
             with self._lock:
                 changed = self._changed if helper else self._arrived
-                late = not changed.wait_for(partial(self._something, helper=helper), self._driver.patience())
+                patience = self._driver.patience()
+                patience = PATIENCE if patience is None else min(patience, PATIENCE)
+                late = not changed.wait_for(partial(self._something, helper=helper), patience)
         finally:
             if helper:
                 self._scheduler.end_waiting()
         if late:  # nothing has finished for so long that nobody else did
+            self._scheduler.replace_outside()
             self._driver.look(time.perf_counter())
 
     def _something(self, *, helper: bool) -> bool:

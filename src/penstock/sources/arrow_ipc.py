@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from penstock.block.arrow import too_little_memory
 from penstock.block.block import Block
 from penstock.forked import new_lock
 from penstock.sources.arrow_pieces import (
@@ -136,9 +137,9 @@ class _FileBatches(_Batches):
             batch = reader.get_batch(number)
             batch.validate()  # else the number is what a damaged byte says
             return int(batch.num_rows)
-        except MemoryError:  # says nothing of how many there are
-            raise
         except Exception as error:
+            if too_little_memory(error):  # says nothing of how many there are
+                raise
             self._failed[number] = error
             self.lost = self.lost or error
             return 1
@@ -163,9 +164,9 @@ class _StreamBatches(_Batches):
             for batch in reader:
                 batch.validate()
                 self._found.append(batch)
-        except MemoryError:
-            raise
         except Exception as error:  # in the place of one element, behind what came before it
+            if too_little_memory(error):
+                raise
             self.lost = error
         self.sizes = [batch.num_rows for batch in self._found] + [1] * (self.lost is not None)
 

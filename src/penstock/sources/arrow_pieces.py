@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.arrow import from_arrow, spec_from_schema
+from penstock.block.arrow import from_arrow, spec_from_schema, too_little_memory
 from penstock.block.block import Block, concat_blocks
 from penstock.block.origin import Origin
 from penstock.errors import (
@@ -168,7 +168,7 @@ def gather_pieces(pieces: list[Piece], rows: np.ndarray) -> Block:
 
 def damaged(file: str, error: Exception) -> Exception:
     """The error for a file that Arrow cannot read. That memory or threads do not suffice is no damage."""
-    if isinstance(error, MemoryError):
+    if too_little_memory(error):
         annotate(error, Context(file=file))
         return error
     found: PenstockError = DataLossError(f"The file cannot be read: {error}", file=file)
@@ -182,15 +182,18 @@ def damaged(file: str, error: Exception) -> Exception:
 def reading(file: str) -> Iterator[None]:
     """Errors from here say which file they are about; those of libraries, that it cannot be read.
 
-    What a damaged file makes a library raise is of any kind. Too little memory is no damage.
+    What a damaged file makes a library raise is of any kind.
     """
     try:
         yield
-    except (PenstockError, MemoryError) as error:
+    except PenstockError as error:
         annotate(error, Context(file=file))
         raise
     except Exception as error:
-        raise damaged(file, error) from error
+        found = damaged(file, error)
+        if found is error:
+            raise
+        raise found from error
 
 
 def check_places(batch: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.block.arrow import from_arrow
+from penstock.block.arrow import from_arrow, too_little_memory
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.structure import Structure
@@ -50,10 +50,10 @@ class ChunkFile:
     def _damage(self) -> Iterator[None]:
         try:
             yield
-        except (PenstockError, MemoryError) as error:
-            annotate(error, Context(file=self._name))
-            raise
         except Exception as error:  # of any kind: a file of strangers may hold anything
+            if isinstance(error, PenstockError) or too_little_memory(error):
+                annotate(error, Context(file=self._name))
+                raise
             message = f"The file does not hold the elements of a saved data set: {error!s:.120}"
             raise DataLossError(message, hint=self._chunk.remedy(self._name), file=self._name) from error
 

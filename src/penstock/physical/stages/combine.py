@@ -177,6 +177,7 @@ class Sequence(Stage):
             self._stage.close()
         self._stage = None
         self._index += 1
+        self.look_again()
         if not self._gave and self._count < 0:
             self._count = 0
 

@@ -29,7 +29,24 @@ class GroupByWindow(Stage):
         self._windows = windows
         self._open_window = open_window
         self._open: Stage | None = None
+        self._acts_inside = self._acts_below = False  # as `seen` and `seen_below`, of the data sets made of windows
+        self._looked: object = None  # when these were looked at
         self._resume: list[State] = []  # the state of the data set that an earlier run had open
+
+    @property
+    def seen(self) -> bool:
+        return self._acts_inside or super().seen
+
+    @property
+    def seen_below(self) -> bool:
+        return self._acts_below or super().seen_below
+
+    def _look_at(self, opened: Stage) -> None:
+        seen, below = opened.seen, opened.seen_below
+        if (seen and not self._acts_inside) or (below and not self._acts_below):
+            self._acts_inside, self._acts_below = self._acts_inside or seen, True
+            self.look_again()
+        self._looked = Stage._look
 
     def next(self, want: int) -> Block | None:
         while True:
@@ -39,7 +56,10 @@ class GroupByWindow(Stage):
                 if window is None:
                     return None
                 self._open = self._opened(window)
+                self._looked = None
             block = self._open.next(1 if self._open.seen else want)
+            if self._looked is not Stage._look:  # it is new, or has opened data sets itself
+                self._look_at(self._open)
             if block is not None:
                 return block
             self._open.close()

@@ -48,11 +48,6 @@ class _Input:
     nbytes: int = 0  # of the Block at hand
 
     @property
-    def seen(self) -> bool:
-        """Whether somebody could see when its elements are made."""
-        return self.cursor is not None and self.cursor.stage.seen_below
-
-    @property
     def at_hand(self) -> int:
         """Elements that it gives without being asked."""
         return 0 if self.cursor is None or self.error is not None else self.cursor.available()
@@ -169,7 +164,7 @@ class Interleave(Stage):
         self._block_length = block_length
         self.reader = reader
         self._visibly = visibly
-        self._together: bool | None = None  # whether inputs may be opened for one Block
+        self._hidden: bool | None = None  # whether nobody could see that an input is opened
         self._elements: list[Any] = []  # of the outer Block at hand, from number `_first` of it on
         self._first = 0
         self._want = 1  # elements that were asked for last
@@ -189,6 +184,8 @@ class Interleave(Stage):
         self._ask = 1  # outer elements to ask for
         self._outer_ended = False
         self._singly = False  # an element is not to wait for the next one, of this input or another
+        self._looked: object = None  # when the inputs were looked at
+        self._acts_inside = False  # somebody sees when they are made, and not only when workers make them
 
     def next(self, want: int) -> Block | None:
         until, self._want = time.perf_counter() + _AT_ONCE, want
@@ -204,9 +201,24 @@ class Interleave(Stage):
 
     def _opens_together(self) -> bool:
         """Whether nobody could see that an input is opened before the loop has all of the one before."""
-        if self._together is None:
-            self._together = not (self._outer.stage.seen_below or self._visibly())
-        return self._together
+        if self._hidden is None:
+            self._hidden = not self._visibly()
+        return self._hidden and not self._outer.stage.seen_below
+
+    @property
+    def seen(self) -> bool:
+        return self._acts_inside or super().seen
+
+    @property
+    def seen_below(self) -> bool:
+        return self._singly or super().seen_below
+
+    def _look_at(self, stage: Stage) -> None:
+        """Learn whether somebody could see when the elements of an input are made: then that holds of this step."""
+        if (not self._singly and stage.seen_below) or (not self._acts_inside and stage.seen):
+            self._singly = True
+            self._acts_inside = stage.seen
+            self.look_again()
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:
         """The next elements, of one input or of whole rounds; None at the end.
@@ -239,6 +251,9 @@ class Interleave(Stage):
                     return None
                 self._failed(slot)
                 raise
+            if self._looked is not Stage._look and slot.cursor is not None:  # another stream's turn may have come in it
+                self._look_at(slot.cursor.stage)
+                self._looked = Stage._look
             if not more:
                 slot.close()
                 self._free(self._turn)
@@ -269,7 +284,8 @@ class Interleave(Stage):
         self._slots[turn] = slot
         insort(self._turns, turn)
         self._changed(turn)
-        self._singly = self._singly or slot.seen
+        if slot.cursor is not None and not self._acts_inside:
+            self._look_at(slot.cursor.stage)
 
     def _free(self, turn: int) -> None:
         del self._slots[turn]
