@@ -124,7 +124,8 @@ LAST = {  # of several elements each
 @pytest.mark.parametrize("executor", EXECUTORS)
 @settings(max_examples=40)
 @given(
-    st.lists(st.sampled_from(sorted(STEPS)), max_size=3),
+    # of two, the outer one drops what the inner one has read for an epoch that nobody asks for
+    st.lists(st.sampled_from(sorted(STEPS)), max_size=3).filter(lambda steps: steps.count("shuffle and repeat") < 2),
     st.sampled_from(sorted(LAST)),
     st.lists(st.booleans(), min_size=1, max_size=5),
 )

@@ -122,7 +122,8 @@ class Segment(Worked):
         return self._seen
 
     def _look_below(self) -> None:
-        seen = any(stage.seen_below for stage in self.inputs)  # which may make the stages of the next epoch, and fail
+        """Which may make the stages of the next epoch, and fail."""
+        seen = self.acts or any(stage.seen_below for stage in self.inputs)
         if seen != self._seen or not self._known:
             self._seen, self._known = seen, True
             self.look_again()

@@ -6,6 +6,7 @@ from functools import partial
 
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
+from penstock.physical.builders.core import rows_of_batches
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages.grouped import Grouped, Stack
@@ -51,7 +52,13 @@ def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Stage:
 def _rebatch(node: batching.Rebatch, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     return Rebatch(
-        upstream, node.sizes, node.label, node.where, drop_remainder=node.drop_remainder, memory=lowering.memory
+        upstream,
+        node.sizes,
+        node.label,
+        node.where,
+        drop_remainder=node.drop_remainder,
+        most=rows_of_batches(node.input),
+        memory=lowering.memory,
     )
 
 

@@ -118,7 +118,13 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
 
 @register(unbatch.Unbatch)
 def _unbatch(node: unbatch.Unbatch, lowering: Lowering) -> Stage:
-    return Unbatch(lower(node.input, lowering), node.label, node.where)
+    return Unbatch(lower(node.input, lowering), node.label, node.where, rows_of_batches(node.input))
+
+
+def rows_of_batches(node: Node) -> int | None:
+    """How many rows its elements have at most, where it makes them."""
+    found: int | None = getattr(node.batch if isinstance(node, ops.MapAndBatch) else node, "batch_size", None)
+    return found
 
 
 @register(ops.Shuffle)
@@ -142,7 +148,7 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
     def build(index: int) -> Stage:
         return lower(node.input, lowering.turn(node.count, index))
 
-    return Sequence(build, node.count, node.label, node.where)
+    return Sequence(build, node.count, node.label, node.where, alike=True)
 
 
 @register(combine.Concatenate)

@@ -66,16 +66,18 @@ def _stacked(column: Column, size: int, path: str) -> Column:
 
 
 class Unbatch(Stage):
-    """Every slice along the first axis as an element of its own."""
+    """Every slice along the first axis as an element of its own; `most` says how many an element has at most."""
 
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+    def __init__(self, upstream: Stage, label: str, where: str | None, most: int | None = None) -> None:
         super().__init__(label, (upstream,), where)
         self._cursor = Cursor(upstream)
+        self._most = most
         self._rows = 64  # slices of an element, as the last ones had them
 
     def next(self, want: int) -> Block | None:
-        # The next elements may have more slices than the last: where that could be seen, each is asked for by itself.
-        while self._cursor.fill(1 if self._cursor.stage.seen else max(want // self._rows, 1)):
+        # The next elements may have more slices than the last, which matters where it could be seen.
+        each = (self._most or want) if self._cursor.stage.seen else self._rows
+        while self._cursor.fill(max(want // each, 1)):
             block = self._cursor.peek()
             try:
                 rows = taken_apart(block)

@@ -104,13 +104,17 @@ _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 class Sequence(Stage):
     """Streams one behind the other, each built when its turn comes: concatenate, and repeat over epochs.
 
-    `build(i)` gives stream number i; `count` is their number, negative for without end. An endless repetition goes on
+    `build(i)` gives stream number i; `count` is their number, negative for without end. Those that are `alike` show
+    somebody the same. An endless repetition goes on
     after a stream without elements, unless nothing has ever come: then it would turn for ever.
     """
 
-    def __init__(self, build: Callable[[int], Stage], count: int, label: str, where: str | None) -> None:
+    def __init__(
+        self, build: Callable[[int], Stage], count: int, label: str, where: str | None, *, alike: bool = False
+    ) -> None:
         super().__init__(label, (), where)
         self._build = build
+        self._alike = alike
         self._count = count
         self._index = 0
         self._gave = False  # whether any stream has given an element
@@ -177,7 +181,8 @@ class Sequence(Stage):
             self._stage.close()
         self._stage = None
         self._index += 1
-        self.look_again()
+        if not self._alike:
+            self.look_again()
         if not self._gave and self._count < 0:
             self._count = 0
 

@@ -19,7 +19,10 @@ from penstock.physical.stages.batch import Unbatch, stack_column
 
 
 class Rebatch(Stage):
-    """`unbatch` and `batch`, with `sizes` taken in turn; slices of the batches below where they are large enough."""
+    """`unbatch` and `batch`, with `sizes` taken in turn; slices of the batches below where they are large enough.
+
+    These have `most` rows, where that is known.
+    """
 
     def __init__(
         self,
@@ -29,18 +32,19 @@ class Rebatch(Stage):
         where: str | None,
         *,
         drop_remainder: bool,
+        most: int | None = None,
         memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._batches = _Batches(upstream)
-        self._cursor = Cursor(Unbatch(self._batches, label, where))
+        self._cursor = Cursor(Unbatch(self._batches, label, where, most))
         self._collector = Collector(self._cursor, memory.account("batch", label, where))
         self._sizes = sizes if len(set(sizes)) > 1 else sizes[:1]
         self._drop_remainder = drop_remainder
         self._count = 0
 
     def next(self, want: int) -> Block | None:
-        self._batches.ask = 1 if self.seen else want * self._size(0) // self._batches.rows
+        self._batches.ask = want * self._size(0) // self._batches.rows
         found = self._several(want)
         if found is None:
             found = self._one(want)
@@ -126,10 +130,10 @@ class _Batches(Stage):
         self._cursor = Cursor(upstream)
         self.ragged: dict[str, Any] = {}
         self.rows = 64  # of a batch, as the last had them
-        self.ask = 1  # batches to ask for
+        self.ask = 1  # batches to ask for, where nobody sees how many are made
 
     def next(self, want: int) -> Block | None:
-        if not self._cursor.fill(max(self.ask, 1)):
+        if not self._cursor.fill(want if self._cursor.stage.seen else max(self.ask, 1)):
             return None
         block = self._cursor.peek()
         self.rows = max(_extent(block), 1)

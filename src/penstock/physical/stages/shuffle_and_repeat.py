@@ -24,7 +24,7 @@ class Held(Stage):
         self._nbytes = 0
         self._upstream = upstream
         self._pieces: deque[tuple[State, Block | Exception | None]] = deque()  # each with the state in front of it
-        self._size = 0
+        self._due = self._size = 0  # elements that are to be held, and that were
         self.ended = False
 
     @property
@@ -32,8 +32,9 @@ class Held(Stage):
         return self._upstream.at_hand
 
     def hold(self, count: int, most: int) -> None:
-        """Read about `count` elements more, if that makes no more than `most`."""
-        count = min(count, most - self._size)
+        """Have about `count` elements more, up to `most`; what came beyond that the last time is of these."""
+        self._due += count
+        count = min(self._due, most) - self._size
         if count <= 0 or self.ended:
             return
         before = self._upstream.state()
@@ -88,7 +89,7 @@ class ShuffleAndRepeat(Sequence):
     def __init__(
         self, build: Callable[[int], Stage], count: int, buffer_size: int, label: str, where: str | None
     ) -> None:
-        super().__init__(build, count, label, where)
+        super().__init__(build, count, label, where, alike=True)
         self._buffer_size = buffer_size
         self._following: Stage | None = None
         self._given = 0  # elements, the last time
