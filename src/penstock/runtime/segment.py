@@ -182,11 +182,10 @@ class Segment(Worked):
         outside = False
         try:
             self._look_below()
-            if self._seen:
-                work.most = self._may_make()
-                outside = work.upstream.seen
-                if outside:
-                    self._scheduler.go_outside(started)
+            work.most = self._may_make() if self._seen else None
+            outside = self._seen and work.upstream.seen
+            if outside:
+                self._scheduler.go_outside(started)
             task = work.pull()
         except Exception as error:  # those of elements are tasks
             fatal = end_of_run(error, self.label, self.where)

@@ -104,9 +104,9 @@ _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 class Sequence(Stage):
     """Streams one behind the other, each built when its turn comes: concatenate, and repeat over epochs.
 
-    `build(i)` gives stream number i; `count` is their number, negative for without end. Those that are `alike` show
-    somebody the same. An endless repetition goes on
-    after a stream without elements, unless nothing has ever come: then it would turn for ever.
+    `build(i)` gives stream number i; `count` is their number, negative for without end. An endless repetition goes on
+    after a stream without elements, unless nothing has ever come: then it would turn for ever. Of streams that are
+    `alike` none is `seen` where the others are not.
     """
 
     def __init__(

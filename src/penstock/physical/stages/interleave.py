@@ -215,9 +215,11 @@ class Interleave(Stage):
 
     def _look_at(self, stage: Stage) -> None:
         """Learn whether somebody could see when the elements of an input are made: then that holds of this step."""
-        if (not self._singly and stage.seen_below) or (not self._acts_inside and stage.seen):
-            self._singly = True
-            self._acts_inside = stage.seen
+        if self._acts_inside or not stage.seen_below:
+            return
+        acts = stage.seen
+        if acts or not self._singly:
+            self._singly, self._acts_inside = True, acts
             self.look_again()
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:
@@ -284,7 +286,7 @@ class Interleave(Stage):
         self._slots[turn] = slot
         insort(self._turns, turn)
         self._changed(turn)
-        if slot.cursor is not None and not self._acts_inside:
+        if slot.cursor is not None:
             self._look_at(slot.cursor.stage)
 
     def _free(self, turn: int) -> None:
