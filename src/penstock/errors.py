@@ -126,7 +126,7 @@ class UnimplementedError(PenstockError, NotImplementedError):
 
 
 class DeadlineExceededError(PenstockError, TimeoutError):
-    """A function took longer with one element than `Options.element_timeout` allows."""
+    """What took longer than it may: a function with one element (`Options.element_timeout`), compiling kernels."""
 
 
 class UnavailableError(PenstockError, ConnectionError):

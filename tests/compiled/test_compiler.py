@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from tests.compiled.written import writer
 
 from penstock.compiled.child import NICER, at_work
 from penstock.compiled.compiler import Compiler
+from penstock.errors import DeadlineExceededError
 
 PID = "import os, pathlib\npathlib.Path(__file__).with_suffix('.pid').write_text(str(os.getpid()))\n"
 UNTIL = """
@@ -19,6 +21,14 @@ end = time.monotonic() + 60
 while not pathlib.Path(__file__).with_name("go").exists() and time.monotonic() < end:
     time.sleep(0.01)
 """
+
+
+def until(condition):
+    """Look again and again, for a minute: what is waited for are other processes, which cannot say so."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "a minute has passed"
+        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -39,6 +49,24 @@ def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_it_too(modules)
     assert [one.reason for one in asked] == ["", "", ""]
     first, second, third = ((folder / f"{one.name}.pid").read_text() for one in asked)
     assert first == second == third != str(os.getpid())
+
+
+def test_what_does_not_get_compiled_is_named_and_not_waited_for_without_end(modules):
+    folder = modules(goes_fast="", stands_still=UNTIL, behind_that="")
+    compiler = Compiler(most=1)
+    asked = compiler.ask_all(["goes_fast", "stands_still", "behind_that"])
+    assert asked[0].finished.wait(60)
+    until((folder / "stands_still.pid").exists)
+    with pytest.raises(DeadlineExceededError) as found:
+        compiler.settle(0.01)
+    pid = (folder / "stands_still.pid").read_text()
+    assert str(found.value).startswith(
+        "No kernels were compiled for 0.01 s, and there are some still to be compiled: "
+        f"stands_still, behind_that (process {pid} compiles stands_still)."
+    )
+    (folder / "go").touch()
+    compiler.settle()
+    assert [one.reason for one in asked] == ["", "", ""]
 
 
 def test_as_many_children_as_there_may_be_compile_side_by_side(modules):
@@ -88,8 +116,8 @@ def test_what_another_process_compiles_is_not_compiled_twice_and_comes_last(modu
     folder = modules(taken=UNTIL, free="pathlib.Path(__file__).with_name('go').touch()\n")
     compiler = Compiler(most=1)
     asked = compiler.ask("taken")
-    while not (folder / "taken.pid").exists():
-        assert not asked.finished.is_set()
+    until((folder / "taken.pid").exists)
+    assert not asked.finished.is_set()
     first = (folder / "taken.pid").read_text()
     script = "from penstock.compiled import compile_kernels; compile_kernels('taken', 'free')"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
@@ -183,8 +211,7 @@ def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
     compiler.ask("goes_on_too").finished.wait(60)
     assert {int((folder / f"{name}.pid").read_text()) for name in ("goes_on", "goes_on_too")} == {told["pid"]}  # once
     compiler.settle()
-    while at_work() is not None:  # gone when done
-        pass
+    until(lambda: at_work() is None)  # gone when done
 
 
 @pytest.mark.skipif(os.name != "posix", reason="looks at processes")
@@ -192,8 +219,7 @@ def test_what_somebody_waits_for_does_not_wait_for_the_compiler_of_another_proce
     folder = modules(of_another=UNTIL, at_once="")
     other, own = Compiler(most=1), Compiler(most=1)
     other.ask("of_another")
-    while not (folder / "of_another.pid").exists():
-        pass
+    until((folder / "of_another.pid").exists)
     asked = own.ask("at_once")
     own.hurry(asked)
     assert asked.finished.wait(60)

@@ -11,9 +11,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiled.child import BEGUN, DONE
+from penstock.compiled.child import BEGUN, DONE, at_work
 from penstock.compiled.processors import processors
+from penstock.errors import DeadlineExceededError
 from penstock.forked import in_child, new_lock
+
+PATIENCE = 600.0  # seconds in which no module is finished: the largest takes a tenth of it on a busy machine
 
 
 @dataclass(slots=True, eq=False)
@@ -95,12 +98,38 @@ class Compiler:
         """Whether something that was asked for is not finished."""
         return bool(self._waiting) or any(child.left for child in list(self._children))
 
-    def settle(self) -> None:
-        """Wait until all that was asked for is finished."""
+    def settle(self, patience: float = PATIENCE) -> None:
+        """Wait until all that was asked for is finished.
+
+        Raises DeadlineExceededError when nothing of it has been finished for `patience` seconds.
+        """
         with self._lock:
             unfinished = [*self._waiting, *(asked for child in self._children for asked in child.left)]
-        for asked in unfinished:
-            asked.finished.wait()
+        while unfinished:
+            unfinished[0].finished.wait(patience)
+            left = [asked for asked in unfinished if not asked.finished.is_set()]
+            if len(left) == len(unfinished):
+                raise self._too_slow(left, patience)
+            unfinished = left
+
+    def _too_slow(self, left: list[Asked], patience: float) -> DeadlineExceededError:
+        with self._lock:
+            doing = [
+                f"process {child.process.pid} compiles {child.left[0].name}"
+                if child.begun
+                else f"process {child.process.pid} has not begun"
+                for child in self._children
+                if child.left
+            ]
+        other = at_work()
+        if other is not None and not any(f"process {other['pid']} " in one for one in doing):
+            doing.append(f"process {other['pid']}, of another program, compiles {', '.join(other['modules'])}")
+        message = (
+            f"No kernels were compiled for {patience:g} s, and there are some still to be compiled: "
+            f"{', '.join(asked.name for asked in left)} ({'; '.join(doing) or 'by no process'})."
+        )
+        hint = "`penstock compile` compiles them ahead and says how far it is; end a process that does not go on."
+        return DeadlineExceededError(message, hint=hint)
 
     def _start(self, batch: list[Asked], *, urgent: bool = False) -> bool:
         names = [asked.name for asked in batch]

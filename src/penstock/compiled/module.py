@@ -25,6 +25,8 @@ _PATIENCE = 5.0  # seconds that plain versions serve until the log says so
 def wait_for_kernels() -> None:
     """Return when all kernels asked for so far are compiled: what a measurement does before it begins.
 
+    Raises DeadlineExceededError, which says what is being compiled, when none has been finished for ten minutes.
+
     >>> wait_for_kernels()
     """
     COMPILER.settle()
