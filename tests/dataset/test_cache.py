@@ -122,21 +122,6 @@ def test_a_pass_continued_in_the_middle_keeps_nothing_and_is_right(counted):
     assert list(calls) == list(range(10))
 
 
-def test_a_state_taken_before_the_cache_was_full_serves_after():
-    ds = ps.Dataset.range(10).map(lambda x: x + 1).cache().batch(3)
-    with ds.iterator() as elements:
-        next(elements)
-        state = elements.state_dict()
-    list(ds)
-    assert [b.tolist() for b in resumed(ds, state)] == [[4, 5, 6], [7, 8, 9], [10]]
-
-
-def test_a_full_cache_resumes_at_every_step():
-    ds = ps.Dataset.range(12).shuffle(5).cache().repeat(2).batch(5)
-    list(ds)
-    assert_resumes_exactly(ds, across=False)
-
-
 @pytest.mark.parametrize("numbers", [1, 1 << 11, 1 << 16], ids=["tiny", "small", "large"])
 def test_a_shuffle_of_a_full_cache_resumes_at_every_step(numbers):
     ds = ps.Dataset.range(25).map(lambda x: (np.full(numbers, x), b"%d" % x)).cache().shuffle(7).batch(2).repeat(2)

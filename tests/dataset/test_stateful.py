@@ -79,12 +79,6 @@ def test_no_one_and_infinitely_many_elements(name):
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_pass_continues_from_every_step(name):
-    assert_resumes_exactly(STEPS[name](RANGE(7).map(lambda x: x % 4, 2)))
-    assert_continues_everywhere(STEPS[name](RANGE(7)))
-
-
-@pytest.mark.parametrize("name", STEPS)
 def test_the_spec_is_that_of_the_elements(name):
     assert STEPS[name](RANGE(7)).element_spec == ps.TensorSpec((), np.int64)
 

@@ -48,7 +48,7 @@ def _compiled():
     blocks._KERNEL.get()
 
 
-@settings(max_examples=300)
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(st.data())
 def test_any_spelling(data):
     features = data.draw(records.spec())
@@ -58,7 +58,6 @@ def test_any_spelling(data):
     check(data.draw(st.lists(records.example(dtypes), min_size=1, max_size=5)), features)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_batches_are_made_of_singles(data):
     features = data.draw(records.spec())
@@ -150,7 +149,7 @@ def test_byte_strings_stay_in_the_buffer():
     assert column.which is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=max(80, settings.default.max_examples))
 @given(st.data())
 def test_while_the_kernel_is_compiled(data):
     features = data.draw(records.spec())
@@ -236,7 +235,7 @@ def outcome(parse):
         return type(error), error.message, error.context.element
 
 
-@settings(max_examples=300)
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(st.data())
 def test_several_buffers_give_what_one_gives(data):
     features = data.draw(records.spec())
@@ -315,3 +314,19 @@ def test_lengths_around_the_second_byte(dtype):
         record = io.encode_example(dict.fromkeys(features, value))
         found += [record, record]
     assert check(found, features) == len(found)
+
+
+def test_columns_are_of_the_kind_of_their_feature():
+    records_ = [io.encode_example({"n": [1, 2], "b": [b"x"], "v": [3]}), io.encode_example({"n": [4, 5], "b": [b"yz"]})]
+    buffer, lengths = np.frombuffer(b"".join(records_), np.uint8), np.array([len(one) for one in records_])
+    ragged = io.RaggedFeature(np.int64, "v", partitions=[io.RaggedFeature.UniformRowLength(1)])
+    features = {
+        "n": io.FixedLenFeature((2,), np.int64),
+        "b": io.FixedLenFeature((), bytes),
+        "v": io.VarLenFeature(np.int64),
+        "r": ragged,
+    }
+    found = io.parse_columns(buffer, np.cumsum(lengths) - lengths, lengths, features)
+    kinds = {"n": io.DenseValues, "b": io.BytesValues, "v": io.FlatValues, "r": io.PartitionedValues}
+    assert {name: type(column) for name, column in found.items()} == kinds
+    assert all(isinstance(column, io.ParsedColumn) for column in found.values())

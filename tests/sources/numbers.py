@@ -25,10 +25,10 @@ def everything_by_number(dataset):
     for indices in (rng.permutation(len(wanted)), rng.integers(0, len(wanted), 2 * len(wanted))):
         assert_equal(given_at(source, indices), [wanted[i] for i in indices.tolist()])
     fine = [not isinstance(item, Exception) for item in wanted]
-    for start in range(len(wanted)):
-        for stop in range(start + 1, len(wanted) + 1):
-            if all(fine[start:stop]):
-                assert_equal(source.rows(start, stop).elements(), wanted[start:stop])
+    ranges = [(start, stop) for start in range(len(wanted)) for stop in range(start + 1, len(wanted) + 1)]
+    for start, stop in ranges if len(ranges) < 100 else rng.choice(ranges, 30).tolist():
+        if all(fine[start:stop]):
+            assert_equal(source.rows(start, stop).elements(), wanted[start:stop])
     return wanted
 
 

@@ -39,17 +39,21 @@ def everything(dataset):
 
 
 def everything_of(source):
-    """What one pass over a source gives; checked to be the same however it is read."""
+    """What one pass over a source gives; checked to be the same however it is read and wherever it resumes.
+
+    That is at every element, or, of more than a hundred, at two dozen.
+    """
     wanted, _ = drained(source.open(), 1000)
-    for want in (1, 3, 7):
+    many = len(wanted) > 100
+    for want in (7,) if many else (1, 3, 7):
         found, positions = drained(source.open(), want)
         assert_equal(found, wanted)
-        for count, position in positions:
+        for count, position in positions[:: 1 + len(positions) // 24 if many else 1]:
             resumed = source.open(json.loads(json.dumps(position)))
             again = resumed.position()
-            rest, _ = drained(resumed, 5)
-            assert_equal(rest, wanted[count:])
-            assert_equal(drained(source.open(again), 5)[0], wanted[count:])
+            assert_equal(drained(resumed, 5)[0], wanted[count:])
+            if again != position:
+                assert_equal(drained(source.open(again), 5)[0], wanted[count:])
     return wanted
 
 

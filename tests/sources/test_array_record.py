@@ -37,15 +37,6 @@ def test_records_have_numbers_and_come_in_order(files):
     assert sorted(ps.ArrayRecordDataset(files, num_parallel_reads=2)) == sorted(RECORDS)
 
 
-def test_a_pass_goes_on_in_another_one(files):
-    ds = ps.ArrayRecordDataset(files)
-    first = iter(ds)
-    before = [next(first) for _ in range(33)]
-    then = iter(ds)
-    then.load_state_dict(first.state_dict())
-    assert before + list(then) == RECORDS
-
-
 def test_a_damaged_group_is_a_failure_for_each_of_its_records(files):
     content = bytearray(files[0].read_bytes())
     content[150] ^= 0xFF

@@ -10,7 +10,6 @@ from tests.sources.passes import everything
 
 import penstock as ps
 from penstock import errors
-from penstock.testing import assert_resumes_exactly
 
 
 @pytest.fixture
@@ -99,10 +98,6 @@ def test_images_of_a_url(folder):
         assert plain(everything_by_number(ds)) == plain(ps.ImageFolderDataset(folder))
     finally:
         system.rm("/image-folder-test", recursive=True)
-
-
-def test_a_pass_over_images_resumes(folder):
-    assert_resumes_exactly(ps.ImageFolderDataset(folder).shuffle(4).batch(2), executors=["thread"])
 
 
 ARGUMENTS = {

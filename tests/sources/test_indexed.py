@@ -2,17 +2,16 @@
 
 import threading
 
-import cloudpickle
 import numpy as np
 import pytest
 from tests.golden.golden import assert_golden
 from tests.sources.numbers import everything_by_number, given_at
-from tests.sources.passes import assert_equal, drained, everything, kinds
+from tests.sources.passes import drained, everything, kinds
 
 import penstock as ps
 from penstock import errors
 from penstock.block.structure import map_leaves
-from penstock.testing import assert_resumes_exactly, assert_same_elements
+from penstock.testing import assert_same_elements
 
 
 def plain(found):
@@ -172,24 +171,12 @@ def test_a_sequence_is_used_by_one_thread_at_a_time():
     assert len(list(both)) == 199
 
 
-def test_a_pass_over_a_sequence_resumes():
-    assert_resumes_exactly(ps.Dataset.from_sequence(Squares(12)).batch(5))
-
-
 def test_the_rows_of_a_dataframe_like_object_are_dicts():
     torch_like = [(np.zeros((2, 2), np.float32), 3), (np.ones((2, 2), np.float32), 4)]
     assert ps.Dataset.from_sequence(torch_like).batch(2).element_spec == (
         ps.TensorSpec((None, 2, 2), np.float32),
         ps.TensorSpec((None,), np.int64),
     )
-
-
-def test_sources_can_be_sent_to_other_processes(tmp_path):
-    np.save(tmp_path / "a.npy", np.arange(4))
-    for ds in (ps.Dataset.from_sequence([1, 2, 3]), ps.NumpyDataset(tmp_path / "a.npy")):
-        wanted = everything_by_number(ds)
-        again = cloudpickle.loads(cloudpickle.dumps(ds._plan.source))
-        assert_equal(given_at(again, range(len(wanted))), wanted)
 
 
 ARGUMENTS = {

@@ -8,7 +8,6 @@ from tests.sources.passes import assert_equal, everything
 import penstock as ps
 from penstock import errors
 from penstock.sources import indexed_records
-from penstock.testing import assert_resumes_exactly
 
 
 def write(path, count, size=5):
@@ -81,8 +80,3 @@ def test_records_know_where_they_were_read(tmp_path):
 def test_urls_have_no_index():
     with pytest.raises(errors.InvalidArgumentError, match="Only local files have an index"):
         ps.IndexedTFRecordDataset("memory://a.tfrecord")
-
-
-def test_a_pass_over_records_resumes(tmp_path):
-    files = [write(tmp_path / "a", 4), write(tmp_path / "b", 3)]
-    assert_resumes_exactly(ps.IndexedTFRecordDataset(files).batch(2), executors=["thread"])

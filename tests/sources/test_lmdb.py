@@ -122,7 +122,6 @@ def test_pages_that_lead_in_a_circle(folder):
         list(ps.LmdbDataset(folder))
 
 
-@settings(max_examples=150)
 @given(places=st.lists(st.tuples(st.integers(0, len(SAMPLE) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damage_anywhere_is_an_entry_or_an_error_of_ours(places):
     content = bytearray(SAMPLE)

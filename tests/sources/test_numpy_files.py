@@ -7,7 +7,7 @@ from tests.sources.passes import everything
 
 import penstock as ps
 from penstock import errors
-from penstock.testing import assert_resumes_exactly, assert_same_elements
+from penstock.testing import assert_same_elements
 
 ARRAYS = {
     "vectors": np.arange(12, dtype=np.float32).reshape(4, 3),
@@ -136,9 +136,3 @@ def test_elements_of_mapped_files_cannot_be_written_to(tmp_path):
     ds = ps.NumpyDataset(tmp_path / "a.npy").with_options(ps.Options(zero_copy=True))
     with pytest.raises(ValueError, match="read-only"):
         next(iter(ds))[0] = 1
-
-
-def test_a_pass_over_files_resumes(tmp_path):
-    for name in ("a", "b"):
-        np.save(tmp_path / f"{name}.npy", np.arange(4))
-    assert_resumes_exactly(ps.NumpyDataset([tmp_path / "a.npy", tmp_path / "b.npy"]).batch(3), executors=["thread"])

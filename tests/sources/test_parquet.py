@@ -16,7 +16,7 @@ from penstock.block.arrow import to_arrow
 from penstock.block.block import Block
 from penstock.block.structure import map_leaves
 from penstock.sources import arrow_pieces, parquet
-from penstock.testing import assert_resumes_exactly, assert_same_elements
+from penstock.testing import assert_same_elements
 
 WRITERS = ["parquet", "file", "stream", "compressed file", "compressed stream"]
 
@@ -71,11 +71,6 @@ def test_rows_of_several_files(kind, tmp_path):
         "text": ps.TensorSpec((), bytes),
         "list": ps.TensorSpec((None,), np.int32),
     }
-
-
-def test_a_pass_resumes(kind, tmp_path):
-    ds = dataset(kind, [write(tmp_path / str(i), table(3), kind, chunk=2) for i in range(2)], ["id"])
-    assert_resumes_exactly(ds, executors=["thread"])
 
 
 @pytest.mark.parametrize("size", [0, 1])

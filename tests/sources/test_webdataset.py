@@ -17,7 +17,6 @@ import penstock as ps
 from penstock import errors
 from penstock.io.braces import expand_braces
 from penstock.io.tar import BLOCK, CutShort, TarDamage, read_member
-from penstock.testing import assert_resumes_exactly
 
 FORMATS = {"pax": tarfile.PAX_FORMAT, "gnu": tarfile.GNU_FORMAT, "ustar": tarfile.USTAR_FORMAT}
 
@@ -294,11 +293,6 @@ def test_shards_named_with_braces_and_read_in_turn(tmp_path):
     ]
     turns = ps.WebDataset(pattern, num_parallel_reads=2)
     assert [sample["__key__"] for sample in turns] == [f"d/{i}".encode() for i in (1, 11, 2, 12, 21, 22)]
-
-
-def test_a_pass_over_samples_resumes(tmp_path, compress):
-    files = [shard(tmp_path / str(i), samples(range(3)), compress=compress) for i in range(2)]
-    assert_resumes_exactly(ps.WebDataset(files).map(lambda sample: sample["jpg"]).batch(2), executors=["thread"])
 
 
 # -- braces
