@@ -11,7 +11,8 @@ PRINTS = ("cli/", "demo/", "catalog/progress.py")  # commands, and the progress 
 
 def _calls(name):
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if name in text else ():
             if isinstance(node, ast.Call) and name == getattr(node.func, "id", getattr(node.func, "attr", None)):
                 yield path.relative_to(SOURCE).as_posix(), node
 

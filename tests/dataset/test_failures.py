@@ -207,7 +207,7 @@ def cases(draw_, most=5):
     return at
 
 
-@settings(max_examples=max(200, settings.default.max_examples))
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(cases())
 def test_the_elements_around_failures_come_and_the_failures_in_their_place(case):
     for executor in EXECUTORS:
@@ -223,7 +223,7 @@ def test_worker_processes_fail_in_the_same_places(case):
         assert outcomes(elements) == case.wanted
 
 
-@settings(max_examples=max(40, settings.default.max_examples // 4))
+@settings(max_examples=max(25, settings.default.max_examples // 4))
 @given(cases(most=4))
 def test_a_state_behind_or_before_a_failure_is_as_good_as_any(case):
     for executor in EXECUTORS:
@@ -234,8 +234,9 @@ def test_a_state_behind_or_before_a_failure_is_as_good_as_any(case):
                     with resumed(case.dataset, state, other) as again:
                         second = json.loads(json.dumps(again.state_dict()))
                         assert outcomes(again) == case.wanted[given_so_far:], (executor, other)
-                    with resumed(case.dataset, second, other) as again:
-                        assert outcomes(again) == case.wanted[given_so_far:], (executor, other)
+                    if second != state:
+                        with resumed(case.dataset, second, other) as again:
+                            assert outcomes(again) == case.wanted[given_so_far:], (executor, other)
                 outcomes(elements, limit=1)
 
 

@@ -29,7 +29,7 @@ def found(dataset, epoch=0, executor="thread"):
         return list(elements)
 
 
-@settings(max_examples=max(200, settings.default.max_examples))
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(pipelines())
 def test_threads_and_the_inline_executor_give_what_the_reference_gives(pipeline: Pipeline):
     for epoch in (0, 2):
@@ -75,13 +75,13 @@ def test_a_rewritten_plan_gives_the_same(rules, pipeline):
     assert_same_elements(found(ps.Dataset._of(plan, options), executor="inline"), wanted)
 
 
-@settings(max_examples=max(120, settings.default.max_examples // 4))
+@settings(max_examples=max(40, settings.default.max_examples // 4))
 @given(pipelines(most_steps=4))
 def test_a_pass_continues_from_every_step_on_the_executor_that_saved_it(pipeline: Pipeline):
     assert_resumes_exactly(pipeline.dataset, limit=MOST, across=False)
 
 
-@settings(max_examples=max(60, settings.default.max_examples // 8))
+@settings(max_examples=max(25, settings.default.max_examples // 8))
 @given(pipelines(most_steps=4))
 def test_a_pass_continues_from_every_step_on_another_executor(pipeline: Pipeline):
     assert_resumes_exactly(pipeline.dataset, limit=MOST // 2, across=True)

@@ -120,6 +120,7 @@ def test_windows_of_strings_and_of_arrays_of_differing_shape():
     assert [plain(window) for window in ragged.window(2)] == [[[], [0]], [[0, 1], [0, 1, 2]]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(3,), (3, 1), (2, 5), (3, 2, 2, True), (20,)])
 def test_a_pass_over_windows_continues_from_every_step(arguments):
     ds = ps.Dataset.range(15).shuffle(4).window(*arguments)

@@ -107,7 +107,6 @@ def ways(dataset, *executors):
     return passes
 
 
-@settings(max_examples=max(100, settings.default.max_examples))
 @given(pipelines())
 def test_nothing_that_a_loop_receives_shares_memory(pipeline: Pipeline):
     assert_owned(pipeline.dataset, ways(pipeline.dataset, "inline", "thread"))

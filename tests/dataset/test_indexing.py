@@ -73,7 +73,6 @@ def spoiled_at(*bad):
 # -- elements by number
 
 
-@settings(max_examples=120)
 @given(pipelines())
 def test_what_batch_at_gives_is_what_the_pass_gives(pipeline: Pipeline):
     dataset = pipeline.dataset
@@ -95,7 +94,7 @@ def test_at_says_when_elements_have_no_numbers(pipeline: Pipeline):
             pipeline.dataset.shuffle(ps.ALL)
 
 
-@settings(max_examples=200)
+@settings(max_examples=max(80, settings.default.max_examples))
 @given(indexed())
 def test_every_element_is_found_by_its_number(pipeline: Pipeline):
     dataset = pipeline.dataset
@@ -109,7 +108,6 @@ def test_every_element_is_found_by_its_number(pipeline: Pipeline):
             dataset.at(outside, epoch=1)
 
 
-@settings(max_examples=150)
 @given(indexed())
 def test_a_global_shuffle_of_anything_that_has_numbers(pipeline: Pipeline):
     if pipeline.infinite:
@@ -249,7 +247,6 @@ AFTER = {
 }
 
 
-@settings(max_examples=150)
 @given(
     st.integers(0, 14), st.sampled_from(sorted(BATCHES)),
     st.lists(st.tuples(st.sampled_from(sorted(AFTER)), st.integers(0, 5)), max_size=3),
@@ -274,6 +271,7 @@ def test_without_its_batches_unbatch_has_no_end_either():
     assert [int(ds[i]) for i in (0, 3, 10**12)] == [0, 0, 10**12 % 3]
 
 
+@pytest.mark.slow
 def test_many_times_taken_apart():
     ds = ps.Dataset.range(7)
     for _ in range(25):

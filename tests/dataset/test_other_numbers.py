@@ -67,7 +67,6 @@ def assert_goes_on(saved, other, positions, executors):
             assert_same_elements(outcomes(elements), wanted[len(wanted) // 2 :])
 
 
-@settings(max_examples=max(150, settings.default.max_examples))
 @given(st.data(), pipelines(), st.integers(0, 12), st.permutations(["thread", "inline"]))
 def test_generated_pipelines_go_on_with_other_numbers(data, pipeline: Pipeline, positions, executors):
     saved = pipeline.dataset
@@ -114,7 +113,7 @@ def rows(draw):
     return Pipeline(ds, "other", text=text)
 
 
-@settings(max_examples=max(300, settings.default.max_examples))
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(st.data(), rows(), st.integers(0, 30), st.permutations(["thread", "inline"]))
 def test_rows_of_steps_go_on_with_other_numbers(data, pipeline, positions, executors):
     saved = pipeline.dataset

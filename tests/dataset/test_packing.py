@@ -234,6 +234,7 @@ def test_a_failure_comes_in_its_turn_and_the_others_go_on(executor):
     assert [row["tokens"].tolist() for row in ds.ignore_errors(log_warning=False)] == wanted[2:]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.lists(st.integers(0, 9), max_size=14),

@@ -188,6 +188,7 @@ def test_a_rewrite_that_moves_the_shuffle_keeps_its_size():
 # -- states
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda ds: ds, lambda ds: ds.filter(kept)])
 @pytest.mark.parametrize("again", [None, False])
 def test_it_continues_everywhere(make, again):

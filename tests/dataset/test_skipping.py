@@ -4,7 +4,7 @@ import json
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.test_indexing import indexed
 from tests.golden.golden import assert_golden
@@ -35,13 +35,11 @@ def check(dataset, before, count, executor, other):
             assert_same_elements(list(islice(again, len(rest))), rest)
 
 
-@settings(max_examples=150)
 @given(indexed(), st.integers(0, 20), st.integers(0, 40), EXECUTORS, EXECUTORS)
 def test_a_pass_goes_on_behind_what_is_left_out(pipeline: Pipeline, before, count, executor, other):
     check(pipeline.dataset, before, count, executor, other)
 
 
-@settings(max_examples=100)
 @given(pipelines(), st.integers(0, 20), st.integers(0, 40), EXECUTORS, EXECUTORS)
 def test_elements_without_numbers_are_made_and_dropped(pipeline: Pipeline, before, count, executor, other):
     check(pipeline.dataset, before, count, executor, other)

@@ -221,6 +221,7 @@ def test_one_element_of_each_shard_comes_in_turn(name, tmp_path):
     assert_resumes_exactly(ds.batch(3))
 
 
+@pytest.mark.slow
 def test_a_reader_func_gets_a_data_set_of_shards(tmp_path):
     RANGE(10).save(tmp_path, shard_func=lambda x: x % 3)
     one_by_one = load(tmp_path, reader_func=lambda shards: shards.flat_map(lambda shard: shard))
@@ -565,6 +566,7 @@ def test_every_pass_over_a_snapshot_is_the_same(tmp_path):
     assert values(ds.snapshot(tmp_path)) == values(ds.snapshot(tmp_path)) == values(ds.cache()) == values(ds)
 
 
+@pytest.mark.system
 def test_another_process_reads_the_snapshot(tmp_path):
     program = """
 import sys, penstock as ps
@@ -621,6 +623,7 @@ def test_a_disk_that_takes_no_more_leaves_the_pass_as_it_is(chunk, tmp_path, mon
     assert len(chunks(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_shards_and_their_order_are_seen_from_the_second_pass_on(tmp_path):
     ds = RANGE(10).snapshot(
         tmp_path, shard_func=lambda x: x % 3, reader_func=lambda shards: shards.flat_map(lambda shard: shard)

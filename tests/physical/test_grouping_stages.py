@@ -251,6 +251,7 @@ def reduce_of(key, window):
     return window.map(fails_at(4)).repeat(2)
 
 
+@pytest.mark.slow
 @given(ITEMS, CUTS, WANTS)
 def test_a_window_that_makes_no_data_set_is_one_failure_and_its_elements_fail_alone(items, cut, want):
     def give(key, members):

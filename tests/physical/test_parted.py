@@ -92,6 +92,7 @@ def differing(chosen: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("beginning", ["colours", "a dict"])
 def test_a_line_that_cannot_be_traced_changes_nothing(beginning: str) -> None:

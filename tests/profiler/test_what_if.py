@@ -259,7 +259,8 @@ def test_an_answer_reads_well():
     assert_golden("what_if", "\n".join(map(repr, answers)))
 
 
-def test_the_analysis_stays_with_the_data_set():
+def test_the_analysis_stays_with_the_data_set(monkeypatch):
+    monkeypatch.setattr("penstock.dataset.explaining._SECONDS", 0.3)
     calls = []
 
     def count(x):

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import Pipeline, pipelines
 
@@ -50,7 +50,6 @@ def as_text(state):
     return json.dumps(state, sort_keys=True)
 
 
-@settings(max_examples=max(100, settings.default.max_examples))
 @given(pipelines(most_steps=3), st.integers(0, 9), st.integers(0, 2**32))
 def test_an_edited_state_is_refused_at_once(pipeline: Pipeline, taken, seed):
     with pipeline.dataset.iterator(epoch=0, executor="inline") as elements:

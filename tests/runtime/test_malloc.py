@@ -9,6 +9,8 @@ from tests.system.child import run
 import penstock as ps
 from penstock.runtime.machine import malloc
 
+pytestmark = pytest.mark.system
+
 LINUX = pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the GNU C library's")
 PAGES = """
     import resource

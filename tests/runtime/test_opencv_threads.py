@@ -3,6 +3,8 @@
 import pytest
 from tests.system.child import run
 
+pytestmark = pytest.mark.system
+
 PASS = """
     import numpy as np
     import penstock as ps

@@ -26,6 +26,8 @@ from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.processes.handle import Worker
 from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
 
+pytestmark = pytest.mark.system
+
 SECONDS = 60
 
 

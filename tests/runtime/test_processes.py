@@ -20,6 +20,8 @@ from penstock.block.transport import pack, portable, unpack
 from penstock.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
+pytestmark = pytest.mark.system
+
 
 def in_processes(dataset):
     with dataset.iterator(epoch=0, executor="process") as elements:

@@ -298,7 +298,7 @@ def test_a_batch_larger_than_a_segment_may_hold_is_made():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_thousand_abandoned_iterators_leave_threads_and_descriptors_as_they_were():
+def test_hundreds_of_abandoned_iterators_leave_threads_and_descriptors_as_they_were():
     def count():
         gc.collect()
         assert_no_worker_stays()
@@ -308,6 +308,6 @@ def test_a_thousand_abandoned_iterators_leave_threads_and_descriptors_as_they_we
     ds = ds.map(branching, ps.AUTOTUNE).shuffle(8).batch(4).prefetch(ps.AUTOTUNE)
     some(iter(ds), 1)
     before = count()
-    for _ in range(1000):
+    for _ in range(250):
         next(iter(ds))
     assert count() == before

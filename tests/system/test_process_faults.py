@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from tests.system.child import finish, run, start
 
 import penstock as ps
@@ -25,6 +26,7 @@ pytestmark = [
 ]
 
 SECONDS = 60
+ROUNDS = settings.default.max_examples // 7  # more are for `make fuzz`
 LIMIT = 3.0  # seconds for a Block, far more than one needs
 
 
@@ -60,10 +62,10 @@ def assert_exact(number, found):
 
 @pytest.mark.slow
 def test_a_pass_whose_workers_are_killed_gives_every_element_once_and_in_order():
-    """Sixty rounds; the moment is a position in the pass."""
+    """In each round the moment is a position in the pass."""
     dataset = ps.Dataset.range(120).map(made_by, num_parallel_calls=2)
     list(dataset.take(3).iterator(executor="process"))
-    for seed in range(60):
+    for seed in range(ROUNDS):
         chance = random.Random(seed)
         moment = chance.randrange(120)
         with dataset.iterator(executor="process") as elements:
@@ -112,23 +114,23 @@ def in_two_threads(task, blocks, done):
 
 @pytest.mark.slow
 def test_workers_that_are_stopped_or_hang_are_replaced(tmp_path):
-    """Forty rounds, in eight lanes because most of the time is spent waiting: one Block of a round is late."""
+    """Several rounds in four lanes, because most of the time is spent waiting: one Block of a round is late."""
     failed = []
 
     def lane(number):
         pool = ProcessPool(2)
         try:
-            for seed in range(number, 40, 8):
+            for seed in range(number, ROUNDS, 4):
                 one_round(seed, pool, str(tmp_path / str(seed)))
         except BaseException as error:
             failed.append(error)
         pool.close()
 
-    threads = [threading.Thread(target=lane, args=(number,), daemon=True) for number in range(8)]
+    threads = [threading.Thread(target=lane, args=(number,), daemon=True) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(2 * SECONDS)
+        thread.join(ROUNDS * SECONDS)
     assert failed == []
     assert not any(thread.is_alive() for thread in threads)
 
@@ -210,7 +212,7 @@ def ended(descriptor):
 
 
 @pytest.mark.slow
-def test_a_thousand_abandoned_passes_leave_nothing():
+def test_hundreds_of_abandoned_passes_leave_nothing():
     script = """
     import gc, os, threading
     from pathlib import Path
@@ -218,7 +220,7 @@ def test_a_thousand_abandoned_passes_leave_nothing():
     import penstock as ps
 
     def function(x):
-        return np.full(6000, x)
+        return np.full(25_000, x)
 
     dataset = ps.Dataset.range(10**6).map(function, num_parallel_calls=2)
 
@@ -244,9 +246,9 @@ def test_a_thousand_abandoned_passes_leave_nothing():
             memory,
         )
 
-    abandon(300)
+    abandon(60)
     before = held()
-    abandon(700)
+    abandon(200)
     after = held()
     print(before, after)
     assert after[0] == before[0] and after[2] == before[2] and after[3] == before[3], (before, after)

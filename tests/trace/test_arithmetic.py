@@ -115,7 +115,7 @@ def test_functions_of_one_scalar(dtype, data):
     assert_equal_by_block(function, Block.single(DenseColumn(column)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=max(150, settings.default.max_examples))
 @given(data=st.data())
 def test_functions_of_two_scalars(data):
     first, second = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(DTYPES))
@@ -128,7 +128,6 @@ def test_functions_of_two_scalars(data):
     assert_equal_by_block(function, Block(structure, [DenseColumn(c) for c in columns], size))
 
 
-@settings(max_examples=150)
 @given(data=st.data())
 def test_functions_of_arrays_broadcast_as_for_each_element(data):
     dtype = data.draw(st.sampled_from(DTYPES))
@@ -140,7 +139,6 @@ def test_functions_of_arrays_broadcast_as_for_each_element(data):
     assert_equal_by_block(function, Block(structure, [DenseColumn(matrix), DenseColumn(vector)], rows))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.sampled_from(sorted(ONE)))
 def test_functions_of_ragged_arrays(lengths, name):
     block = Block.from_elements([np.arange(n, dtype=np.float32) for n in lengths])

@@ -30,7 +30,8 @@ def assert_resumes_exactly(
     Every state goes through JSON and through pickle, is restored on every one of `executors` (only on the one that
     saved it unless `across`), and is saved once more right after it was restored. `limit` bounds the elements looked
     at, for infinite data sets. With `ordered=False`, for data sets whose order is free, each element must come exactly
-    once. The cost is four passes for every element and pair of executors.
+    once. The cost is up to four passes for every element and pair of executors, and one where a state is the same
+    through JSON, through pickle and when it is saved again.
 
     >>> import penstock as ps
     >>> assert_resumes_exactly(ps.Dataset.range(5).shuffle(3).batch(2))
@@ -64,14 +65,15 @@ def resumed(dataset: Dataset, state: Any, executor: str = "thread") -> Iterator:
     return found
 
 
-def _copies(state: Any) -> list[Any]:
-    """The state as it comes back from a file of text and from one of bytes."""
-    return [json.loads(json.dumps(state)), pickle.loads(pickle.dumps(state))]
+def _copies(state: Any) -> dict[str, Any]:
+    """The state as it comes back from a file of text and from one of bytes; once, where there is no difference."""
+    text, content = json.loads(json.dumps(state)), pickle.loads(pickle.dumps(state))
+    return {"JSON": text} if repr(content) == repr(text) else {"JSON": text, "pickle": content}
 
 
 def _continues(
     dataset: Dataset,
-    states: Sequence[Any],
+    states: dict[str, Any],
     restorer: str,
     saver: str,
     given: list[Any],
@@ -80,13 +82,14 @@ def _continues(
     ordered: bool,
 ) -> None:
     left = len(wanted) - len(given)
-    for way, state in zip(("JSON", "pickle"), states, strict=True):
+    for way, state in states.items():
         with resumed(dataset, state, restorer) as elements:
             again = json.loads(json.dumps(elements.state_dict()))
-            rest = list(islice(elements, left if ordered else None))
-        with resumed(dataset, again, restorer) as elements:
-            rest_again = list(islice(elements, left if ordered else None))
-        for name, found in (("the rest", rest), ("the rest after saving again", rest_again)):
+            rest = {"the rest": list(islice(elements, left if ordered else None))}
+        if repr(again) != repr(state):
+            with resumed(dataset, again, restorer) as elements:
+                rest["the rest after saving again"] = list(islice(elements, left if ordered else None))
+        for name, found in rest.items():
             try:
                 _check(given, found, wanted, ordered=ordered)
             except AssertionError as error:
