@@ -10,6 +10,7 @@ FRAMEWORKS := .venv-frameworks
 SERVICE := .venv-service
 BROWSER := .venv-browser
 REMOTE := .venv-remote
+MUTATING := .venv-mutants
 # Without --no-compile pip spends seconds on bytecode of modules that are never imported; Python writes it as it goes.
 export PYTHONDONTWRITEBYTECODE :=
 PIP   := -m pip --disable-pip-version-check --quiet
@@ -18,7 +19,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheel-test \
+.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheel-test \
 	format lock clean need-python
 
 help: ## this list
@@ -30,6 +31,12 @@ demo: $(VENV)/runtime.stamp ## prepare data, train naively and through the pipel
 test: check ## lint, types, import contracts, then every test and every code block of the docs
 	@$(VENV)/bin/penstock compile >/dev/null  # once, and not in every process that tests
 	@$(VENV)/bin/python -m pytest --numprocesses 2 --dist worksteal
+
+# What a change of the engine breaks is mostly seen by these; conftest.py lets few cases be generated.
+QUICK = tests/block tests/cache tests/dataset tests/physical tests/plan tests/rewrite tests/runtime tests/sources
+quick: $(VENV)/dev.stamp ## at every save: the engine's packages, without processes and what is slow (a minute)
+	@HYPOTHESIS_PROFILE=quick $(VENV)/bin/python -m pytest -q --numprocesses 2 --dist worksteal \
+		-m 'not slow and not system' $(QUICK)
 
 frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with torch, JAX, Keras and TensorFlow installed
 	@$(FRAMEWORKS)/bin/python -m pytest --numprocesses 2 tests/adaptors src/penstock/adaptors src/penstock/torch \
@@ -43,16 +50,23 @@ check: $(VENV)/dev.stamp ## lint, types, import contracts, and how the tree grow
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 	@echo "size beside the last release's"; $(VENV)/bin/python -m tests.size_report
 
-fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (half an hour)
+fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (an hour)
 	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
 		tests/physical/test_parted.py \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
-		tests/io/test_damaged_records.py tests/image/test_bad_mutated.py
+		tests/dataset/test_handover.py tests/dataset/test_indexing.py tests/dataset/test_other_numbers.py \
+		tests/io/test_damaged_records.py tests/io/test_parity.py tests/image/test_bad_mutated.py \
+		tests/system/test_process_faults.py
 
 STORM_MINUTES ?= 30
 storm: $(VENV)/dev.stamp ## faults looked for at random: resumes, orders, damage, kills, leaks (STORM_MINUTES, STORM_SEED)
 	@$(VENV)/bin/penstock compile >/dev/null
 	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
+
+MUTANTS_MINUTES ?= 30
+mutants: $(MUTATING)/stamp ## the engine's code is changed in one place at a time: do its tests notice? (MUTANTS=caches, MUTANTS_MINUTES)
+	@$(MUTATING)/bin/penstock compile >/dev/null
+	@$(MUTATING)/bin/python -m tests.mutants --minutes $(MUTANTS_MINUTES) $(MUTANTS)
 
 SERVICE_ROUNDS ?= 100
 service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at random, SERVICE_ROUNDS seeded rounds (an hour)
@@ -104,7 +118,7 @@ lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
 		-o requirements/bench.lock
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) $(REMOTE) $(BROWSER) build dist out data timeline.png \
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) $(REMOTE) $(BROWSER) $(MUTATING) build dist out data timeline.png \
 		timeline.svg benchmarks/.data
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -161,3 +175,4 @@ $(eval $(call ENVIRONMENT,FRAMEWORKS,frameworks))
 $(eval $(call ENVIRONMENT,SERVICE,service))
 $(eval $(call ENVIRONMENT,REMOTE,remote))
 $(eval $(call ENVIRONMENT,BROWSER,browser))
+$(eval $(call ENVIRONMENT,MUTATING,mutants))
