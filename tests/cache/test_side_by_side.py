@@ -10,7 +10,7 @@ from penstock.block.arena import Arena
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
 from penstock.cache.alike import Alike, joined
-from penstock.cache.side_by_side import SideBySide
+from penstock.cache.side_by_side import SideBySide, _Place
 
 
 def dense(start, count, shape=(3,), dtype=np.float32):
@@ -101,3 +101,33 @@ def test_the_memory_is_used_again(monkeypatch):
         return block.columns[0].array.ctypes.data
 
     assert filled() == filled()
+
+
+class Room:
+    """An arena that knows what was asked of it."""
+
+    def __init__(self):
+        self.asked = []
+
+    def empty(self, shape, dtype):
+        self.asked.append(shape[0])
+        return np.empty(shape, dtype)
+
+
+def test_room_for_what_is_expected_is_taken_once(monkeypatch):
+    room, alike, waiting = Room(), Alike(), SideBySide(64 * 12)
+    monkeypatch.setattr("penstock.cache.side_by_side.ARENA", room)
+    for at in range(0, 64, 8):
+        waiting.add(*alike(dense(at, 8)))
+    assert len(room.asked) == 1
+    assert 64 * 12 <= room.asked[0] <= 2 * 64 * 12
+
+
+def test_room_is_of_few_sizes_that_are_hardly_more_than_is_needed(monkeypatch):
+    room = Room()
+    monkeypatch.setattr("penstock.cache.side_by_side.ARENA", room)
+    for rows in range(1000, 2000):
+        _Place(ps.TensorSpec((3,), np.float32), rows)
+    for rows, asked in zip(range(1000, 2000), room.asked, strict=True):
+        assert 12 * rows <= asked <= 12 * rows * 9 / 8
+    assert len(set(room.asked)) <= 10

@@ -1,6 +1,7 @@
 """Sources in memory and sequences: the same elements by number as in order, each failure in its place."""
 
 import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from tests.sources.passes import drained, everything, kinds
 import penstock as ps
 from penstock import errors
 from penstock.block.structure import map_leaves
+from penstock.plan.scan import Scan
+from penstock.sources.arrays import RangeSource
 from penstock.testing import assert_same_elements
 
 
@@ -103,6 +106,29 @@ def test_an_element_that_raises_is_one_failure(kind, bad):
     found = everything_by_number(ps.Dataset.from_sequence(kind(9, bad)))
     assert [type(item) is KeyError for item in found] == [i in bad for i in range(9)]
     assert [int(item["i"]) for item in found if isinstance(item, dict)] == [i for i in range(9) if i not in bad]
+
+
+class Spoiled(RangeSource):
+    """A range of which some elements cannot be read, alone or with others."""
+
+    bad: ClassVar = ()
+
+    def rows(self, start, stop):
+        return self.rows_at(np.arange(start, stop))
+
+    def rows_at(self, indices):
+        for number in indices.tolist():
+            if number in self.bad:
+                raise KeyError(number)
+        return super().rows_at(indices)
+
+
+@pytest.mark.parametrize("bad", [(), (0,), (6,), (2, 3), (0, 6), (0, 1, 2, 4, 5, 6), range(7)])
+def test_what_fails_among_others_takes_its_own_place_alone(bad, monkeypatch):
+    monkeypatch.setattr(Spoiled, "bad", bad)
+    found = everything_by_number(ps.Dataset._of(Scan(source=Spoiled(range(7), np.dtype(np.int64))), ps.Options()))
+    assert [int(item.args[0]) if isinstance(item, KeyError) else int(item) for item in found] == list(range(7))
+    assert [i for i, item in enumerate(found) if isinstance(item, KeyError)] == list(bad)
 
 
 def test_an_error_says_which_element_it_is_about():
