@@ -44,8 +44,8 @@ TESTS = {  # by the group of modules and the module, those that hold it
     "states": {
         "penstock.physical.stage": ["tests/physical/test_stages.py", "tests/physical/test_every_stage.py"],
         "penstock.physical.stretch": ["tests/physical/test_every_stage.py"],
-        "penstock.physical.past": ["tests/physical/test_past.py", "tests/physical/test_every_stage.py"],
-        "penstock.physical.slot_states": ["tests/physical/test_interleave.py", "tests/physical/test_every_stage.py"],
+        "penstock.physical.past": ["tests/physical/test_past.py"],
+        "penstock.physical.slot_states": ["tests/physical/test_slot_states.py"],
     },
     "sources": {
         "penstock.sources.indexed": ["tests/sources/test_indexed.py"],
