@@ -89,6 +89,25 @@ def test_runs_take_turns():
         scope.close(nothing)
 
 
+def test_a_run_that_may_have_no_other_worker_keeps_none_from_those_behind_it():
+    scheduler, log, gate = Scheduler(2), [], threading.Event()
+    narrow, other = Scope(scheduler, limit=1), Scope(scheduler)
+    held, more = Steps(0, 1, [], gate), Steps(1, 1, [])
+    narrow.add(held, 1)
+    assert held.entered.wait(SECONDS)
+    narrow.add(more, 1)  # runnable all the time, first in the row of runs, and nobody may come in
+    segment = Steps(0, 6, log)
+    other.add(segment, 1)
+    assert segment.done.wait(SECONDS)
+    assert not more.entered.is_set()
+    gate.set()
+    assert more.done.wait(SECONDS)
+    threads = list(scheduler._threads)
+    narrow.close(nothing)
+    other.close(nothing)
+    joined(scheduler, threads)
+
+
 def test_an_idle_worker_is_woken_when_something_becomes_runnable():
     scheduler, log = Scheduler(2), []
     scope = Scope(scheduler)
