@@ -1,5 +1,7 @@
 """What a data set of small steps cannot show: laziness, laws of single stages, Blocks that stay whole."""
 
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,7 @@ from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors.inline import InlineExecutor
+from penstock.runtime.run import Iterator, Settings
 from penstock.testing import assert_same_elements
 
 
@@ -231,3 +234,42 @@ def test_a_shuffle_s_checkpoint_holds_no_elements():
     with ds.iterator() as elements:
         next(elements)
         assert len(repr(elements.state_dict())) < 2000
+
+
+def test_observers_are_called_around_next_once_for_a_stage_and_let_go_of_it():
+    told = []
+
+    def observer(name):
+        def around(ask):
+            def observed(want):
+                told.append((name, want))
+                return ask(want)
+
+            return observed
+
+        return around
+
+    stage = Numbers([3])
+    assert not stage.is_observed
+    stage.observe([observer("inner"), observer("outer")])
+    assert stage.is_observed
+    assert stage.next(2) is not None
+    assert told == [("outer", 2), ("inner", 2)]
+    known = weakref.ref(stage)
+    del stage
+    assert known() is None
+
+
+def test_a_step_that_does_nothing_is_the_stage_below_it_and_observed_once():
+    """Memory and meter both look; `take(-1)` gives the stage of what it takes from."""
+    ds = ps.Dataset.range(10).map(lambda x: x + 1).take(-1).batch(5)
+    plan, shown = ds._plan, []
+
+    def meter(node, stage):
+        shown.append(type(node).__name__)
+        return lambda ask: ask
+
+    options = ps.Options(autotune={"ram_budget": 1 << 30})
+    with Iterator(plan, options, 0, Settings("inline", meter=meter)) as elements:
+        assert [batch.tolist() for batch in elements] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
+    assert len(shown) == len(set(shown))

@@ -38,8 +38,8 @@ def carried(function, executors, times):
 def test_what_autotune_tried_goes_on_in_threads_and_says_why(plus_one):
     lane, found = carried(plus_one, ("thread", "process"), 3)
     assert found == [[2, 3]] * 3
-    assert lane.limits.executors == ("thread",)
-    assert "No module named 'only_here'" in lane.obstacle
+    assert lane.choice.limits.executors == ("thread",)
+    assert "No module named 'only_here'" in lane.choice.obstacle
 
 
 def test_what_the_user_asked_for_ends_the_run(plus_one):

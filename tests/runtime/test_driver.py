@@ -127,9 +127,9 @@ def test_processes_that_do_not_come_are_no_choice_any_more(decisions):
     said.extend(Decision({}, want_processes=True, period=0.1) for _ in range(3))
     for now, executors in ((0.0, BOTH), (1.0, BOTH), (15.0, BOTH), (22.0, ("thread",))):
         made.look(now)
-        assert free.limits.executors == executors
+        assert free.choice.limits.executors == executors
     assert processes.asked == 3
-    assert wanted.limits.executors == ("process",)  # the user's own choice
+    assert wanted.choice.limits.executors == ("process",)  # the user's own choice
     said.append(Decision({}, {free.name: "2 workers"}))
     made.look(30.0)
     assert free.reason == "2 workers; worker processes did not start"

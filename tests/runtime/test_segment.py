@@ -74,8 +74,8 @@ def held_when_full(elements):
     """Bytes of the last segment once its workers have stopped."""
     segment = elements._run.root
     with segment._lock:
-        assert segment._changed.wait_for(lambda: not segment._busy and not segment.runnable(), SECONDS)
-    return segment.held()
+        assert segment._changed.wait_for(lambda: not segment.counts.busy and not segment.runnable(), SECONDS)
+    return segment.statistics().nbytes
 
 
 @pytest.mark.parametrize("parallel", [None, 2])

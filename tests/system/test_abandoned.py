@@ -259,7 +259,7 @@ def test_buffers_are_bounded_while_nobody_reads():
     next(iterator)
     stage = iterator._run.root
     with stage._lock:
-        assert stage._changed.wait_for(lambda: not stage._busy and not stage.runnable(), SECONDS)
+        assert stage._changed.wait_for(lambda: not stage.counts.busy and not stage.runnable(), SECONDS)
     assert len(made) < 400
     iterator.close()
 

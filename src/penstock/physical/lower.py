@@ -15,7 +15,7 @@ from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.seen import acts
-from penstock.physical.stage import Stage
+from penstock.physical.stage import Around, Stage
 from penstock.plan.node import Node
 from penstock.plan.once import Answers, asking, question
 from penstock.plan.ops import FlatMap, Interleave
@@ -35,6 +35,9 @@ class Pause(Protocol):
     def __call__(self, seconds: float, wait: Wait = ..., /) -> None: ...
 
 
+StageObserver = Callable[[Node, Stage], Around | None]  # is shown a stage, and may look at its `next`
+
+
 @dataclass(frozen=True, slots=True)
 class Lowering:
     """What stages need to know beside their node.
@@ -42,8 +45,9 @@ class Lowering:
     `epoch` tells passes over the same plan apart: it is folded into the key of every random step that changes from
     pass to pass. `depth` counts segments between here and the consumer. `optimise` rewrites the plan of an inner data
     set; `dataset` makes one of a plan, for stages whose elements are data sets. With `provenance` sources number their
-    elements. `meter` is shown every stage that is made, before it runs. `memory` counts what
-    stages hold. `pause` waits some seconds for what happens outside, and raises if the run is closed meanwhile.
+    elements. `meter` and `memory` are shown every stage that is made, before it runs, and may give what is to be called
+    around its `next` (`Stage.observe`): this is the one place where stages are observed. `memory` counts what stages
+    hold. `pause` waits some seconds for what happens outside, and raises if the run is closed meanwhile.
     `answers` are those of the run's plan, parts of which are lowered only once the pass comes to them.
     """
 
@@ -54,7 +58,7 @@ class Lowering:
     optimise: Callable[[Node, Options], Node] = lambda node, options: node
     dataset: Callable[[Node], Any] = lambda node: node
     provenance: bool = False
-    meter: Callable[[Node, Stage], None] | None = None
+    meter: StageObserver | None = None
     memory: Memory = UNCOUNTED
     pause: Pause = _pause
     answers: Answers | None = None
@@ -104,9 +108,12 @@ def _lowered(node: Node, lowering: Lowering) -> Stage:
         importlib.import_module("penstock.physical.builders")
     stage = _BUILDERS[type(node)](node, lowering)
     stage.acts = stage.acts or acts(node)
-    if lowering.meter is not None:
-        lowering.meter(node, stage)
-    lowering.memory.watch(node, stage)
+    if not stage.is_observed:  # else a step that does nothing has given the stage below it
+        observers = [lowering.memory.observer(node, stage)]
+        if lowering.meter is not None:
+            observers.append(lowering.meter(node, stage))
+        if found := [observer for observer in observers if observer is not None]:
+            stage.observe(found)
     return stage
 
 

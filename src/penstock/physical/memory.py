@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.physical.fatal import Fatal
 
 if TYPE_CHECKING:
-    from penstock.physical.stage import Stage
+    from penstock.physical.stage import Around, Stage
     from penstock.plan.node import Node
 
 
@@ -47,8 +47,11 @@ class Memory(ABC):
         """
 
     @abstractmethod
-    def watch(self, node: Node, stage: Stage) -> None:
-        """Is shown every stage of the run before it is asked for anything, and may look at what it gives."""
+    def observer(self, node: Node, stage: Stage) -> Around | None:
+        """Is shown every stage of the run before it is asked for anything, and may look at what it gives.
+
+        See `Stage.observe`.
+        """
 
 
 class _Uncounted(Account):
@@ -63,7 +66,7 @@ class _Nowhere(Memory):
     def account(self, kind: str, label: str, where: str | None = None, *, of: Any = None) -> Account:
         return _NOBODY
 
-    def watch(self, node: Node, stage: Stage) -> None:
+    def observer(self, node: Node, stage: Stage) -> None:
         """Nobody looks."""
 
 

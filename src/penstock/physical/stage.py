@@ -22,8 +22,9 @@ Contract, for stages and those who drive them:
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
@@ -46,6 +47,8 @@ def as_of_now(state: State) -> State:
 
 
 Next = Callable[[Any, int], Block | None]
+Ask = Callable[[int], Block | None]  # `next` of one stage
+Around = Callable[[Ask], Ask]  # what is called in its place
 
 
 def _failures_only(make: Next) -> Next:
@@ -157,6 +160,29 @@ class Stage(ABC):
 
     @abstractmethod
     def next(self, want: int) -> Block | None: ...
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether somebody looks at what `next` gives."""
+        return "next" in vars(self)
+
+    def observe(self, observers: Sequence[Around]) -> None:
+        """Have `next` called through functions that are given it and return what is called instead; the last outermost.
+
+        For whoever lowers a plan, once, before the stage is asked for anything. The stage does not hold itself by it:
+        it goes with its last user.
+        """
+        known = weakref.ref(self)
+
+        def ask(want: int) -> Block | None:
+            stage = known()
+            assert stage is not None  # who calls holds it
+            return type(stage).next(stage, want)
+
+        outermost: Ask = ask
+        for observer in observers:
+            outermost = observer(outermost)
+        vars(self)["next"] = outermost
 
     @abstractmethod
     def state(self) -> State: ...

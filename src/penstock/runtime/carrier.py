@@ -45,10 +45,10 @@ class Carrier:
     """Asks the lane's knobs for every Block. Called like `run_all`, by several workers at once."""
 
     def __init__(self, lane: Lane, element_timeout: float | None) -> None:
-        if lane.here is None:
-            lane.here = transforms_here(element_timeout)
+        if lane.choice.here is None:
+            lane.choice.here = transforms_here(element_timeout)
         self._lane = lane
-        self._here = lane.here
+        self._here = lane.choice.here
         self._timeout = element_timeout
 
     def __call__(
@@ -59,12 +59,12 @@ class Carrier:
         allocate: Callable[[int], Allocate] | None = None,
     ) -> Stretch:
         if transforms and self._lane.knobs.executor == "process":
-            task = self._lane.task(transforms, self._task)
+            task = self._lane.choice.task(transforms, self._task)
             if task is not None:
                 try:
                     return task(transforms, block, numbers)
                 except Unworkable as ended:
-                    if not self._lane.stay(ended.reason):
+                    if not self._lane.choice.stay(ended.reason):
                         raise
         return self._here(transforms, block, numbers, allocate)
 
@@ -75,7 +75,7 @@ class Carrier:
 
     def prepare(self, transforms: Sequence[Transform]) -> None:
         """Pack what processes need now. Raises Unworkable where that is not possible."""
-        packed(partial(self._lane.task, transforms, self._task))
+        packed(partial(self._lane.choice.task, transforms, self._task))
 
     def _task(self, transforms: Sequence[Transform]) -> ProcessTask:
         return task_of(transforms, self._timeout)

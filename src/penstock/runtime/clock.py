@@ -1,4 +1,4 @@
-"""Clock: what a thread's time is spent on."""
+"""Clock: what a thread's time is spent on; TaskTimes: what one task of a segment takes of it."""
 
 from __future__ import annotations
 
@@ -44,3 +44,43 @@ class _Clocks(threading.local):
 
 
 CLOCKS = _Clocks()
+
+
+class TaskTimes:
+    """Times one task of a lane on the calling thread: pulling it, then running it.
+
+    Tasks nest: a worker that waits for an upstream segment works for that meanwhile. What it takes there, and the time
+    in which it waits, is told apart from what the task itself takes. `pull` and `run` are seconds by the clock and of
+    CPU.
+    """
+
+    __slots__ = ("_clock", "_cpu", "_outer", "_pulled", "pull", "run", "started", "waited")
+
+    def __init__(self, lane: Lane) -> None:
+        clock = self._clock = CLOCKS.own
+        self._outer = clock.aside, clock.aside_cpu, clock.lane
+        clock.aside = clock.aside_cpu = 0.0
+        clock.lane = lane
+        self.pull = self.run = 0.0, 0.0
+        self.waited = 0.0  # seconds by the clock
+        self.started = time.perf_counter()
+        self._cpu = clock.cpu(self.started)
+        self._pulled = self.started, self._cpu
+
+    def pulled(self) -> None:
+        """The task has been pulled; what follows is running it."""
+        clock, now = self._clock, time.perf_counter()
+        cpu = clock.cpu(now)
+        self.pull = now - self.started - clock.aside, cpu - self._cpu - clock.aside_cpu
+        self.waited = clock.aside
+        self._pulled = now, cpu
+        clock.lane = None
+
+    def stop(self) -> float:
+        """The task is done; when that is."""
+        clock, now = self._clock, time.perf_counter()
+        cpu = clock.cpu(now)
+        self.run = now - self._pulled[0], cpu - self._pulled[1]
+        aside, aside_cpu, lane = self._outer
+        clock.aside, clock.aside_cpu, clock.lane = aside, aside_cpu + cpu - self._cpu, lane
+        return now

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
-from penstock.physical.stage import Stage
+from penstock.physical.lower import StageObserver
 from penstock.plan.node import Node
 
 
 class Watching(Protocol):
     """One pass, from its first element: `meter` is shown its stages."""
 
-    meter: Callable[[Node, Stage], None] | None
+    meter: StageObserver | None
 
     def ended(self) -> None:
         """Its last element was given."""

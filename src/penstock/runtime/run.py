@@ -22,7 +22,7 @@ from penstock.image.threads import calm_opencv
 from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.fatal import Fatal, fatal
-from penstock.physical.lower import Lowering, lower
+from penstock.physical.lower import Lowering, StageObserver, lower
 from penstock.physical.stage import Stage, State, as_of_now
 from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node, check_executor, check_int
@@ -162,7 +162,7 @@ class Settings:
     read_only: bool = False
     views: bool = False
     dataset: Callable[[Node], Any] = lambda plan: plan
-    meter: Callable[[Node, Stage], None] | None = None
+    meter: StageObserver | None = None
     placing: Placing | None = None
 
     def __post_init__(self) -> None:

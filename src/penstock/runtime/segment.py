@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 
 from penstock.errors import PenstockError
@@ -22,9 +21,10 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.bell import Bell
-from penstock.runtime.clock import CLOCKS
-from penstock.runtime.free_order import Log, OutOfTurn
-from penstock.runtime.lane import Lane, Sums
+from penstock.runtime.clock import CLOCKS, TaskTimes
+from penstock.runtime.counts import Counts
+from penstock.runtime.lane import Lane
+from penstock.runtime.results import Held, Results
 from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
 from penstock.runtime.work import BatchWork
@@ -39,7 +39,11 @@ class Aborted(BaseException):
 
 
 class Segment(Worked):
-    """A Stage whose results are made ahead. See the module for how."""
+    """A Stage whose results are made ahead. See the module for how.
+
+    `Results` keeps what was made and in which order it is taken, `Counts` what was done; the lane says how many workers
+    may be inside and how many bytes may be held. What is left here is who does what next, and who waits for it.
+    """
 
     def __init__(
         self,
@@ -56,48 +60,27 @@ class Segment(Worked):
     ) -> None:
         super().__init__(work)
         self.depth = depth
+        self.lane = lane
+        self.counts = Counts()
+        self.alone = ordered  # else what was given is told by a log that others write
         self._scheduler = scheduler
         self._scope = scope
         self._driver = driver
-        self.lane = lane
         self._parallelism = parallelism  # of this segment alone; those of a lane have its knobs in common
-        self._ordered = ordered
-        self.alone = ordered  # else what was given is told by a log that others write
         self._max_elements = max_elements
         self._wanted = max_elements  # elements that the user wants ahead; none where that is left to us
         self._lock = threading.RLock()  # see Scheduler for both choices
         self._changed = Bell(self._lock)  # workers wait here, for what they may do
         self._arrived = Bell(self._lock)  # others, for a result or the end
-        self._results: dict[int, tuple[Stretch, int]] = {}  # with their bytes
-        self._after: dict[int, State] = {}
-        self._spans: dict[int, list[int]] = {}
-        self._delivered: set[int] = set()  # tickets beyond `_next`, in free order
-        self._next = 0  # the first ticket not delivered
-        self._tickets = 0  # tickets begun
-        self._bytes = 0
-        self._elements = 0
-        self._in_work = 0  # elements that tasks at work take
-        self._out = 0  # elements handed over with the one that the consumer is at
-        self._mean = 0.0  # bytes of a result
-        self._busy = 0
+        self._results = Results(work.state(), ordered=ordered)
         self._pulling = False
-        self._filling = False  # whether the last ticket needs further tasks: then there is room for them
         self._ended = False
         self._closed = False
-        self._sums = Sums()
-        self._busy_most = 0
-        self._most = self._least = 0  # bytes held since somebody asked
-        self._full_since: float | None = None  # it could make more and has no room
-        self._waiting_since: float | None = None  # its consumer
         self._started = False
         self._left_to_workers = False
         self._seen = False  # whether somebody sees what is pulled, as it was when last asked ...
         self._known = False  # ... if ever
         self._fatal: BaseException | None = None  # no failure of an element: the end of the run
-        self._before: State = work.state()  # upstream state before ticket `_next`
-        self._base = 0  # number of the upstream element that comes first there
-        self._log = Log()  # what was given, in free order
-        self._replayed = 0  # elements that come in the order of an earlier run
         lane.join(self)
 
     @property
@@ -128,39 +111,41 @@ class Segment(Worked):
             self._seen, self._known = seen, True
             self.look_again()
 
+    def statistics(self) -> Held:
+        """How full it is, as of about now."""
+        return self._results.statistics()
+
     # -- the workers' side
 
     def runnable(self) -> bool:
-        if self._pulling or self._ended or self._closed or self._busy >= self._parallelism:
+        if self._pulling or self._ended or self._closed or self.counts.busy >= self._parallelism:
             return False
-        return (not self.lane.bounded or self.lane.open()) and self._room()
+        return self.lane.gate.is_open and self._room()
 
     def _room(self) -> bool:
-        waiting = self._tickets - self._next - len(self._delivered)
-        if waiting == 0 or self._filling:
+        results = self._results
+        if results.waiting == 0 or results.filling:
             return True
-        if 0 <= self._max_elements <= self._elements:
+        if 0 <= self._max_elements <= results.elements:
             return False
-        if 0 < self._wanted <= self._elements + self._out and self._seen:
+        if 0 < self._wanted <= results.lead and self._seen:
             return False
-        in_work = waiting - len(self._results) + self._driver.memory.budget.given  # one more fits into what was given
-        return self._bytes + in_work * self._mean < self.lane.limit
+        more = self._driver.memory.budget.given  # one more fits into what was given
+        return results.expected(more) < self.lane.limit
 
     def step(self) -> bool:
-        lane = self.lane
+        gate = self.lane.gate
         with self._lock:
-            if not self.runnable() or (lane.bounded and not lane.enter()):
+            if not self.runnable() or not gate.enter():
                 return False
             self._pulling = True
-            self._busy += 1
-            if self._busy > self._busy_most:
-                self._busy_most = self._busy
+            self.counts.enter()
         try:
             done = self._work_once()
         finally:
-            if lane.bounded and (watchers := lane.leave()) is not None:
+            if (kept_out := gate.leave()) is not None:
                 self._scheduler.wake()
-                for segment in watchers:
+                for segment in kept_out:
                     segment.nudge()
         if done > self._driver.due:
             self._driver.look(done)
@@ -168,39 +153,17 @@ class Segment(Worked):
 
     def _work_once(self) -> float:
         """Pull and do one task; when that was done."""
-        lane, work, here = self.lane, self.work, CLOCKS.own
-        outer = here.aside, here.aside_cpu, here.lane
-        here.aside = here.aside_cpu = 0.0
-        here.lane = lane
-        work.pace.seconds = lane.knobs.block_seconds
-        if not self._tickets:
-            work.pace.resume(lane.want)
-        started = time.perf_counter()
-        cpu = here.cpu(started)
-        task = None
-        fatal: BaseException | None = None
-        outside = False
-        try:
-            self._look_below()
-            work.most = self._may_make() if self._seen else None
-            outside = self._seen and work.upstream.seen
-            if outside:
-                self._scheduler.go_outside(started)
-            task = work.pull()
-        except Exception as error:  # those of elements are tasks
-            fatal = end_of_run(error, self.label, self.where)
-        except BaseException as error:
-            fatal = error
-        if outside:
-            self._scheduler.come_back()
-        pulled = time.perf_counter()
-        pulled_cpu = here.cpu(pulled)
-        pull, pull_cpu, waiting = pulled - started - here.aside, pulled_cpu - cpu - here.aside_cpu, here.aside
-        here.lane = None
+        work = self.work
+        work.pace.seconds = self.lane.knobs.block_seconds
+        if not self._results.begun:
+            work.pace.resume(self.lane.want)
+        times = TaskTimes(self.lane)
+        task, fatal = self._pulled(times.started)
+        times.pulled()
         if task is None:
-            here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + pulled_cpu - cpu, outer[2]
-            self._finish(fatal, waiting)
-            return pulled
+            done = times.stop()
+            self._finish(fatal, times.waited)
+            return done
         with self._lock:
             self._begin(task)
         self._scheduler.wake()  # another worker may pull while this one works
@@ -211,43 +174,36 @@ class Segment(Worked):
             fatal = end_of_run(error, self.label, self.where)
         except BaseException as error:
             fatal = error
-        done = time.perf_counter()
-        done_cpu = here.cpu(done)
+        done = times.stop()
         if fatal is None:
-            work.observe(task, made, done - pulled, done_cpu - pulled_cpu)
-        lane.want = work.pace.want
-        here.aside, here.aside_cpu, here.lane = outer[0], outer[1] + done_cpu - cpu, outer[2]
-        self._driver.instrument.span(self.label, started, done)
-        ticket = task.ticket
-        inputs = task.span[1]
+            work.observe(task, made, *times.run)
+        self.lane.want = work.pace.want
+        self._driver.instrument.span(self.label, times.started, done)
+        ticket, inputs = task.ticket, task.span[1]
         del task
         with self._lock:
-            self._busy -= 1
-            self._in_work -= inputs
-            sums = self._sums
-            sums.inputs += inputs
-            sums.waiting += waiting
-            if lane.reads:
-                sums.run_seconds += pull
-                sums.run_cpu += pull_cpu
-            else:
-                sums.pull_seconds += pull
-                sums.pull_cpu += pull_cpu
-                sums.run_seconds += done - pulled
-                sums.run_cpu += done_cpu - pulled_cpu
-            if made is not None:
-                try:
-                    self._store(ticket, made)
-                except PenstockError as error:  # larger than all there is
-                    fatal = Overspent(error)
-            if fatal is not None:
-                self._die(fatal)
-            if self._full_since is None and not self._room():
-                self._full_since = done
-            self._tell()
+            self._done(ticket, inputs, made, fatal, times, done)
         if self._left_to_workers:
             self._close_if_left()
         return done
+
+    def _pulled(self, started: float) -> tuple[Task | None, BaseException | None]:
+        """The next task; none at the end, or with what ends the run."""
+        outside = False
+        try:
+            self._look_below()
+            self.work.most = self._may_make() if self._seen else None
+            outside = self._seen and self.work.upstream.seen
+            if outside:
+                self._scheduler.go_outside(started)
+            return self.work.pull(), None
+        except Exception as error:  # those of elements are tasks
+            return None, end_of_run(error, self.label, self.where)
+        except BaseException as error:
+            return None, error
+        finally:
+            if outside:
+                self._scheduler.come_back()
 
     def _may_make(self) -> int | None:
         """Results that the next task may make, of what somebody sees: one, where pulling is what is seen.
@@ -257,32 +213,57 @@ class Segment(Worked):
         upstream = self.work.upstream
         if upstream.seen or (isinstance(self.work, BatchWork) and upstream.seen_below):
             return 1
-        return max((self._wanted - self._ahead()) // self._parallelism, 1) if self._wanted > 0 else None
-
-    def _ahead(self) -> int:
-        """Elements that are made, or being made, in front of what the consumer is at."""
-        return self._elements + self._in_work + self._out
+        return max((self._wanted - self._results.ahead) // self._parallelism, 1) if self._wanted > 0 else None
 
     def _begin(self, task: Task) -> None:
         self._pulling = False
-        ticket, _, after, (first, count) = task
-        if ticket == self._tickets:
-            self._tickets += 1
-            self._spans[ticket] = [first, count]
-        else:
-            self._spans[ticket][1] += count
-        self._in_work += count
-        self._filling = after is None
-        if after is not None:
-            self._after[ticket] = after
+        self._results.begin(task)
         if self._changed.listening:
             self._changed.ring()
 
+    def _done(
+        self,
+        ticket: int,
+        inputs: int,
+        made: Stretch | None,
+        fatal: BaseException | None,
+        times: TaskTimes,
+        now: float,
+    ) -> None:
+        """A task is done, and the worker leaves."""
+        self.counts.leave()
+        self._results.finish(inputs)
+        if self.lane.reads:  # pulling is the work
+            self.counts.worked(inputs, run=times.pull, waiting=times.waited)
+        else:
+            self.counts.worked(inputs, run=times.run, pull=times.pull, waiting=times.waited)
+        if made is not None:
+            try:
+                self._store(ticket, made)
+            except PenstockError as error:  # larger than all there is
+                fatal = Overspent(error)
+        if fatal is not None:
+            self._die(fatal)
+        if not self.counts.is_full and not self._room():
+            self.counts.full(now)
+        self._tell()
+
+    def _store(self, ticket: int, made: Stretch) -> None:
+        size, counts = 0, self.counts
+        if made.block is not None:
+            size, nbytes = made.block.size, made.block.nbytes
+            if nbytes > self._driver.memory.budget.total:
+                self._driver.memory.check_fits(nbytes, self.label, self.where, elements=size)
+        counts.made(size, self._results.put(ticket, made))
+        counts.hold(self._results.nbytes)
+        if self._wanted > 0 and size:
+            self.lane.window.ask(int(self._wanted * counts.element_bytes))
+
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:
-            self._sums.waiting += waiting
+            self.counts.worked(0, waiting=waiting)
+            self.counts.leave()
             self._pulling = False
-            self._busy -= 1
             self._ended = True
             if fatal is not None:
                 self._die(fatal)
@@ -293,8 +274,13 @@ class Segment(Worked):
         """Who waits: a thread that wakes up for nothing takes its turn of the interpreter from one that works."""
         if self._changed.listening:
             self._changed.ring()
-        if self._arrived.listening and (self._head() is not None or self._exhausted()):
+        if self._arrived.listening and (self._results.head() is not None or self._exhausted()):
             self._arrived.ring()
+
+    def nudge(self) -> None:
+        """The lane's gate has opened: who waits may help again."""
+        with self._lock:
+            self._changed.ring()
 
     def _die(self, fatal: BaseException) -> None:
         """Nothing more is delivered but this."""
@@ -303,25 +289,8 @@ class Segment(Worked):
 
     def _close_if_left(self) -> None:
         """What `close` left to the last worker inside."""
-        if self._left_to_workers and not self._busy:
+        if self._left_to_workers and not self.counts.busy:
             self.work.close()
-
-    def _store(self, ticket: int, made: Stretch) -> None:
-        nbytes = 0 if made.block is None else made.block.nbytes
-        if made.block is not None:
-            if nbytes > self._driver.memory.budget.total:
-                self._driver.memory.check_fits(nbytes, self.label, self.where, elements=made.block.size)
-            self._bytes += nbytes
-            self._elements += made.block.size
-            self._mean = nbytes if not self._mean else 0.9 * self._mean + 0.1 * nbytes
-            self._sums.elements += made.block.size
-            self._sums.nbytes += nbytes
-            if self._bytes > self._most:
-                self._most = self._bytes
-            if self._wanted > 0 and self._sums.elements:
-                self.lane.window.ask(self._wanted * self._sums.nbytes // self._sums.elements)
-        self._sums.results += 1
-        self._results[ticket] = made, nbytes
 
     # -- the consumer's side
 
@@ -339,41 +308,42 @@ class Segment(Worked):
             self._started = True
             self._scope.add(self, self._driver.workers())
 
-    def _head(self) -> int | None:
-        if self._next in self._results:
-            return self._next
-        if not self._ordered and self._results and self._base >= self._replayed:
-            return min(self._results)
-        return None
-
-    def _exhausted(self) -> bool:
-        return self._closed or self._fatal is not None or (self._ended and not self._busy and not self._results)
-
     def make(self, want: int) -> Stretch | None:
         if not self._started:
             self._enlist()
         if self._results:
             with self._lock:
-                ticket = self._head()
-                made = None if ticket is None else self._deliver(ticket)
+                made = self._taken()
             if made is not None:
                 self._scheduler.wake()  # there is room again
                 return made
         return self._awaited()
+
+    def _taken(self) -> Stretch | None:
+        """The next result, if it is there; under the lock."""
+        results, counts = self._results, self.counts
+        ticket = results.head()
+        if ticket is None:
+            return None
+        made = results.take(ticket)
+        counts.hold(results.nbytes)
+        if counts.is_full and self._room():
+            counts.not_full(time.perf_counter())
+        return made
 
     def _awaited(self) -> Stretch | None:
         """The next result, which is not there yet."""
         here = CLOCKS.own
         before = here.aside
         self.lane.consumer = here.lane
-        self._waiting_since = started = time.perf_counter()
+        started = time.perf_counter()
+        self.counts.waited_for(started)
         try:
             return self._wait()
         finally:
             now = time.perf_counter()
             here.aside = before + now - started
-            self._sums.starved += now - started
-            self._waiting_since = None
+            self.counts.not_waited_for(now)
             if now > self._driver.due:
                 self._driver.look(now)
 
@@ -381,13 +351,12 @@ class Segment(Worked):
         helper = on_worker()
         watches = helper and self.lane.is_shared
         if watches:
-            self.lane.watch(self)
+            self.lane.gate.watch(self)
         try:
             while True:
                 worked = helper and self._may_help() and self.step()
                 with self._lock:
-                    ticket = self._head()
-                    made = None if ticket is None else self._deliver(ticket)
+                    made = self._taken()
                     exhausted = made is None and self._exhausted()
                 if made is not None:
                     self._scheduler.wake()  # there is room again
@@ -399,7 +368,7 @@ class Segment(Worked):
                     self._sleep(helper=helper)
         finally:
             if watches:
-                self.lane.unwatch(self)
+                self.lane.gate.unwatch(self)
 
     def _may_help(self) -> bool:
         """Whether a worker that waits for the next result may work here meanwhile.
@@ -407,7 +376,7 @@ class Segment(Worked):
         Where somebody sees what is made, a generator say, pulling may last until the consumer has had what it waits
         for: once that is under way, nothing more is pulled by the one who is to take it.
         """
-        return not self._seen or self._tickets - self._next - len(self._delivered) == 0
+        return not self._seen or self._results.waiting == 0
 
     def _sleep(self, *, helper: bool) -> None:
         """Until there is something to take or to do, or it is time to look."""
@@ -427,7 +396,14 @@ class Segment(Worked):
             self._driver.look(time.perf_counter())
 
     def _something(self, *, helper: bool) -> bool:
-        return self._head() is not None or self._exhausted() or (helper and self._may_help() and self.runnable())
+        if self._results.head() is not None or self._exhausted():
+            return True
+        return helper and self._may_help() and self.runnable()
+
+    def _exhausted(self) -> bool:
+        if self._closed or self._fatal is not None:
+            return True
+        return self._ended and not self.counts.busy and not self._results
 
     def _end(self) -> None:
         """What there is to say at the end: nothing, if it is one."""
@@ -439,64 +415,6 @@ class Segment(Worked):
         if self._closed:
             raise Aborted
 
-    # -- what the lane asks, without a lock
-
-    def held(self) -> int:
-        return self._bytes
-
-    def held_between(self) -> tuple[int, int]:
-        found = self._most, self._least
-        self._most = self._least = self._bytes
-        return found
-
-    def busy(self) -> int:
-        return self._busy
-
-    def busy_most(self) -> int:
-        found, self._busy_most = max(self._busy_most, self._busy), 0
-        return found
-
-    def sums(self, now: float) -> Sums:
-        sums = replace(self._sums)
-        for name, since in (("starved", self._waiting_since), ("full", self._full_since)):
-            if since is not None:  # and still goes on
-                setattr(sums, name, getattr(sums, name) + max(now - since, 0.0))
-        return sums
-
-    def nudge(self) -> None:
-        """The lane has opened: who waits may help again."""
-        with self._lock:
-            self._changed.ring()
-
-    def _deliver(self, ticket: int) -> Stretch:
-        made, nbytes = self._results.pop(ticket)
-        self._out = max(made.size - 1, 0)
-        if made.block is not None:
-            self._bytes -= nbytes
-            self._elements -= made.block.size
-            if self._bytes < self._least:
-                self._least = self._bytes
-        if self._full_since is not None and self._room():
-            self._sums.full += time.perf_counter() - self._full_since
-            self._full_since = None
-        if self._ordered:
-            self._pass_by()
-            return made
-        first, count = self._spans[ticket]
-        self._log.add(first, count)
-        self._delivered.add(ticket)
-        while self._next in self._delivered:
-            self._delivered.discard(self._next)
-            self._pass_by()
-        return made
-
-    def _pass_by(self) -> None:
-        """The first ticket not delivered is so no more."""
-        ticket = self._next
-        self._base += self._spans.pop(ticket)[1]
-        self._before = self._after.pop(ticket)
-        self._next = ticket + 1
-
     # -- both
 
     def can_skip(self) -> bool:
@@ -505,29 +423,27 @@ class Segment(Worked):
     def pass_over(self, count: int) -> int:
         assert not self._started
         passed = self.work.skip(count)
-        self._before = self.work.state()
+        self._results.begin_at(self.work.state())
         return passed
 
     def place(self) -> State:
-        if self._ordered:
-            return [self._before, [], [], self.work.start + self._base]
+        if self._results.ordered:
+            return self._results.place(self.work.start)
         with self._lock:
-            view = self._log.view(self._base)
-            return [self._before, OutOfTurn(view), view, self.work.start + self._base]
+            return self._results.place(self.work.start)
 
     def go_to(self, place: State) -> None:
         below, done, first, start = place
         self.work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
-        self._replayed = self.work.pinned()
-        self._before = self.work.state()
+        self._results.begin_at(self.work.state(), self.work.pinned())
 
     def abort(self) -> None:
         with self._lock:
             self._closed = self._ended = True
             self._results.clear()
-            self._bytes = 0
+            self.counts.hold(0)
             self._tell()
-        self.lane.retire(self, time.perf_counter())
+        self.lane.retire(self)
 
     def close(self) -> None:
         """Wait until no worker is inside, then let go of everything upstream.
@@ -540,10 +456,10 @@ class Segment(Worked):
             stage.abort()  # so that a worker waiting for them comes out
         self._scope.remove(self)
         with self._lock:
-            self._left_to_workers = self._busy > 0 and on_worker()
+            self._left_to_workers = self.counts.busy > 0 and on_worker()
             if self._left_to_workers:
                 return
-            self._changed.wait_for(lambda: not self._busy)
+            self._changed.wait_for(lambda: not self.counts.busy)
         self.work.close()
 
 

@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from penstock.block.block import Block
-from penstock.physical.stage import Stage
+from penstock.physical.stage import Around, Stage
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Outcome, Transform
 from penstock.plan.node import Node
@@ -121,7 +122,7 @@ class Meter:
         for node in self._running:
             lane = self.lanes[node]
             self._earlier[node] = _added(self._earlier.get(node), lane.total())
-            self._away += lane.away()
+            self._away += lane.choice.cpu_seconds()
         self._running = set()
 
     def flows(self) -> dict[int, Flow]:
@@ -131,7 +132,7 @@ class Meter:
 
     def away(self) -> float:
         """CPU seconds that were spent by others than the threads of this process, in all passes."""
-        return self._away + sum(self.lanes[node].away() for node in list(self._running))
+        return self._away + sum(self.lanes[node].choice.cpu_seconds() for node in list(self._running))
 
     def stop(self) -> None:
         """End the run, from any thread."""
@@ -141,10 +142,8 @@ class Meter:
         """The calls that the current thread is inside of, the innermost last; the list stays up to date."""
         return self._local.frames
 
-    def __call__(self, node: Node, stage: Stage) -> None:
-        own: Any = stage
-        if "next" in vars(own):
-            return  # a step that does nothing gives the stage below it
+    def __call__(self, node: Node, stage: Stage) -> Around:
+        """Watch what a stage does inside; what is returned watches its `next`, as `Lowering.meter`."""
         number, part = self._number(node), "next"
         if isinstance(stage, Segment):
             self.segments.add(number)
@@ -153,13 +152,13 @@ class Meter:
         reader = getattr(stage, "reader", None)
         if isinstance(reader, ThreadReader):
             self._enter(number, reader.lane)
-        own.next = self.measured(own.next, Key(number, part), pulls=True)
         work: Any = getattr(stage, "work", None)
         if work is not None:
             work.pull = self.measured(work.pull, Key(number, "pull"))
             work.run = self.measured(work.run, Key(number, "run"))
         for index, transform in enumerate(_transforms(stage)):
             self._watch(transform, Key(number, "step", index))
+        return partial(self.measured, key=Key(number, part), pulls=True)
 
     def _enter(self, number: int, lane: Lane) -> None:
         self.lanes[number] = lane

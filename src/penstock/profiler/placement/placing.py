@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
 from penstock.forked import new_lock
 from penstock.options import Options
-from penstock.physical.stage import Stage
+from penstock.physical.lower import StageObserver
 from penstock.plan.content_key import made_of
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY, Node
@@ -187,7 +186,7 @@ class Watched:
     """One pass, as the run sees it: `meter` is shown its stages, `ended` is called behind its last element."""
 
     def __init__(self, placing: Placing, running: Node, meter: Meter | None) -> None:
-        self.meter: Callable[[Node, Stage], None] | None = meter
+        self.meter: StageObserver | None = meter
         self._placing = placing
         self._running = running
         self._meter = meter

@@ -156,7 +156,7 @@ class Driver:
             delays = self._threads.delays()
             clocks = _Clocks(
                 now,
-                time.process_time() + sum(lane.away() for lane in self.lanes),
+                time.process_time() + sum(lane.choice.cpu_seconds() for lane in self.lanes),
                 idle_seconds(),
                 delays,
                 outside_cpu(delays),
@@ -212,7 +212,7 @@ class Driver:
             self._asked = now
         if now > self._asked + _PROCESSES_COME and not processes.ready():
             for lane in self.lanes:
-                lane.stay("worker processes did not start")
+                lane.choice.stay("worker processes did not start")
 
     def _save(self, decision: Decision, flows: tuple[Flow, ...], seconds: float) -> None:
         if self._digest is None:
@@ -233,7 +233,7 @@ def _reason(decision: Decision, lane: Lane) -> str | None:
     found = decision.reasons.get(lane.name)
     if found is None:
         return lane.reason
-    return found if lane.obstacle is None else f"{found}; {lane.obstacle}"
+    return found if lane.choice.obstacle is None else f"{found}; {lane.choice.obstacle}"
 
 
 def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow, ...]:
@@ -248,7 +248,7 @@ def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow
 
 def _within(known: Knobs, start: Knobs, lane: Lane) -> Knobs:
     """Remembered knobs, as far as this run's limits allow them."""
-    limits = lane.limits
+    limits = lane.choice.limits
     executor = known.executor if known.executor in limits.executors else start.executor
     workers = min(max(known.parallelism, limits.least), limits.most)
     return replace(known, parallelism=workers, executor=executor)

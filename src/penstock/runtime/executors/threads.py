@@ -85,7 +85,7 @@ class ThreadExecutor(Executor):
         if executor == "auto" and transforms:  # now: later workers in Python code would hold it up, who hold the lock
             get_ready()
             if any(_runs_per_element(transform) for transform in transforms):
-                lane.settle()
+                lane.choice.settle()
         carrier = Carrier(lane, self._options.element_timeout)
         if executor == "process" and transforms:
             carrier.prepare(transforms)

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.block.block import Block
+from penstock.errors import PenstockError
 from penstock.forked import in_child, new_lock
 from penstock.options import Options
-from penstock.physical.memory import Memory
-from penstock.physical.stage import Stage
+from penstock.physical.memory import Memory, Overspent
+from penstock.physical.stage import Around, Ask, Stage
 from penstock.plan.node import Node
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.counted import Counted
 from penstock.runtime.memory.fair_shares import fair_shares
-from penstock.runtime.memory.fitting import fitting
 from penstock.runtime.memory.kept import KEPT, Follower
 from penstock.runtime.memory.over_budget import OverBudget
 from penstock.runtime.memory.weakly import Weakly
@@ -107,10 +108,25 @@ class Budget(Memory):
                 raise found.error()
             found.warn()
 
-    def watch(self, node: Node, stage: Stage) -> None:
+    def observer(self, node: Node, stage: Stage) -> Around | None:
         """Where the budget was given, elements have to fit (`check_fits`). The user's own arrays are there anyway."""
-        if self.given and not isinstance(getattr(node, "source", None), ArraysSource):
-            fitting(stage, self)
+        if not self.given or isinstance(getattr(node, "source", None), ArraysSource):
+            return None
+        label, where, total = stage.label, stage.where, self.total
+
+        def fitting(ask: Ask) -> Ask:
+            def fits(want: int) -> Block | None:
+                block = ask(want)
+                if block is not None and block.nbytes > total:
+                    try:
+                        self.check_fits(block.nbytes, label, where, elements=block.size)
+                    except PenstockError as error:
+                        raise Overspent(error) from None
+                return block
+
+            return fits
+
+        return fitting
 
     def changed(self) -> None:
         """Divide anew before the next limit is read."""

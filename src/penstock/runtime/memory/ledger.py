@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.physical.memory import Account, Memory
-from penstock.physical.stage import Stage
+from penstock.physical.stage import Around, Stage
 from penstock.plan.node import Node
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.memory.counted import Counted
@@ -32,9 +32,9 @@ class Ledger(Memory):
         """As `Budget.check_fits`."""
         self.budget.check_fits(nbytes, label, where, elements=elements)
 
-    def watch(self, node: Node, stage: Stage) -> None:
-        """As `Budget.watch`."""
-        self.budget.watch(node, stage)
+    def observer(self, node: Node, stage: Stage) -> Around | None:
+        """As `Budget.observer`."""
+        return self.budget.observer(node, stage)
 
     def members(self) -> list[Counted | Window]:
         """What the run holds."""

@@ -1,0 +1,137 @@
+"""A lane's parts: who may come in, what was done, which executors may be chosen; and all of it added up."""
+
+import threading
+
+import pytest
+
+from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.counts import Counts
+from penstock.runtime.executors.choice import ExecutorChoice
+from penstock.runtime.gate import Gate
+from penstock.runtime.lane import Lane
+from penstock.runtime.memory.budget import Budget
+
+
+class Nudged:
+    def __init__(self):
+        self.times = 0
+
+    def nudge(self):
+        self.times += 1
+
+
+def test_a_gate_lets_in_as_many_as_it_says():
+    gate, threads, inside = Gate(3), [], []
+    for _ in range(8):
+        threads.append(threading.Thread(target=lambda: inside.append(gate.enter())))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert sorted(inside) == [False] * 5 + [True] * 3
+
+
+def test_who_waits_is_told_when_the_gate_opens_and_not_before():
+    gate, waiter = Gate(2), Nudged()
+    gate.watch(waiter)
+    assert gate.enter()
+    assert gate.leave() is None  # nobody was kept out
+    assert gate.enter()
+    assert gate.enter()
+    assert gate.leave() == (waiter,)
+    gate.set(1)
+    assert waiter.times == 1
+    assert not gate.is_open  # one is inside, and may stay
+    gate.unwatch(waiter)
+    assert gate.leave() == ()
+    gate.set(2)
+    assert waiter.times == 1
+
+
+def test_a_gate_without_a_bound_stays_open():
+    gate = Gate(None)
+    assert all(gate.enter() for _ in range(100))
+    assert gate.leave() is None
+    gate.set(1)
+    assert gate.is_open
+    assert not gate.is_bounded
+
+
+def test_waits_count_while_they_last_and_once():
+    counts = Counts()
+    counts.waited_for(1.0)
+    counts.full(2.0)
+    counts.full(3.0)  # as it was
+    assert (counts.sums(5.0).starved, counts.sums(5.0).full) == (4.0, 3.0)
+    counts.not_waited_for(6.0)
+    counts.not_full(7.0)
+    counts.not_full(9.0)
+    assert (counts.sums(20.0).starved, counts.sums(20.0).full) == (5.0, 5.0)
+
+
+def test_extremes_are_since_the_last_question():
+    counts = Counts()
+    counts.enter()
+    counts.enter()
+    counts.leave()
+    for nbytes in (10, 30, 20):
+        counts.hold(nbytes)
+    assert (counts.busy_most(), counts.held_between()) == (2, (30, 0))
+    assert (counts.busy_most(), counts.held_between()) == (1, (20, 20))
+
+
+class Member:
+    def __init__(self):
+        self.counts = Counts()
+
+
+@pytest.fixture
+def lane():
+    window = Budget(1 << 20, given=True).window("map")
+    return Lane("map", "map", Knobs(2), Limits(most=4), window)
+
+
+def test_a_lane_adds_up_its_segments_and_keeps_those_that_ended(lane):
+    segments = [Member(), Member()]
+    for number, segment in enumerate(segments):
+        lane.join(segment)
+        segment.counts.enter()
+        segment.counts.worked(5, run=(2.0, 1.0), pull=(0.5, 0.25), waiting=0.125)
+        segment.counts.made(3 + number, 100)
+        segment.counts.hold(100)
+    assert (lane.busy, lane.held, lane.is_shared) == (2, 200, True)
+    assert lane.limit == lane.window.limit / 2
+    flow = lane.flow()
+    assert (flow.inputs, flow.elements, flow.results, flow.nbytes) == (10, 7, 2, 200)
+    assert (flow.run_seconds, flow.run_cpu, flow.pull_seconds, flow.waiting) == (4.0, 2.0, 1.0, 0.25)
+    assert (flow.busy_most, flow.held_most) == (2, 200)
+    lane.retire(segments[0])
+    lane.retire(segments[0])  # idempotent
+    assert lane.flow().elements == 0
+    assert (lane.total().elements, lane.held) == (7, 100)
+
+
+def test_turning_the_knobs_opens_the_gate(lane):
+    assert lane.gate.enter()
+    assert lane.gate.enter()
+    assert not lane.gate.is_open
+    lane.turn(Knobs(3), "more is better")
+    assert lane.gate.is_open
+    assert (lane.knobs.parallelism, lane.reason) == (3, "more is better")
+
+
+def test_which_executors_there_are_is_asked_once_and_what_the_user_chose_stays():
+    asked = []
+
+    def ask():
+        asked.append(1)
+        return ("thread", "process")
+
+    choice = ExecutorChoice(Limits(), ask)
+    assert not asked
+    choice.settle()
+    assert choice.limits.executors == ("thread", "process")
+    assert choice.stay("it holds a lock")
+    assert choice.stay("another reason")
+    assert (choice.limits.executors, choice.obstacle, len(asked)) == (("thread",), "it holds a lock", 1)
+    assert choice.task([], lambda transforms: pytest.fail("nothing is sent any more")) is None
+    assert not ExecutorChoice(Limits(executors=("process",))).stay("it holds a lock")
