@@ -16,6 +16,8 @@ from tests.system.test_abandoned import assert_no_worker_stays
 
 import penstock as ps
 from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.gate import Gate
+from penstock.runtime.results import Results
 from penstock.runtime.segment import Segment
 from penstock.runtime.work import BatchWork, BlockWork
 
@@ -23,9 +25,12 @@ SECONDS = 60
 SEEDS = range(1000 if os.environ.get("HYPOTHESIS_PROFILE") == "search" else 30)  # all of them: make fuzz
 YIELDS = [
     (Segment, "_begin"),
-    (Segment, "_store"),
-    (Segment, "_deliver"),
     (Segment, "_room"),
+    (Results, "begin"),
+    (Results, "put"),
+    (Results, "take"),
+    (Gate, "enter"),
+    (Gate, "leave"),
     (BlockWork, "pull"),
     (BlockWork, "run"),
     (BatchWork, "pull"),
