@@ -11,7 +11,7 @@ from tests.strategies import pipelines
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import column_of
-from penstock.dataset.dataset import _inner
+from penstock.dataset.base import inner
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Cursor, Stage, as_of_now
@@ -171,7 +171,7 @@ def test_what_a_stage_is_asked_before_it_is_restored_changes_nothing(pipeline, d
 
     def opened():
         return lower(
-            optimise_inner(dataset._plan, options), Lowering(options, InlineExecutor(options), 0, dataset=_inner)
+            optimise_inner(dataset._plan, options), Lowering(options, InlineExecutor(options), 0, dataset=inner)
         )
 
     first = Cursor(opened())

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.dataset.base import Base
 from penstock.errors import InvalidArgumentError
 from penstock.plan import batching
-from penstock.plan.node import Node, UnaryNode
 from penstock.plan.pad_to_cardinality import PadToCardinality
 
 if TYPE_CHECKING:
@@ -18,13 +18,10 @@ if TYPE_CHECKING:
     from penstock.runtime.run import Iterator
 
 
-class Batching:
+class Batching(Base):
     """Mixed into `Dataset`."""
 
     if TYPE_CHECKING:
-        _plan: Node
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
         def iterator(self) -> Iterator: ...
 

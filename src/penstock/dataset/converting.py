@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.dataset.base import Base, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.scan import Scan
 from penstock.sources.generator import GeneratorSource
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
 
-class Converting:
+class Converting(Base):
     """The constructors of data sets that another library holds."""
 
     @staticmethod
@@ -125,18 +125,12 @@ class Converting:
         if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (Mapping, type)):
             from penstock.sources.sequence import SequenceSource
 
-            return _made(SequenceSource(dataset, "from_torch"))
+            return of_source(SequenceSource(dataset, "from_torch"))
         if isinstance(dataset, Iterable) and not isinstance(dataset, (Mapping, str, bytes)):
-            return _made(GeneratorSource(lambda: iter(dataset)))
+            return of_source(GeneratorSource(lambda: iter(dataset)))
         message = f"from_torch takes a torch Dataset or IterableDataset, got {type(dataset).__name__}."
         hint = "A map-style data set has __getitem__ and __len__, an iterable one __iter__."
         raise InvalidTypeError(message, hint=hint)
-
-
-def _made(source: Any) -> Dataset:
-    from penstock.dataset.dataset import Dataset
-
-    return Dataset._of(Scan(source=source))
 
 
 def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:
@@ -145,7 +139,7 @@ def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:
 
     source = TableSource(table, as_columns(columns, fill_null), name)
     _ = source.spec  # a column that is missing, or of a type that no tensor holds, is met on the user's line
-    return _made(source)
+    return of_source(source)
 
 
 def _as_table(table: Any, name: str) -> Any:

@@ -11,9 +11,10 @@ import numpy as np
 
 from penstock.block.spec import LeafSpec, TensorSpec, as_dtype
 from penstock.block.structure import Structure, flatten
+from penstock.dataset.base import Base, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io.storage import glob
-from penstock.options import NOTHING_SET, Options
+from penstock.options import Options
 from penstock.plan.combine import Zip
 from penstock.plan.node import Node
 from penstock.plan.ops import Shuffle
@@ -30,18 +31,8 @@ B = TypeVar("B")
 C = TypeVar("C")
 
 
-class Create:
+class Create(Base):
     """The constructors of `Dataset`."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        msg = "A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset."
-        raise InvalidTypeError(msg)
-
-    @classmethod
-    def _made(cls, plan: Node, options: Options = NOTHING_SET) -> Dataset:
-        from penstock.dataset.dataset import Dataset
-
-        return Dataset._of(plan, options)
 
     @overload
     @staticmethod
@@ -73,7 +64,7 @@ class Create:
         if dtype is bytes:
             message = "Dataset.range gives numbers; output_type must be a numeric dtype."
             raise InvalidTypeError(message)
-        return Create._made(Scan(source=RangeSource(numbers, dtype)))
+        return of_source(RangeSource(numbers, dtype))
 
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
@@ -86,7 +77,7 @@ class Create:
         Raises InvalidTypeError for a leaf that no tensor can hold.
         """
         leaves, structure = flatten(tensors)
-        return Create._made(Scan(source=single_source(structure, leaves)))
+        return of_source(single_source(structure, leaves))
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
@@ -105,7 +96,7 @@ class Create:
         with numbers.
         """
         leaves, structure = flatten(tensors)
-        return Create._made(Scan(source=slices_source(structure, leaves)))
+        return of_source(slices_source(structure, leaves))
 
     @staticmethod
     def from_generator(
@@ -146,7 +137,7 @@ class Create:
                     message = f"output_signature is a nest of TensorSpec, got {leaf!r:.60}."
                     raise InvalidTypeError(message, hint="For example (TensorSpec((None, 3), np.float32), ...).")
         source = GeneratorSource(generator, tuple(args or ()), output_signature)
-        return Create._made(Scan(source=source))
+        return of_source(source)
 
     @staticmethod
     def list_files(
@@ -176,7 +167,7 @@ class Create:
         plan: Node = Scan(source=strings_source(files, f"list_files({len(files)} files)"))
         if shuffle is not False:
             plan = Shuffle(input=plan, buffer_size=len(files), seed=seed)
-        return Create._made(plan)
+        return Base._of(plan)
 
     @overload
     @staticmethod
@@ -216,15 +207,13 @@ class Create:
 
 
 def _zipped(parts: Sequence[Any], structure: Structure) -> Dataset:
-    from penstock.dataset.dataset import Dataset
-
     options = Options()
     for part in [*parts, None] if structure.holds_none else parts:
-        if not isinstance(part, Dataset):
+        if not isinstance(part, Base):
             message = f"zip takes a nest of data sets, got {type(part).__name__}."
             raise InvalidTypeError(message, hint="Use tuples and dicts for the nest; lists are tensors.")
         options = options._merged(part.options())
-    return Dataset._of(Zip(parts=tuple(part._plan for part in parts), structure=structure), options)
+    return Base._of(Zip(parts=tuple(part._plan for part in parts), structure=structure), options)
 
 
 def _signature(types: Any, shapes: Any) -> Any:

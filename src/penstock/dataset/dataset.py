@@ -13,6 +13,7 @@ import numpy as np
 from penstock.block.element_type import T_co
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import leaves_rank_open, map_leaves
+from penstock.dataset.base import Base, inner
 from penstock.dataset.batching import Batching
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create
@@ -31,7 +32,7 @@ from penstock.dataset.transform import Transform
 from penstock.errors import InvalidTypeError
 from penstock.habits.tables import METHODS
 from penstock.habits.teach import Taught, teach, unknown
-from penstock.options import NOTHING_SET, Options
+from penstock.options import Options
 from penstock.plan.batching import PaddedBatch, RaggedBatch, Rebatch, SparseBatch
 from penstock.plan.counted import counted
 from penstock.plan.grouping import BucketBySequenceLength, GroupByWindow
@@ -39,7 +40,6 @@ from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.plan.ops import FlatMap, Interleave, Take
 from penstock.plan.packing import BatchByTokens, Pack
-from penstock.plan.room import make_room
 from penstock.plan.scan import Scan
 from penstock.plan.seen import Seen
 from penstock.plan.unbatch import Unbatch
@@ -88,27 +88,6 @@ class Dataset(
     makes a `Dataset` of what its function returns. A `Dataset` without brackets has elements of any type.
     """
 
-    _plan: Node
-    _options: Options
-
-    @classmethod
-    def _of(cls, plan: Node, options: Options = NOTHING_SET) -> Dataset:
-        found = object.__new__(Dataset)
-        make_room(plan)
-        options._freeze()
-        found._plan = plan
-        found._options = options
-        found._next_epoch = 0
-        found._found_spec = None
-        found._placing = None
-        found._looked_at = False
-        return found
-
-    _next_epoch: int
-    _found_spec: Any
-    _placing: Placing | None
-    _looked_at: bool  # whether it was warned of what a pass would give
-
     @property
     def __penstock_dataset__(self) -> Node:
         """The plan, for layers that do not know this class: a data set may be an element of another."""
@@ -134,7 +113,7 @@ class Dataset(
         from penstock.runtime.instrument import Silent
         from penstock.runtime.run import Settings
 
-        return self._pass(epoch, Settings(executor, instrument or Silent(), dataset=_inner))
+        return self._pass(epoch, Settings(executor, instrument or Silent(), dataset=inner))
 
     def _pass(self, epoch: int | None, settings: Settings) -> Iterator[T_co]:
         from penstock.runtime import profiled  # here and below: the engine comes with the first pass, not with the name
@@ -186,13 +165,13 @@ class Dataset(
         """
         from penstock.runtime.run import Settings
 
-        return self._pass(None, Settings(read_only=True, dataset=_inner))
+        return self._pass(None, Settings(read_only=True, dataset=inner))
 
     def _views(self) -> Iterator:
         """A pass whose elements a user's function gets, as those inside of a plan do: arrays that it may only read."""
         from penstock.runtime.run import Settings
 
-        return self._pass(None, Settings(read_only=True, views=True, dataset=_inner))
+        return self._pass(None, Settings(read_only=True, views=True, dataset=inner))
 
     @property
     def element_spec(self) -> Any:
@@ -279,7 +258,7 @@ class Dataset(
         from penstock.profiler.analysis.apart import apart
         from penstock.runtime.run import Iterator, Settings
 
-        settings = Settings("inline", dataset=_inner)
+        settings = Settings("inline", dataset=inner)
         first: Exception | None = None
         with apart(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:
             for _ in range(_MOST_FAILURES):
@@ -424,6 +403,7 @@ class Dataset(
         return text
 
 
+Base._dataset = Dataset
 teach(Dataset)
 
 _MOST_FAILURES = 32  # elements to look at for one that tells its spec
@@ -438,8 +418,3 @@ def _of_any_extent(leaf: LeafSpec) -> LeafSpec:
 
 def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
     return TensorSpec(None, leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
-
-
-def _inner(plan: Node) -> Dataset:
-    """A data set that is an element of another."""
-    return Dataset._of(plan)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.block.element_type import T_co
+from penstock.dataset.base import Base
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
-from penstock.plan.node import AUTOTUNE, Node, UnaryNode, check_int
+from penstock.plan.node import AUTOTUNE, check_int
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -18,14 +19,8 @@ if TYPE_CHECKING:
 _TARGETS = ("AUTO", "ANY", "LOCAL")
 
 
-class Distributing(Generic[T_co]):
+class Distributing(Base, Generic[T_co]):
     """Mixed into `Dataset`."""
-
-    _plan: Node
-
-    if TYPE_CHECKING:  # of the classes beside this one
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
     def distribute(
         self,

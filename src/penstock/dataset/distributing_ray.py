@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adaptors.columns import column_names
 from penstock.block.structure import flatten
+from penstock.dataset.base import Base, inner
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.distribution import cut, unit_of
 from penstock.plan.node import INFINITE_CARDINALITY
@@ -47,7 +48,6 @@ def _columns(dataset: Dataset, part: int, parts: int) -> Iterator[dict[str, list
 
 
 def _elements(dataset: Dataset, part: int, parts: int) -> Iterator[Any]:
-    from penstock.dataset.dataset import _inner
     from penstock.delivery.maker import Maker
     from penstock.delivery.part import Part
 
@@ -59,7 +59,7 @@ def _elements(dataset: Dataset, part: int, parts: int) -> Iterator[Any]:
         return
     unit = unit_of(found.middle)
     length = max(_ROWS // (unit * parts), 1) * unit
-    maker = Maker(Part(found.base, found.middle, options, _inner, provenance=False), 0)
+    maker = Maker(Part(found.base, found.middle, options, inner, provenance=False), 0)
     start = part * length
     while True:
         made = maker.make(start, start + length)
@@ -80,7 +80,6 @@ def _row(element: Any) -> dict[str, Any]:
 
 def from_ray(dataset: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any] | None) -> Dataset:
     """What `Dataset.from_ray` returns."""
-    from penstock.dataset.dataset import Dataset
     from penstock.delivery.on_ray import the_ray
 
     ray = the_ray()
@@ -91,4 +90,4 @@ def from_ray(dataset: Any, columns: Sequence[str] | None, fill_null: Mapping[str
         raise InvalidTypeError(message, hint="For a table or a frame there are from_arrow and from_pandas.")
     tables = ray.get(dataset.to_arrow_refs())
     filled = [table for table in tables if table.num_rows] or tables[:1]
-    return Dataset.from_arrow(pa.concat_tables(filled, promote_options="default"), columns, fill_null=fill_null)
+    return Base._dataset.from_arrow(pa.concat_tables(filled, promote_options="default"), columns, fill_null=fill_null)

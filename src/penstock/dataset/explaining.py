@@ -6,12 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.dataset.base import Base, inner
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.options import Options
-from penstock.plan.node import Node, check_int
+from penstock.plan.node import check_int
 
 if TYPE_CHECKING:
-    from penstock.dataset.dataset import Dataset
     from penstock.profiler.analysis.figures import Analysis
     from penstock.profiler.analysis.prediction import Prediction
     from penstock.profiler.live.notebook import Notebook
@@ -22,18 +21,12 @@ _FORMATS = ("text", "json")
 _SECONDS = 5.0  # that an analysis runs
 
 
-class Explaining:
+class Explaining(Base):
     """Mixed into `Dataset`."""
 
-    _plan: Node
-    _options: Options
-    _placing: Placing | None
     _analysis: Analysis | None = None  # the latest
 
     if TYPE_CHECKING:  # of the classes beside this one
-
-        @classmethod
-        def _of(cls, plan: Node, options: Options = ...) -> Dataset: ...
 
         def _placed(self) -> Placing: ...
 
@@ -259,12 +252,8 @@ class Explaining:
     def _analysed(self, seconds: float, consumer_seconds: float) -> Analysis:
         from penstock.profiler.analysis.analyse import analyse
 
-        self._analysis = analyse(self._plan, self._options, seconds, consumer_seconds, self._inner)
+        self._analysis = analyse(self._plan, self._options, seconds, consumer_seconds, inner)
         return self._analysis
-
-    def _inner(self, plan: Node) -> Any:
-        """A data set that is an element of another."""
-        return self._of(plan)
 
 
 def _check_analyze(analyze: Any, seconds: Any, consumer_seconds: Any, method: str = "explain") -> None:

@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.dataset.base import Base
 from penstock.dataset.parted import parted
 from penstock.errors import Context, PenstockError, annotate, user_location
-from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.ops import Shard
 
@@ -22,15 +22,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Frameworks:
+class Frameworks(Base):
     """Mixed into `Dataset`."""
 
-    _plan: Node
-    _options: Options
-
     if TYPE_CHECKING:  # of the classes beside this one
-
-        def _with(self, plan: Node) -> Dataset: ...
 
         def cardinality(self) -> int: ...
 

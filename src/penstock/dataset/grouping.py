@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.dataset.base import Base
 from penstock.plan import grouping
-from penstock.plan.node import UnaryNode
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
 
-class Grouping:
+class Grouping(Base):
     """Mixed into `Dataset`."""
-
-    if TYPE_CHECKING:  # of the classes beside this one
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
     def window(self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False) -> Dataset:
         """Windows of `size` elements as data sets; the next window begins `shift` (by default `size`) elements on.

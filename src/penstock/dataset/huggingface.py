@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.block.spec import TensorSpec
+from penstock.dataset.base import of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import decode_image
 from penstock.io import storage
 from penstock.plan.node import AUTOTUNE
-from penstock.plan.scan import Scan
 from penstock.sources.arrow_pieces import as_columns
 from penstock.sources.arrow_table import TableSource
 from penstock.sources.generator import GeneratorSource
@@ -36,7 +36,7 @@ def from_huggingface(
     table = getattr(getattr(dataset, "data", None), "table", None)
     if table is not None and hasattr(dataset, "features"):
         if dataset.format["type"] == "custom":  # set_transform: only asking for a row runs it
-            return _made(SequenceSource(dataset, "from_huggingface"))
+            return of_source(SequenceSource(dataset, "from_huggingface"))
         return _of_table(dataset, table, columns, fill_null, decode)
     if hasattr(dataset, "with_format") and hasattr(dataset, "features") and isinstance(dataset, Iterable):
         return _of_stream(dataset, columns)
@@ -58,7 +58,7 @@ def _of_table(
     indices = getattr(dataset, "_indices", None)  # after shuffle, select, filter, train_test_split
     numbers = None if indices is None else np.asarray(indices.column(0)).astype(np.int64)
     version = f"{getattr(dataset, '_fingerprint', '')}{list(names)}" if hasattr(dataset, "_fingerprint") else None
-    made = _made(TableSource(table, as_columns(None, fill_null), "from_huggingface", numbers, version))
+    made = of_source(TableSource(table, as_columns(None, fill_null), "from_huggingface", numbers, version))
     images = {
         name: _CHANNELS.get(getattr(feature, "mode", None), 0)
         for name, feature in dataset.features.items()
@@ -74,13 +74,7 @@ def _of_stream(dataset: Any, columns: Sequence[str] | None) -> Dataset:
         found = dataset.with_format("numpy")
         return found if wanted is None else found.select_columns(list(wanted))
 
-    return _made(GeneratorSource(rows))
-
-
-def _made(source: Any) -> Dataset:
-    from penstock.dataset.dataset import Dataset
-
-    return Dataset._of(Scan(source=source))
+    return of_source(GeneratorSource(rows))
 
 
 def _decoder(images: Mapping[str, int]) -> Callable[[dict[str, Any]], dict[str, Any]]:

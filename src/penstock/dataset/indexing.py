@@ -9,11 +9,12 @@ import numpy as np
 from penstock.block.element_type import T_co
 from penstock.block.handover import handed_over
 from penstock.block.provenance import Provenance
+from penstock.dataset.base import Base, inner
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.plan.in_files import in_files
 from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled, is_endless
-from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_int
+from penstock.plan.node import INFINITE_CARDINALITY, Node, check_int
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -24,18 +25,12 @@ if TYPE_CHECKING:
 _ANY = -(2**63)
 
 
-class Indexing(Generic[T_co]):
+class Indexing(Base, Generic[T_co]):
     """Mixed into `Dataset`."""
 
-    _plan: Node
-    _options: Options
     _last_access: tuple[int, Access] | None = None  # the epoch it is of, and the elements by number
 
     if TYPE_CHECKING:  # of the classes beside this one
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
-
-        def _with(self, plan: Node) -> Dataset: ...
 
         def __len__(self) -> int: ...
 
@@ -190,12 +185,11 @@ class Indexing(Generic[T_co]):
 
 def _beside(options: Options, epoch: int) -> Lowering:
     """For elements that are asked for from outside of a pass."""
-    from penstock.dataset.dataset import _inner
     from penstock.physical.lower import Lowering
     from penstock.rewrite.driver import optimise_inner
     from penstock.runtime.executors.inline import InlineExecutor
 
-    return Lowering(options, InlineExecutor(options), epoch, optimise=optimise_inner, dataset=_inner)
+    return Lowering(options, InlineExecutor(options), epoch, optimise=optimise_inner, dataset=inner)
 
 
 def _out_of_range(index: int, reason: str) -> OutOfRangeError:

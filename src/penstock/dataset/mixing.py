@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.dataset.base import Base
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.plan.mix_weights import MixWeights
@@ -18,11 +19,8 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
 
-class Mixing:
+class Mixing(Base):
     """Mixed into `Dataset`."""
-
-    _plan: Node
-    _options: Options
 
     @staticmethod
     def sample_from_datasets(
@@ -79,7 +77,7 @@ class Mixing:
                 on_empty=_rule(on_empty, stop=bool(stop_on_empty_dataset)),
                 rerandomize_each_iteration=bool(rerandomize_each_iteration),
             )
-        return _dataset(node, options)
+        return Base._of(node, options)
 
     @staticmethod
     def choose_from_datasets(
@@ -105,7 +103,7 @@ class Mixing:
                 raise InvalidTypeError(message, hint="Dataset.from_tensor_slices makes one of a list.")
             parts, options = (choice_dataset._plan, *parts), options._merged(choice_dataset.options())
             node = ChooseFrom(parts=parts, stop_on_empty_dataset=bool(stop_on_empty_dataset))
-        return _dataset(node, options)
+        return Base._of(node, options)
 
     def rejection_resample(
         self,
@@ -153,7 +151,7 @@ class Mixing:
                 accepted = Accept(input=pairs, target=wanted, initial=tuple(initial.tolist()), seed=seed)
                 share = float(acceptance(initial, target)[1])
                 plan = pairs if share == 1 else _mixed(pairs, accepted, (share, 1 - share), seed) if share else accepted
-        return _dataset(plan, self._options)
+        return Base._of(plan, self._options)
 
 
 class _Located:
@@ -170,22 +168,14 @@ class _Located:
             annotate(error, Context(stage=self._stage, where=user_location()))
 
 
-def _dataset(plan: Node, options: Options) -> Dataset:
-    from penstock.dataset.dataset import Dataset
-
-    return Dataset._of(plan, options)
-
-
 def _plans(argument: str, datasets: Any) -> tuple[tuple[Node, ...], Options]:
     """The plans of a list of data sets, and their options together."""
-    from penstock.dataset.dataset import Dataset
-
-    if isinstance(datasets, Dataset) or not isinstance(datasets, Sequence):
+    if isinstance(datasets, Base) or not isinstance(datasets, Sequence):
         message = f"{argument} must be a list of data sets, got {type(datasets).__name__}."
         raise InvalidTypeError(message)
     options = Options()
     for number, dataset in enumerate(datasets):
-        if not isinstance(dataset, Dataset):
+        if not isinstance(dataset, Base):
             message = f"{argument} must be a list of data sets, got {argument}[{number}]={dataset!r:.60}."
             raise InvalidTypeError(message)
         options = options._merged(dataset.options())

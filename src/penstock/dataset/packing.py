@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.plan.node import UnaryNode
+from penstock.dataset.base import Base
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
 
-class Packing:
+class Packing(Base):
     """Mixed into `Dataset`."""
-
-    if TYPE_CHECKING:  # of the classes beside this one
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
     def pack(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from penstock.dataset.base import Base
 from penstock.errors import Context, InvalidArgumentError, PenstockError, said
 from penstock.plan.node import inputs_first
 
@@ -36,10 +37,8 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
 
 
 def _restored(content: bytes, *buffers: Any) -> Dataset:
-    from penstock.dataset.dataset import Dataset
-
     nodes, options, epoch = pickle.loads(content, buffers=buffers)
-    found = Dataset._of(nodes[-1], options)
+    found = Base._of(nodes[-1], options)
     found._next_epoch = epoch
     return found
 

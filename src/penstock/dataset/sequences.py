@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.block.block import Block
+from penstock.dataset.base import Base, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.scan import Scan
 from penstock.sources.held import BlockSource, read_only
 from penstock.sources.sequence import SequenceSource
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
 
-class Sequences:
+class Sequences(Base):
     """The constructors `from_list` and `from_sequence`."""
 
     @staticmethod
@@ -38,7 +38,7 @@ class Sequences:
         if not elements:
             message = "from_list was given an empty list: nothing says what its elements are."
             raise InvalidArgumentError(message, hint="Dataset.range(0) is an empty data set of integers.")
-        return _scan(BlockSource(read_only(Block.from_elements(elements)), "from_list"))
+        return of_source(BlockSource(read_only(Block.from_elements(elements)), "from_list"))
 
     @staticmethod
     def from_sequence(sequence: Any) -> Dataset:
@@ -67,7 +67,7 @@ class Sequences:
             if isinstance(sequence, Mapping):
                 hint = "A dict of arrays goes to from_tensor_slices, a single element to from_tensors."
             raise InvalidTypeError(message, hint=hint)
-        return _scan(SequenceSource(sequence))
+        return of_source(SequenceSource(sequence))
 
 
 def from_list(elements: Sequence[Any]) -> Dataset:
@@ -78,9 +78,3 @@ def from_list(elements: Sequence[Any]) -> Dataset:
     [1, 2]
     """
     return Sequences.from_list(elements)
-
-
-def _scan(source: Any) -> Dataset:
-    from penstock.dataset.dataset import Dataset
-
-    return Dataset._of(Scan(source=source))

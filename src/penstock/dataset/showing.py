@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.plan.node import Node, UnaryNode, check_int
+from penstock.dataset.base import Base
+from penstock.plan.node import check_int
 from penstock.plan.ops import Take
 
 if TYPE_CHECKING:
-    from penstock.dataset.dataset import Dataset
     from penstock.viz import Grid, Rows
 
 
-class Showing:
+class Showing(Base):
     """Mixed into `Dataset`."""
-
-    _plan: Node
-
-    if TYPE_CHECKING:  # of the classes beside this one
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
     def head(self, n: int = 5) -> list[Any]:
         """The first `n` elements as a list, or all if there are fewer.

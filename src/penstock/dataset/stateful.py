@@ -10,11 +10,10 @@ import numpy as np
 
 from penstock.block.carried import InitialState
 from penstock.block.element_type import T_co
+from penstock.dataset.base import Base, of_source
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure, user_location
-from penstock.options import Options
 from penstock.plan import stateful
-from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function, function_name
-from penstock.plan.scan import Scan
+from penstock.plan.node import INFINITE_CARDINALITY, check_function, function_name
 from penstock.sources.counting import counter_source
 
 if TYPE_CHECKING:
@@ -22,15 +21,10 @@ if TYPE_CHECKING:
     from penstock.runtime.run import Iterator
 
 
-class Stateful(Generic[T_co]):
+class Stateful(Base, Generic[T_co]):
     """Mixed into `Dataset`."""
 
-    _plan: Node
-    _options: Options
-
     if TYPE_CHECKING:  # of the classes beside this one
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
         def _views(self) -> Iterator: ...
 
@@ -46,9 +40,7 @@ class Stateful(Generic[T_co]):
         place, where tf.data adds up steps and their rounding. Raises InvalidTypeError for a dtype that does not count,
         and InvalidArgumentError for a start that does not fit it.
         """
-        from penstock.dataset.dataset import Dataset
-
-        return Dataset._of(Scan(source=counter_source(start, step, dtype)))
+        return of_source(counter_source(start, step, dtype))
 
     @staticmethod
     def random(seed: int | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset:
@@ -62,10 +54,8 @@ class Stateful(Generic[T_co]):
         >>> [int(x) for x in ds] == [int(x) for x in ds]
         True
         """
-        from penstock.dataset.dataset import Dataset
-
         again = bool(rerandomize_each_iteration)
-        return Dataset._of(stateful.Random(seed=seed, rerandomize=again))
+        return Base._of(stateful.Random(seed=seed, rerandomize=again))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Dataset:
         """A map with a memory: `scan_func(state, element)` returns the next state and an element of the result.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from penstock.dataset.base import Base, inner
 from penstock.errors import Context, InvalidArgumentError, PenstockError, UnimplementedError, annotate, user_location
 from penstock.io import storage
 from penstock.io.saved.compression import codec_of
-from penstock.options import Options
-from penstock.plan.node import INFINITE_CARDINALITY, Node, UnaryNode, check_function
+from penstock.plan.node import INFINITE_CARDINALITY, check_function
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Followed, Snapshot, folder_to_write
 
@@ -22,16 +22,8 @@ if TYPE_CHECKING:
 Path = str | os.PathLike[str]
 
 
-class Storing:
+class Storing(Base):
     """Mixed into `Dataset`."""
-
-    _plan: Node
-    _options: Options
-    _next_epoch: int
-
-    if TYPE_CHECKING:  # of the classes beside this one
-
-        def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset: ...
 
     def save(
         self,
@@ -90,7 +82,6 @@ class Storing:
             raise InvalidArgumentError(message, hint="Bound it with take().")
 
     def _write(self, writer: SavedWriter, shard_func: Any, context: Context) -> None:
-        from penstock.dataset.dataset import _inner
         from penstock.physical.key_function import KeyFunction
         from penstock.runtime.run import Settings
         from penstock.runtime.whole_pass import whole_pass
@@ -103,7 +94,7 @@ class Storing:
             shard_of = KeyFunction(shard_func, "shard_func", "save", context.where, vectorise=vectorise)
         count = 0
         try:
-            with closing(whole_pass(self._plan, self._options, epoch, Settings(dataset=_inner))) as blocks:
+            with closing(whole_pass(self._plan, self._options, epoch, Settings(dataset=inner))) as blocks:
                 for block in blocks:
                     shards, errors = (None, {}) if shard_of is None else shard_of(block, count)
                     if errors:
@@ -147,7 +138,6 @@ class Storing:
         Raises NotFoundError where nothing was saved, DataLossError for a damaged manifest, and in the place of its
         elements for a damaged file; InvalidTypeError and InvalidArgumentError for another spec or compression.
         """
-        from penstock.dataset.dataset import Dataset
         from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
         from penstock.io.saved.manifest import read_manifest
         from penstock.plan.shards import read_by
@@ -164,19 +154,19 @@ class Storing:
             manifest = read_manifest(folder)
             if not manifest.complete and wait:
                 spec = checked_spec(element_spec, manifest) or manifest.element_spec()
-                return Dataset._of(Followed(folder=folder, element_spec=spec))
+                return Base._of(Followed(folder=folder, element_spec=spec))
             if not manifest.complete:
                 manifest = so_far(folder)
             check_compression(compression, manifest)
             source = SavedSource.whole(folder, manifest, checked_spec(element_spec, manifest))
             if reader_func is None:
-                return Dataset._of(Scan(source=source))
-            found = read_by(reader_func, source, lambda plan: Dataset._of(plan))
+                return Base._of(Scan(source=source))
+            found = read_by(reader_func, source, Base._of)
         except PenstockError as error:
             annotate(error, Context("load", where))
             raise
-        assert isinstance(found, Dataset)
-        return found
+        assert isinstance(found, Base)
+        return cast("Dataset", found)
 
     def snapshot(
         self,

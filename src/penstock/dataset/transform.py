@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, cast, ove
 import numpy as np
 
 from penstock.block.element_type import T_co
-from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.dataset.base import Base
+from penstock.errors import InvalidTypeError
 from penstock.options import Options
 from penstock.plan import ops
 from penstock.plan.combine import Concatenate
 from penstock.plan.indexing import All, autotuned_buffer, unwieldy
-from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, Node, UnaryNode
+from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, UnaryNode
 from penstock.plan.storing import Cache, DiskCache
 from penstock.plan.unbatch import Unbatch
 
@@ -30,24 +31,8 @@ U = TypeVar("U")
 Parts = TypeVarTuple("Parts")  # of a tuple
 
 
-class Transform(Generic[T_co]):
+class Transform(Base, Generic[T_co]):
     """The transformations of `Dataset`."""
-
-    _plan: Node
-    _options: Options
-
-    def _with(self, plan: Node) -> Dataset:
-        from penstock.dataset.dataset import Dataset
-
-        return Dataset._of(plan, self._options)
-
-    def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset:
-        try:
-            node = kind(input=self._plan, **parameters)
-        except PenstockError as error:
-            annotate(error, Context(stage=kind.name, where=user_location()))
-            raise
-        return self._with(node)
 
     def _cut(self, kind: type[UnaryNode], count: int) -> Dataset:
         from penstock.profiler.lint.splits import warn_of_split
@@ -322,13 +307,11 @@ class Transform(Generic[T_co]):
 
         Raises InvalidTypeError for differing structures or dtypes.
         """
-        from penstock.dataset.dataset import Dataset
-
-        if not isinstance(dataset, Dataset):
+        if not isinstance(dataset, Base):
             message = f"concatenate takes a Dataset, got {type(dataset).__name__}."
             raise InvalidTypeError(message)
         merged = self._options._merged(dataset.options())
-        return Dataset._of(Concatenate(parts=(self._plan, dataset._plan)), merged)
+        return self._of(Concatenate(parts=(self._plan, dataset._plan)), merged)
 
     def enumerate(self, start: int = 0) -> Dataset[tuple[np.int64, T_co]]:
         """`(number, element)`, counted from `start` as int64.
@@ -382,12 +365,10 @@ class Transform(Generic[T_co]):
         >>> ps.Dataset.range(3).with_options(ps.Options(seed=7)).options()
         Options(seed=7)
         """
-        from penstock.dataset.dataset import Dataset
-
         if not isinstance(options, Options):
             message = f"with_options takes penstock.Options, got {type(options).__name__}."
             raise InvalidTypeError(message)
-        return Dataset._of(self._plan, self._options._merged(options))
+        return self._of(self._plan, self._options._merged(options))
 
     def apply(self, transformation_func: Callable[[Dataset[T_co]], Dataset[U]]) -> Dataset[U]:
         """`transformation_func(self)`: chains steps of your own with the built-in ones.
@@ -400,10 +381,8 @@ class Transform(Generic[T_co]):
 
         Raises InvalidTypeError for a function that returns no Dataset.
         """
-        from penstock.dataset.dataset import Dataset
-
-        found = transformation_func(cast(Dataset[T_co], self))
-        if not isinstance(found, Dataset):
+        found = transformation_func(cast("Dataset[T_co]", self))
+        if not isinstance(found, Base):
             message = f"The function given to apply must return a Dataset, got {type(found).__name__}."
             raise InvalidTypeError(message)
         return found

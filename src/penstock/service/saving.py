@@ -16,7 +16,8 @@ from penstock.block.column import BytesColumn
 from penstock.block.structure import LEAF
 from penstock.cache.alike import Alike, stored_as
 from penstock.cache.writer import SavedWriter
-from penstock.dataset.dataset import Dataset, _inner
+from penstock.dataset.base import inner
+from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
@@ -105,7 +106,7 @@ def _save(dataset: Dataset, path: Any, service: Any, workers: Any, compression: 
     try:
         plan = replace(plan, finish=_Write(folder, writer.run(), codec, spec))
         found = spec
-        with closing(whole_pass(plan, options, epoch, Settings(dataset=_inner))) as blocks:
+        with closing(whole_pass(plan, options, epoch, Settings(dataset=inner))) as blocks:
             for block in blocks:
                 for written in block.elements():
                     chunks, its_spec = pickle.loads(written)

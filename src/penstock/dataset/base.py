@@ -1,0 +1,72 @@
+"""Base: what the parts of `Dataset` build on: a plan, its options, and how another data set is made of them.
+
+The parts do not know the class that they are mixed into: it tells its name here, once it is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.options import NOTHING_SET, Options
+from penstock.plan.node import Node, UnaryNode
+from penstock.plan.room import make_room
+from penstock.plan.scan import Scan
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+    from penstock.profiler.placement.placing import Placing
+
+
+class Base:
+    """A data set without its methods."""
+
+    _dataset: ClassVar[type[Dataset]]  # the class itself
+
+    _plan: Node
+    _options: Options
+    _next_epoch: int
+    _found_spec: Any
+    _placing: Placing | None
+    _looked_at: bool  # whether it was warned of what a pass would give
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        msg = "A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset."
+        raise InvalidTypeError(msg)
+
+    @staticmethod
+    def _of(plan: Node, options: Options = NOTHING_SET) -> Dataset:
+        """A data set of a plan."""
+        found: Dataset = object.__new__(Base._dataset)
+        make_room(plan)
+        options._freeze()
+        found._plan = plan
+        found._options = options
+        found._next_epoch = 0
+        found._found_spec = None
+        found._placing = None
+        found._looked_at = False
+        return found
+
+    def _with(self, plan: Node) -> Dataset:
+        """A data set of another plan, with the options of this one."""
+        return self._of(plan, self._options)
+
+    def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset:
+        """A data set with one step more."""
+        try:
+            node = kind(input=self._plan, **parameters)
+        except PenstockError as error:
+            annotate(error, Context(stage=kind.name, where=user_location()))
+            raise
+        return self._with(node)
+
+
+def of_source(source: Any) -> Dataset:
+    """A data set of a source's elements."""
+    return Base._of(Scan(source=source))
+
+
+def inner(plan: Node) -> Dataset:
+    """A data set that is an element of another."""
+    return Base._of(plan)
