@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
+from penstock.block.arena import ALIGNMENT
 from penstock.block.leaf import as_leaf, settle
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -110,6 +111,20 @@ def test_settle_keeps_a_fresh_array_and_copies_one_that_is_held():
     address = fresh[0].ctypes.data
     settle(fresh)
     assert fresh[0].ctypes.data == address
+
+
+def test_copies_of_large_arrays_lie_in_memory_that_is_used_again():
+    held = np.arange(1 << 15, dtype=np.int64)
+    (first,) = settle([held])
+    where = first.ctypes.data
+    assert where % ALIGNMENT == 0
+    np.testing.assert_array_equal(first, held)
+    assert first.flags.writeable
+    assert not np.shares_memory(first, held)
+    del first
+    (second,) = settle([held[::-1]])
+    assert second.ctypes.data == where
+    np.testing.assert_array_equal(second, held[::-1])
 
 
 def test_settle_copies_views_whose_base_may_be_written():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.block.arena import ARENA, SMALLEST
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
@@ -106,17 +107,26 @@ def settle(leaves: list[Any], given: Given | None = None) -> list[Any]:
             if value.base is not None or sys.getrefcount(value) > _FRESH:
                 if given is not None and given.holds(value):
                     continue
-                value = value.copy()
+                value = _copied(value)
             leaves[i] = as_leaf(value)
         else:
             leaves[i] = _apart(as_leaf(value))
     return leaves
 
 
+def _copied(array: np.ndarray) -> np.ndarray:
+    """A copy, of a large array in memory that is used again: fresh pages cost several times what copying does."""
+    if array.nbytes < SMALLEST or array.dtype.hasobject:
+        return array.copy()
+    copy = ARENA.empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
 def _apart(leaf: Any) -> Any:
     """A converted leaf, not over memory of what it was made of: a memory map, another library's tensor."""
     if type(leaf) is np.ndarray:
-        return leaf if leaf.base is None else leaf.copy()
+        return leaf if leaf.base is None else _copied(leaf)
     return leaf.with_arrays(np.copy) if isinstance(leaf, (SparseTensor, RaggedTensor)) else leaf
 
 
