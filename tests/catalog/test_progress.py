@@ -54,8 +54,8 @@ def test_sizes_are_written_as_such():
         clock.now = 20.0
         step.advance(5_000_000)
     assert log.getvalue().splitlines() == [
-        "it: downloading: 20.0 MB, 2.0 MB/s",
-        "it: downloading: 25.0 MB of 50.0 MB (50%), 1.2 MB/s, 0:00:20 left",
+        "it: downloading: 20 MB, 2 MB/s",
+        "it: downloading: 25 MB of 50 MB (50%), 1.25 MB/s, 0:00:20 left",
     ]
 
 
@@ -111,7 +111,7 @@ def test_a_terminal_gets_bars():
     os.close(ours)
     assert b"first" in shown
     assert b"5 of 10 examples (50%)" in shown
-    assert b"1.0 MB of 2.0 MB (50%)" in shown
+    assert b"1 MB of 2 MB (50%)" in shown
 
 
 class _Kernel:
@@ -149,7 +149,7 @@ def test_what_a_bar_shows_last_is_how_the_step_ended(monkeypatch):
         def stop(self):
             seen.append("stop")
 
-    monkeypatch.setattr(progress, "_rich_bars", Bars)
+    monkeypatch.setattr(progress, "rich_bars", Bars)
     shown = Progress()
     shown.is_shown = shown.is_terminal = True
     with shown.step("it", 3) as step:

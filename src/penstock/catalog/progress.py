@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from penstock import options
+from penstock.block.size_text import size_text
 from penstock.forked import new_lock
-from penstock.profiler.live.progress import bars_are_seen, in_notebook
+from penstock.profiler.live.progress import bars_are_seen, rich_bars
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ class Progress:
     def _bar(self, title: str, total: int | None, unit: str) -> Iterator[Step]:
         with self._lock:
             if self._bars is None:
-                self._bars = _rich_bars()
+                self._bars = rich_bars()
                 self._bars.start()
             self._open += 1
         task = self._bars.add_task(title, total=total, text="")
@@ -178,18 +179,6 @@ def line_of(step: Step, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def size_text(count: float) -> str:
-    """A number of bytes for people.
-
-    >>> size_text(512), size_text(1.5e6)
-    ('512 bytes', '1.5 MB')
-    """
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:.1f} {unit}"
-    return f"{count:.0f} bytes"
-
-
 def _amount(step: Step) -> str:
     if step.unit == "bytes":
         return size_text(step.done) + (f" of {size_text(step.total)} ({_share(step)})" if step.total else "")
@@ -205,15 +194,6 @@ def _counted(items: Iterable[T], step: Step) -> Iterator[T]:
     for item in items:
         yield item
         step.advance()
-
-
-def _rich_bars() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (TextColumn("{task.description:<34}"), BarColumn(30), TextColumn("{task.fields[text]}"))
-    return Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=not in_notebook()))
 
 
 class Stopwatch:

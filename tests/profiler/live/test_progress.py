@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,9 +24,10 @@ class Clock:
         return self.now
 
 
-def test_elements_pass_and_waiting_is_counted() -> None:
+def test_elements_pass_and_waiting_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=Clock(1.0)))
     ds = ps.Dataset.range(10).batch(3)
-    shown = ps.progress(ds, bar="off", clock=Clock(1.0))
+    shown = ps.progress(ds, bar="off")
     assert [batch.tolist() for batch in shown] == [batch.tolist() for batch in ds]
     assert (shown.total, len(shown), shown.count) == (4, 4, 4)
     assert shown.waited == 5  # a look at the clock before and after each of four elements and the end
@@ -52,8 +54,9 @@ def test_the_length_is_that_of_the_data_where_it_is_known(data: object, total: i
     assert ps.progress(data, total=7, bar="off").total == 7  # type: ignore[arg-type]
 
 
-def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    list(ps.progress(range(4), desc="epoch 1", bar="lines", clock=Clock(5.0)))
+def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=Clock(5.0)))
+    list(ps.progress(range(4), desc="epoch 1", bar="lines"))
     first, *_, last = capsys.readouterr().err.splitlines()
     assert first.startswith("epoch 1: 1 of 4 (25 %), ")
     assert last.startswith("epoch 1: 4 of 4 (100 %), ")

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
+from penstock.block.size_text import size_text
 from penstock.cache.entry.lock import Unlockable, hold
 from penstock.catalog.download import archive
 from penstock.catalog.download.fetch import Patience, fetch, wrong_size
-from penstock.catalog.progress import Progress, Step, size_text
+from penstock.catalog.progress import Progress, Step
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.io.writing import FULL, writing
 

@@ -7,7 +7,7 @@ import operator
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from penstock import options
@@ -26,13 +26,13 @@ _RECENTLY = 50  # pictures: of which rate and waiting tell
 class Progress(Generic[T]):
     """What `progress` gives: iterates over the data, once for each `for`."""
 
-    def __init__(self, data: Iterable[T], desc: str, total: int | None, bar: str, clock: Callable[[], float]) -> None:
-        self._data, self.desc, self.total, self._bar, self._clock = data, desc, total, bar, clock
+    def __init__(self, data: Iterable[T], desc: str, total: int | None, bar: str) -> None:
+        self._data, self.desc, self.total, self._bar = data, desc, total, bar
         self.count = 0  # elements of the latest pass
         self.waited = 0.0  # seconds of it that the loop waited
 
     def __iter__(self) -> Iterator[T]:
-        clock = self._clock
+        clock = time.perf_counter
         self.count, self.waited = 0, 0.0
         elements = iter(self._data)
         shown = _shown(self, self._bar)
@@ -62,7 +62,6 @@ def progress(
     desc: str = "",
     total: int | None = None,
     bar: str = "auto",
-    clock: Callable[[], float] = time.perf_counter,
 ) -> Progress[T]:
     """The elements of a data set, an iterator or any iterable, with a bar that goes along while they are taken.
 
@@ -95,7 +94,7 @@ def progress(
         raise MissingDependencyError(message, hint="pip install tqdm, or leave bar out.")
     if total is not None:
         check_int("total", total, least=0, hint="How many elements (batches) there are.")
-    return Progress(data, desc, _length(data) if total is None else total, _chosen(bar), clock)
+    return Progress(data, desc, _length(data) if total is None else total, _chosen(bar))
 
 
 def in_notebook() -> bool:
@@ -108,6 +107,20 @@ def in_notebook() -> bool:
 def has_widgets() -> bool:
     """Whether a notebook can show what changes; without, rich shows nothing there."""
     return importlib.util.find_spec("ipywidgets") is not None
+
+
+def rich_bars(*, redrawn: bool = True) -> Any:
+    """Bars of rich, not begun, on stderr or in a notebook; a task's `text` stands behind its bar.
+
+    Not `redrawn`, they change only where they are asked to.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    told = (TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[text]}"))
+    times, console = (TimeElapsedColumn(), TimeRemainingColumn()), Console(stderr=not in_notebook())
+    return Bars(*told, *times, console=console, auto_refresh=redrawn)
 
 
 def bars_are_seen() -> bool:
@@ -143,8 +156,9 @@ class _Shown:
 
     def __init__(self, of: Progress[Any]) -> None:
         self.of = of
-        self._due = of._clock() + self.every
-        self._marks = deque([(of._clock(), 0, 0.0)], maxlen=_RECENTLY)
+        begun = time.perf_counter()
+        self._due = begun + self.every
+        self._marks = deque([(begun, 0, 0.0)], maxlen=_RECENTLY)
         self.per_second = self.share = 0.0
 
     def tell(self, now: float) -> None:
@@ -185,20 +199,15 @@ class _Rich(_Shown):
     every = _DRAWN
 
     def __init__(self, of: Progress[Any]) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
         super().__init__(of)
-        columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn())
-        times = (TimeElapsedColumn(), TimeRemainingColumn())
-        console = Console(stderr=not in_notebook())
-        self._bars = Bars(*columns, TextColumn("{task.fields[text]}"), *times, console=console, auto_refresh=False)
+        self._bars = rich_bars(redrawn=False)
         self._task = self._bars.add_task(of.desc, total=of.total, text="")
         self._bars.start()
 
     def draw(self) -> None:
-        self._bars.update(self._task, completed=self.of.count, text=self.text(), refresh=True)
+        total = "?" if self.of.total is None else f"{self.of.total:,}"
+        text = f"{self.of.count:,}/{total} {self.text()}"
+        self._bars.update(self._task, completed=self.of.count, text=text, refresh=True)
 
     def close(self, now: float) -> None:
         super().close(now)
