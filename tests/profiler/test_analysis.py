@@ -319,7 +319,10 @@ def test_large_copies_are_called_copies():
     named = {step.name for step in found.steps if found.copies(step)}
     assert bottleneck(found).step in named
     assert "copying takes the time, not computing" in bottleneck(found).sentence
-    assert not any(each.change.executor for each in advice(found))
+    assert not any(each.change.executor or each.change.parallelism for each in advice(found))
+    smaller = next(each for each in advice(found) if each.change.faster)  # what memory limits, fewer bytes help
+    assert "With half the bytes expect" in smaller.sentence
+    assert set(smaller.change.faster) == named
 
 
 def test_work_on_large_elements_is_no_copying():

@@ -95,6 +95,30 @@ def test_a_filling_shuffle_is_named_as_what_it_is(tmp_path: Path) -> None:
     assert found["verdict"]["step"] == "shuffle#1"
 
 
+def test_what_takes_long_before_the_first_element_is_named_by_its_own_step(tmp_path: Path) -> None:
+    def slow(x: int) -> int:
+        threading.Event().wait(0.005)
+        return x
+
+    ds = ps.Dataset.range(16).map(slow, num_parallel_calls=2).batch(8)  # the two run as one
+    (found,) = _profiled(tmp_path, ds)["pipelines"]
+    busy = found["start"]["busy"]
+    assert max(busy, key=lambda name: busy[name]) == "map#1"
+    assert busy["map#1"] > 0.03
+
+
+def test_the_page_shows_the_plan_as_written_and_no_path_of_this_machine(tmp_path: Path) -> None:
+    ds = ps.Dataset.range(64).map(lambda x: x + 1).shuffle(16, seed=1).batch(4)
+    with ps.profiler.Profiler(tmp_path, run="one") as profiler:
+        for _ in ds:
+            pass
+    page = (profiler.folder / "report.html").read_text()
+    assert "as written" in page
+    assert ">rewritten<" in page
+    assert str(Path(__file__).parent) not in page
+    assert f"{Path(__file__).name}:" in page
+
+
 def test_a_slow_loop_is_not_input_bound(tmp_path: Path) -> None:
     with ps.profiler.Profiler(tmp_path) as profiler:
         for _ in ps.Dataset.range(400).batch(20):

@@ -48,7 +48,7 @@ def test_without_rewrites_there_is_one_column() -> None:
 
 
 def test_what_was_measured_is_drawn_and_the_bottleneck_marked() -> None:
-    picture = plan_picture(figures.serial(), "map#1")
+    picture = plan_picture(figures.serial(), "map#1", None)
     texts = _texts(picture)
     assert "64 % of the work" in texts or "66 % of the work" in texts
     (marked,) = [shape for shape in picture.shapes if isinstance(shape, Rectangle) and shape.outline == "bad"]

@@ -31,7 +31,10 @@ class Advice:
 
 
 def advice(analysis: Analysis) -> list[Advice]:
-    """What the model says would help: changes of settings, the most helpful first; then what costs something."""
+    """What the model says would help: changes of settings, the most helpful first; then what costs something.
+
+    That is other elements, memory, or another machine.
+    """
     if not analysis.elements_per_second:
         return []
     fit = fitted(analysis)
@@ -44,7 +47,7 @@ def advice(analysis: Analysis) -> list[Advice]:
     if _TOGETHER in best and best[_TOGETHER].ratio < (1 + _WORTH) * max(_ratios(best)):
         del best[_TOGETHER]
     found = sorted(best.values(), key=lambda each: -each.ratio)
-    costly = (_cache(analysis, fit, now), _cores(analysis, fit, now))  # memory, or another machine
+    costly = (_smaller(analysis, fit, now), _cache(analysis, fit, now), _cores(analysis, fit, now))
     return [*found[:_MOST], *(each for each in costly if each is not None)]
 
 
@@ -103,6 +106,20 @@ def _of_map(analysis: Analysis, step: Step) -> Iterator[tuple[str, Changes]]:
         yield text, Changes(parallelism={name: AUTOTUNE})
     if movable and lane.executor != "process":
         yield f'run {named(step)} in processes (executor="process")', Changes(executor={name: "process"})
+
+
+def _smaller(analysis: Analysis, fit: float, now: float) -> Advice | None:
+    """What fewer bytes would give, where copying them is what limits."""
+    held = bottleneck(analysis).step
+    limit = next((step for step in analysis.steps if step.name == held), None)
+    if limit is None or not analysis.copies(limit):
+        return None
+    change = Changes(faster=dict.fromkeys((step.name for step in analysis.steps if analysis.copies(step)), 2.0))
+    ratio = rate(applied(analysis, change), fit) / now
+    if ratio < 1 + _WORTH:
+        return None
+    text = f"make the elements of {named(limit)} smaller: a smaller dtype, or what is cut away cut away before it"
+    return Advice(f"{text}. With half the bytes expect {gain(ratio)}.", ratio, change)
 
 
 def _cache(analysis: Analysis, fit: float, now: float) -> Advice | None:
@@ -170,7 +187,4 @@ def nothing_to_do(analysis: Analysis) -> str:
     found = bottleneck(analysis)
     if found.kind == "loop" and found.step is None and analysis.consumer_seconds:
         return "nothing: the pipeline is ahead of the loop"
-    limit = next((step for step in analysis.steps if step.name == found.step), None)
-    if limit is not None and analysis.copies(limit):
-        return f"smaller elements out of {named(limit)}: a smaller dtype, or what is cut away cut away before it"
     return "nothing that the model knows of gives 5 % more"

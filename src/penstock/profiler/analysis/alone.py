@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -56,21 +57,24 @@ class Reference:
             self._ratios.append((now - began) / cpu)
         self._next = now + _PAUSE
 
-    def copy_speed(self) -> float:
-        """Bytes a second that a thread copies from one array into another, both larger than the nearest caches."""
-        source, target = np.ones(_COPIED, np.uint8), np.ones(_COPIED, np.uint8)
-        best = float("inf")
-        for _ in range(3):
-            began = time.thread_time()
-            np.copyto(target, source)
-            best = min(best, time.thread_time() - began)
-        return _COPIED / max(best, 1e-9)
-
     def slowed(self) -> float:
         """Seconds that a second of CPU time takes here; a few long interruptions say nothing about the rest."""
         usual = sorted(self._ratios)[: max(len(self._ratios) * 9 // 10, 1)]
         return max(sum(usual) / len(usual), 1.0) if usual else 1.0
 
+
+def copy_speed() -> float:
+    """Bytes a second that a thread copies from one array into another, both larger than the nearest caches."""
+    source, target = np.ones(_COPIED, np.uint8), np.ones(_COPIED, np.uint8)
+    best = float("inf")
+    for _ in range(3):
+        began = time.thread_time()
+        np.copyto(target, source)
+        best = min(best, time.thread_time() - began)
+    return _COPIED / max(best, 1e-9)
+
+
+copy_speed_here = cache(copy_speed)  # measured once in a process: a profile asks each second
 
 _SLEEPS = (0.0013, 0.0019, 0.0011, 0.0023, 0.0017)  # seconds; of differing length, so as not to fall in step with work
 _PATIENCE = 0.0003  # seconds that a wake-up takes at most on a machine that is not busy
@@ -189,7 +193,7 @@ def alone(
     finally:
         meter.over.set()
         begun.set()
-    return Alone(meter, meter.costs(), probe, reference.slowed(), reference.copy_speed())
+    return Alone(meter, meter.costs(), probe, reference.slowed(), copy_speed())
 
 
 def _stop_later(meter: Meter, begun: threading.Event, seconds: float) -> None:

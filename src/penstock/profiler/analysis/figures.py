@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LOOP = "loop"  # the lane of the thread that takes the elements
-_LARGE = 1 << 16  # bytes of an element whose copy is worth a word
+LARGE = 1 << 16  # bytes of an element whose copy is worth a word
 _AS_FAST = 0.25  # of the speed at which memory is copied; fresh memory is slower, and what is not copied much faster
 
 
@@ -106,7 +106,7 @@ class Analysis:
         return bool(self.steps) and self._is_copying(self.steps[-1].nbytes, self.handing)
 
     def _is_copying(self, nbytes: float, cpu: float) -> bool:
-        if nbytes < _LARGE or not cpu or not self.copy_speed:
+        if nbytes < LARGE or not cpu or not self.copy_speed:
             return False
         return _AS_FAST < nbytes / cpu / self.copy_speed < 1 / _AS_FAST
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from penstock.plan.node import Node
 from penstock.plan.ops import FusedMap, MapAndBatch, Prefetch
 from penstock.plan.scan import Scan
+from penstock.rewrite.driver import Rewritten
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -53,6 +55,24 @@ def places(plan: Node) -> list[Place]:
             inputs = (place.name,)
         last[id(node)] = inputs[0]
     return found
+
+
+class AsWritten(TypedDict):
+    """A plan before it was rewritten, and what was done to it, as plain values."""
+
+    steps: list[dict[str, Any]]  # name, label, where, and the names of the inputs
+    rewrites: list[tuple[str, str, str]]  # rule, before, after
+
+
+def as_written(plan: Node, record: Sequence[Rewritten]) -> AsWritten:
+    """The steps of a plan as the user wrote it, the source first, and the `record` of what became of them."""
+    numbers: dict[int, str] = {}
+    steps = []
+    for index, node in enumerate(from_source(plan)):
+        numbers[id(node)] = name = str(index)
+        inputs = [numbers[id(below)] for below in node.inputs]
+        steps.append({"name": name, "label": node.label, "where": node.where, "inputs": inputs})
+    return AsWritten(steps=steps, rewrites=[(each.rule, each.before, each.after) for each in record])
 
 
 def from_source(plan: Node) -> Iterator[Node]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from pathlib import Path, PurePath
 
 from penstock.block.size_text import size_text
+from penstock.plan.explain import short_location
 from penstock.profiler.analysis.figures import Analysis, Lane, Step
 
 
@@ -55,6 +58,20 @@ def named(step: Step) -> str:
     """
     rest = step.label.removeprefix(step.kind)
     return step.name if rest in ("", "()", step.label) else f"{step.name} {rest}"
+
+
+def place(where: str | None) -> str:
+    """A line of the user's as a page shows it: the path below the folder that the program runs in, or the file's name.
+
+    >>> place("/elsewhere/of/mine/train.py:12"), place(str(Path.cwd() / "data" / "read.py") + ":3"), place(None)
+    ('train.py:12', 'data/read.py:3', '')
+    """
+    if where is None:
+        return ""
+    path, _, line = where.rpartition(":")
+    with suppress(ValueError):  # not below it
+        return f"{PurePath(path).relative_to(Path.cwd()).as_posix()}:{line}"
+    return short_location(where)
 
 
 def workers(lane: Lane) -> str:

@@ -10,16 +10,17 @@ from typing import Any
 
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.profiler.analysis.alone import Alone, LockProbe
+from penstock.profiler.analysis.alone import Alone, LockProbe, copy_speed_here
 from penstock.profiler.analysis.assembled import assembled
-from penstock.profiler.analysis.figures import Analysis
+from penstock.profiler.analysis.figures import LARGE, Analysis
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key
-from penstock.profiler.analysis.places import places
+from penstock.profiler.analysis.places import AsWritten, as_written, places, steps_of
 from penstock.profiler.analysis.together import Mark, Together, _since
 from penstock.profiler.analysis.watch import Look
 from penstock.profiler.recording.sampler import Looks
 from penstock.profiler.recording.tracer import Tracer
 from penstock.profiler.recording.tracks import Tracks
+from penstock.rewrite.driver import rewrite
 from penstock.runtime.autotune.figures import Knobs
 
 _KEPT = 60  # marks of how far a pass was, one for each second
@@ -65,11 +66,13 @@ class Pipeline:
         self.options = options
         self.plan = plan
         self.tracer = Tracer(plan, tracks)
+        self._for_report = tracks.are_kept
         self.looks = Looks()
         self.waits = Waits()
         self.start: Start | None = None
         self.running = 0  # iterators that are at it
         self.written: weakref.ref[Node] | None = None  # the plan of the latest pass, as the user wrote it
+        self.as_written: AsWritten | None = None  # the same of the first one, for the report
         self.asking: float | None = None  # since when the loop has been waiting
         self._pass_began: float | None = None  # when the pass that runs was first asked, and last
         self._pass_last: float | None = None
@@ -86,13 +89,22 @@ class Pipeline:
         self._first: Mark | None = None
         self._between = 0.0
         self._left_at: float | None = self._begun_at
-        self._names = {id(place.node): place.name for place in places(plan)}
+        found = places(plan)
+        self._names = {id(place.node): place.name for place in found}  # of its step nearest to the consumer
+        self._joined = {
+            (id(place.node), index): place.name
+            for place in found
+            for index, step in enumerate(steps_of(place.node))
+            if step is place.step
+        }
 
     # -- the loop's side
 
     def began(self, copy: Node, written: Node) -> None:
         self.running += 1
         self.written = weakref.ref(written)
+        if self.as_written is None and self._for_report:
+            self.as_written = as_written(written, rewrite(written, self.options)[1])
         self._pass_began = self._pass_last = None
         self._recent.clear()
         self.waits.passes += 1
@@ -127,6 +139,12 @@ class Pipeline:
         if not self.running:
             self._left_at = now
 
+    def _name_of(self, key: Key) -> str | None:
+        """The step that a call was of: one of several that a rewrite has joined, or the last of them."""
+        if key.part == "step":
+            return self._joined.get((key.node, key.step))
+        return self._names.get(key.node)
+
     def _note_start(self, seconds: float) -> None:
         made: dict[str, float] = {}
         busy: dict[str, float] = {}
@@ -134,7 +152,7 @@ class Pipeline:
             node = key.node
             while node in self.tracer.opened_by and node not in self._names:
                 node = self.tracer.opened_by[node]
-            name = self._names.get(node)
+            name = self._name_of(key) if key.node == node else self._names.get(node)
             if name is not None and key.part != "take":
                 if key.node == node:
                     made[name] = max(made.get(name, 0.0), cost.elements)
@@ -267,7 +285,8 @@ class Pipeline:
         for node, lane in self.tracer.lanes.items():
             if lane.knobs.executor == "process":
                 self._put_away(costs, node, together)
-        return Alone(self.tracer, costs, probe, slowed=1.0, copy_speed=0.0)
+        large = any(cost.nbytes > LARGE * cost.elements for cost in costs.values())
+        return Alone(self.tracer, costs, probe, slowed=1.0, copy_speed=copy_speed_here() if large else 0.0)
 
     def _put_away(self, costs: Costs, node: int, together: Together) -> None:
         """Its functions ran in worker processes: what these spent is the cost of its last step."""

@@ -109,6 +109,7 @@ class Recording(Observing):
                 {
                     "name": pipeline.name,
                     "title": pipeline.plan.label if pipeline.plan.where is None else f"{pipeline.plan.where}",
+                    "written": pipeline.as_written,
                     "waits": asdict(waits),
                     "start": None if pipeline.start is None else asdict(pipeline.start),
                     "choices": [each | {"at": each["at"] - self._began} for each in pipeline.choices],

@@ -30,6 +30,11 @@ class Tracks:
         self._processes: dict[int, deque[Span]] = {}
         self._lock = new_lock()
 
+    @property
+    def are_kept(self) -> bool:
+        """Whether spans are written anywhere."""
+        return self._room > 0
+
     def name(self, text: str) -> int:
         """The number that a name goes by."""
         with self._lock:

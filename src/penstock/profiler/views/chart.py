@@ -17,7 +17,7 @@ from penstock.profiler.views.picture import Colour, Picture, shortened
 
 LANE, GAP = 20, 4
 _CELLS = 8  # of a pixel, in which spans are laid out: what is shorter than a pixel shows as a share of its colour
-_LETTER = 6.6  # pixels of a letter of a legend, on the average
+_LETTER = 7.2  # pixels of a letter of a legend, on the average
 
 
 class Kind(NamedTuple):

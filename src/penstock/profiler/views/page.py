@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.profiler.analysis.model import cpu_seconds
 from penstock.profiler.analysis.report import report
-from penstock.profiler.analysis.wording import number, percent, seconds, size
+from penstock.profiler.analysis.wording import number, percent, place, seconds, size
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.verdict.verdict import analysis_of
 from penstock.profiler.views.chart import (
@@ -53,7 +53,6 @@ table{border-collapse:collapse;width:100%;font-size:13px}
 th,td{border-bottom:1px solid var(--rule);padding:.25rem .5rem;text-align:right;white-space:nowrap}
 th:first-child,td:first-child,th:nth-child(2),td:nth-child(2),.why{text-align:left}
 tr.held td{font-weight:600;color:var(--bad)}svg{width:100%;height:auto;display:block;margin:.3rem 0}
-.plan svg{max-width:502px}
 pre{font-size:12px;overflow-x:auto;background:var(--idle);padding:.6rem}
 summary{cursor:pointer}
 """
@@ -81,7 +80,7 @@ def _facts(told: dict[str, Any]) -> str:
 
 
 def _heading(each: dict[str, Any]) -> str:
-    return f"{escape(each['name'])} <span class=soft>({escape(str(each['defined_at']))})</span>"
+    return f"{escape(each['name'])} <span class=soft>({escape(place(each['defined_at']))})</span>"
 
 
 def _verdict(each: dict[str, Any], *, alone: bool) -> str:
@@ -165,8 +164,8 @@ def _window(spans: NDArray[np.int64]) -> tuple[int, int]:
 
 def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
     parts = [f"<h2>{'Steps' if alone else _heading(each)}</h2>"]
-    picture = plan_picture(analysis_of(each["analysis"]), each["verdict"]["step"])
-    drawn = f"<div class=plan>{picture.svg(inside=True, label='the plan')}</div>"
+    picture = plan_picture(analysis_of(each["analysis"]), each["verdict"]["step"], each["written"])
+    drawn = f"<div class=plan style='max-width:{picture.width}px'>{picture.svg(inside=True, label='the plan')}</div>"
     count = len(each["analysis"]["steps"])
     if count > _MOST_DRAWN:
         drawn = f"<details><summary>The plan with its {count} steps as a picture</summary>{drawn}</details>"

@@ -24,8 +24,8 @@ from penstock.plan.once import question
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.figures import LOOP, Analysis, Step
 from penstock.profiler.analysis.model import cpu_seconds
-from penstock.profiler.analysis.places import from_source, places
-from penstock.profiler.analysis.wording import named, number, percent, workers
+from penstock.profiler.analysis.places import AsWritten, as_written, places
+from penstock.profiler.analysis.wording import named, number, percent, place, workers
 from penstock.profiler.explanation import how
 from penstock.profiler.views.picture import HUES, Picture, shortened
 from penstock.rewrite.driver import rewrite
@@ -90,37 +90,39 @@ def plot(plan: Node, options: Options, analysis: Analysis | None) -> Plot:
     """A plan as written, and as it runs; with figures if there are any."""
     running, record = rewrite(plan, options)
     count = count_text(plan, options.seed, options.deterministic)
-    written = [
-        _Box(name, node.label, short_location(node.where), inputs, node.where, node.label)
-        for name, node, inputs in _written(plan)
-    ]
     runs = _planned(running, options) if analysis is None else _measured(analysis, bottleneck(analysis).step)
-    sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
-    notes = []
-    for name in dict.fromkeys(step.rule for step in record):
-        steps = [f"{each.before} → {each.after}" for each in record if each.rule == name]
-        changed = ", ".join(steps[:_MOST_TOLD]) + (f" and {len(steps) - _MOST_TOLD} more" if steps[_MOST_TOLD:] else "")
-        notes.append(f"{name}: {changed}. {sentences[name][:1].upper()}{sentences[name][1:]}")
+    written, notes = _before(as_written(plan, record))
     title = "plan" if options.dataset_name is None else f"plan of {options.dataset_name}"
     heading = f"{title}: {count} element{'' if count == '1' else 's'}"
-    return Plot(_drawn(runs, written if record else [], notes, heading, _loop_text(analysis)), len(runs))
+    return Plot(_drawn(runs, written, notes, heading, _loop_text(analysis)), len(runs))
 
 
-def plan_picture(analysis: Analysis, marked: str | None) -> Picture:
-    """What ran, with its figures: for the report of a profiled run."""
-    return _drawn(_measured(analysis, marked), [], [], "", _loop_text(analysis))
+def plan_picture(analysis: Analysis, marked: str | None, written: AsWritten | None) -> Picture:
+    """What ran, with its figures, and what it was made of: for the report of a profiled run."""
+    return _drawn(_measured(analysis, marked), *_before(written), "", _loop_text(analysis))
 
 
 # -- what is drawn
 
 
-def _written(plan: Node) -> list[tuple[str, Node, tuple[str, ...]]]:
-    names: dict[int, str] = {}
-    found = []
-    for index, node in enumerate(from_source(plan)):
-        names[id(node)] = str(index)
-        found.append((str(index), node, tuple(names[id(below)] for below in node.inputs)))
-    return found
+def _before(written: AsWritten | None) -> tuple[list[_Box], list[str]]:
+    """The plan as the user wrote it, and a note on each rule that has changed it; nothing where none has."""
+    if written is None or not written["rewrites"]:
+        return [], []
+    boxes = []
+    for each in written["steps"]:
+        where, label = each["where"], each["label"]
+        boxes.append(_Box(each["name"], label, short_location(where), tuple(each["inputs"]), where, label))
+    sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
+    changes: dict[str, list[str]] = {}
+    for rule, before, after in written["rewrites"]:
+        changes.setdefault(rule, []).append(f"{before} → {after}")
+    notes = []
+    for rule, found in changes.items():
+        more = f" and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+        sentence = sentences.get(rule, "")  # of a run that another version has recorded
+        notes.append(f"{rule}: {', '.join(found[:_MOST_TOLD])}{more}. {sentence[:1].upper()}{sentence[1:]}")
+    return boxes, notes
 
 
 def _planned(running: Node, options: Options) -> list[_Box]:
@@ -288,7 +290,7 @@ def _graph(
 
 def _box(picture: Picture, box: _Box, x: float, y: float, width: float, hue: str) -> None:
     outline = "bad" if box.marked else "rule"
-    picture.rectangle(x, y, width, _BOX, "ground", outline=outline, title=box.where or "")
+    picture.rectangle(x, y, width, _BOX, "ground", outline=outline, title=place(box.where))
     if box.lane:
         picture.rectangle(x, y, 5, _BOX, hue)
     bar = _BAR if box.share is not None else 0

@@ -19,6 +19,7 @@ def summary(recorded: Recorded) -> dict[str, Any]:
             {
                 "name": each["name"],
                 "defined_at": each["title"],
+                "written": each.get("written"),
                 "steps": waits["steps"],
                 "steps_per_second": waits["steps"] / running if running else 0.0,
                 "waits": waits,
