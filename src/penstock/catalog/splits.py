@@ -112,7 +112,8 @@ class ReadInstruction(Split):
             return start or 0, (count if stop is None else stop)
         if any(abs(edge or 0) > len(lengths) for edge in (start, stop)):
             message = f"the slice {str(self)!r} is out of range."
-            hint = f"{self.split_name!r} has {len(lengths)} shards, 0 to {len(lengths) - 1}."
+            shards = "1 shard" if len(lengths) == 1 else f"{len(lengths)} shards, 0 to {len(lengths) - 1}"
+            hint = f"{self.split_name!r} has {shards}."
             raise InvalidArgumentError(message, hint=hint)
         if stop is not None and stop <= 0 and (start or 0) < 0:
             stop += len(lengths)  # "[-1shard]" ends behind the last shard, where 0 would be the first

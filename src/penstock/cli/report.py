@@ -19,6 +19,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Print the verdict, or the comparison."""
     import textwrap
 
+    from penstock.profiler.analysis.wording import place
     from penstock.profiler.verdict.compare import compare
 
     folders = [folder for folder in (chosen.folder, chosen.other) if folder is not None]
@@ -29,7 +30,7 @@ def run(chosen: argparse.Namespace) -> int:
             print(textwrap.fill(line, 80, subsequent_indent=stands_in, drop_whitespace=True))
         return 0
     for each in told[0]["pipelines"]:
-        print(f"{each['name']} ({each['defined_at']})")
+        print(f"{each['name']} ({place(each['defined_at'])})")
         for sentence in (*each["verdict"]["sentences"], *each["verdict"]["changes"]):
             print(textwrap.fill(sentence, 80, initial_indent="  ", subsequent_indent="  "))
     if not told[0]["pipelines"]:
