@@ -37,7 +37,7 @@ class Observing:
         self._wait, self._step = self.tracks.name(WAIT), self.tracks.name(STEP)
         self._steps: deque[Span] = self.tracks._track("steps of the training loop")
         self._last: dict[str, float] = {}
-        self._marked: float | None = None
+        self._marked: int | None = None  # when the latest step was over, in nanoseconds
         self._pid = os.getpid()
 
     # -- the pipeline's side
@@ -84,11 +84,12 @@ class Observing:
     # -- the user's side
 
     def mark_step(self) -> None:
-        now = time.perf_counter()
-        begun = min(self._last.values(), default=now) if self._marked is None else self._marked
+        now, begun = time.perf_counter_ns(), self._marked
+        if begun is None:
+            begun = int(1e9 * min(self._last.values())) if self._last else now
         self._marked = now
         self.step_marks += 1
-        self._steps.append((self._step, int(begun * 1e9), int((now - begun) * 1e9)))
+        self._steps.append((self._step, begun, now - begun))
 
     def annotated(self, name: int, began: float) -> None:
         now = time.perf_counter()
