@@ -16,7 +16,8 @@ from penstock.profiler.recording.observing import Observing, resident
 from penstock.profiler.recording.sampler import Sampler
 from penstock.profiler.recording.store import Store
 
-_LOOK = 0.05  # seconds between two looks at what threads are at
+_LOOK, _LATER_LOOK = 0.05, 0.2  # seconds between two looks at what threads are at: each takes the lock from them
+_EARLY = 30.0  # seconds in which there is looked more often, so that a short run is told as well as a long one
 _DRAIN = 0.2  # seconds between two looks into rings
 _WRITE = 1.0  # seconds between two writings
 _EVERY = 50  # times as much CPU time as writing took, the next one is away at least
@@ -54,7 +55,8 @@ class Recording(Observing):
         due = drain = time.perf_counter() + _WRITE
         try:
             while not self._over.is_set():
-                sampler.look(_LOOK, [(each.tracer.threads, each.looks) for each in list(self.pipelines.values())])
+                pause = _LOOK if time.perf_counter() - self._began < _EARLY else _LATER_LOOK
+                sampler.look(pause, [(each.tracer.threads, each.looks) for each in list(self.pipelines.values())])
                 now = time.perf_counter()
                 if now >= drain:
                     self._store.add_spans(self.tracks.drained())
