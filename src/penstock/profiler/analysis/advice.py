@@ -160,7 +160,7 @@ def _cacheable(analysis: Analysis) -> Iterator[Step]:
             shuffled.add(step.name)
             if not any(_shuffles(later) for later in outer[at + 1 :]):
                 continue
-        if step.kind not in ("prefetch", "take"):
+        if step.kind not in ("prefetch", "take", "range"):  # counting is as quick as a cache
             yield step
 
 

@@ -17,7 +17,8 @@ from penstock.profiler.views.picture import Colour, Picture, shortened
 
 LANE, GAP = 20, 4
 _CELLS = 8  # of a pixel, in which spans are laid out: what is shorter than a pixel shows as a share of its colour
-_LETTER = 7.2  # pixels of a letter of a legend, on the average
+_LETTER = 7.8  # pixels of a letter of a legend, on the average
+_LONGEST = 60  # letters of a title in a legend
 
 
 class Kind(NamedTuple):
@@ -51,11 +52,12 @@ def legend(picture: Picture, x: float, y: float, kinds: Sequence[Kind], *, size:
     """The colours of some kinds, in lines as wide as the picture; returns where they end."""
     left = x
     for kind in kinds:
-        wide = 32 + _LETTER * size / 13 * len(kind.title)
+        title = shortened(kind.title, _LONGEST)  # that of joined steps is as long as all of them
+        wide = 32 + _LETTER * size / 13 * len(title)
         if x > left and x + wide > picture.width:
             x, y = left, y + 20
         picture.rectangle(x, y, 12, 12, kind.colour)
-        picture.text(x + 18, y + 11, kind.title, size=size)
+        picture.text(x + 18, y + 11, title, size=size)
         x += wide
     return y + 20
 
