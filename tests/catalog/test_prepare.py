@@ -11,6 +11,7 @@ import textwrap
 import threading
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -394,3 +395,58 @@ def test_it_is_called_here_once_it_was_cheap(monkeypatch):
         threads = [here(1, threading.get_ident) for _ in range(4)]
     assert threads[0] == threads[1] != threading.get_ident()
     assert threads[2:] == [threading.get_ident()] * 2
+
+
+def behind(url):
+    system = fsspec.filesystem("memory")
+    return {name.rpartition("/")[2]: system.cat(name) for name in system.find(url)}
+
+
+def test_what_is_prepared_behind_a_url_is_what_is_prepared_here(tmp_path, monkeypatch):
+    """Also where sending is ended by an error: what was sent is not sent again, and nobody finds a part of it."""
+    url, sent = "memory://prepare-test", []
+    copied = prepare._copy
+
+    def some(file, target):
+        if len(sent) == 2:
+            sent.append("failed")
+            raise ConnectionError("the network is gone")
+        copied(file, target)
+        sent.append(Path(target).name)
+
+    monkeypatch.setattr(prepare, "_SENDERS", 1)
+    monkeypatch.setattr(prepare, "_copy", some)
+    Squares.made = 0
+    there = Squares(data_dir=url)
+    with pytest.raises(ConnectionError):
+        there.download_and_prepare(download_dir=tmp_path / "downloads")
+    assert not there.is_prepared
+    there.download_and_prepare(download_dir=tmp_path / "downloads")
+    assert Squares.made == 40
+    assert sent[2] == "failed"
+    assert len(sent) == len(set(sent))
+    assert sent[-1] == "dataset_info.json"
+    assert list((tmp_path / "downloads").iterdir()) == []
+    here = Squares(data_dir=tmp_path)
+    here.download_and_prepare()
+    assert behind(str(there.data_path)) == contents(here.data_path)
+    assert [int(x["n"]) for x in there.as_dataset("train")] == [int(x["n"]) for x in here.as_dataset("train")]
+    before = len(sent)
+    Squares(data_dir=url).download_and_prepare()
+    assert len(sent) == before
+
+
+def test_who_comes_second_to_a_url_leaves_what_is_there(tmp_path, monkeypatch):
+    url, copied = "memory://prepare-second-test", prepare._copy
+    first, second = (Squares(data_dir=url) for _ in range(2))
+
+    def other_was_faster(file, target):
+        monkeypatch.setattr(prepare, "_copy", copied)
+        first.download_and_prepare(download_dir=tmp_path / "first")
+        copied(file, target)
+
+    monkeypatch.setattr(prepare, "_SENDERS", 1)
+    monkeypatch.setattr(prepare, "_copy", other_was_faster)
+    second.download_and_prepare(download_dir=tmp_path / "second")
+    assert len(list(second.as_dataset("train"))) == 40
+    assert [list((tmp_path / each).iterdir()) for each in ("first", "second")] == [[], []]

@@ -11,8 +11,9 @@ import pytest
 from tests.dataset.entries import close
 
 import penstock as ps
-from penstock.cache.entry import lock
+from penstock.cache.entry import lease, lock
 from penstock.cli import main
+from penstock.io import storage
 
 
 def scaled(x):
@@ -251,11 +252,31 @@ def test_other_folders_are_refused(tmp_path, printed):
     assert (tmp_path / "photo.jpg").exists()
 
 
-def test_what_lies_behind_a_url_is_not_looked_at(printed):
-    for action in ("ls", "rm"):
-        status, _, err = printed(action, "memory://kept", *(["--all"] if action == "rm" else []))
-        assert status == 1
-        assert "Only folders of this machine are looked at, got 'memory://kept'" in err
+def test_entries_behind_a_url_are_listed_compared_and_removed(printed):
+    url = "memory://cli-cache-test/kept"
+    numbers = ps.Dataset.range(10).map(scaled)
+    list(numbers.batch(2).snapshot(url))
+    with iter(numbers.batch(5).cache(url)) as elements:
+        next(elements)
+    status, out, _ = printed("ls", url, "--json")
+    begun, whole = json.loads(out)
+    assert (status, begun["complete"], whole["complete"], whole["elements"]) == (0, False, True, 5)
+    assert whole["folder"] == f"{url}/{whole['key']}"
+    assert whole["bytes"] > 0
+    status, out, _ = printed("why", url)
+    assert status == 0
+    assert "batch_size = 5" in out
+    writes = lease.Lease(begun_in := begun["folder"])
+    status, out, _ = printed("rm", url, "--all")
+    assert (status, out.splitlines()[0]) == (1, f"left {begun['key'][:12]}: it is being written")
+    assert [entry["writer"]["pid"] for entry in json.loads(printed("ls", url, "--json")[1])] == [os.getpid()]
+    writes.release()
+    assert printed("rm", url, "--older-than", "1")[1].startswith("0 entries removed")
+    assert printed("rm", url, "--older-than", "0")[0] == 0
+    assert not storage.exists(begun_in)
+    status, _, err = printed("ls", url)
+    assert status == 1
+    assert f"There is no folder '{url}'" in err
 
 
 def test_texts_of_a_stranger_are_shown_plain(entries, path, printed):

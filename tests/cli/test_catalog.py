@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 
 import fsspec
 import pytest
@@ -107,16 +108,21 @@ def test_remove_asks_and_leaves_nothing(data_dir, capsys):
     assert "`penstock catalog prepare shapes` writes it" in capsys.readouterr().err
 
 
-def test_what_lies_behind_a_url_is_verified_and_not_removed(data_dir, capsys):
-    system = fsspec.filesystem("memory")
+def test_what_lies_behind_a_url_is_listed_verified_and_removed(data_dir, capsys):
+    system, place = fsspec.filesystem("memory"), "memory://cli-catalog-test/shapes/8_examples/1.0.0"
     system.put(str(data_dir / "shapes"), "/cli-catalog-test/shapes", recursive=True)
     try:
         where = ["shapes/8_examples", "--data-dir", "memory://cli-catalog-test"]
         assert main(["catalog", "verify", *where]) == 0
         assert "train: 8 of 8 examples are whole" in capsys.readouterr().out
-        before = system.find("/cli-catalog-test")
-        assert main(["catalog", "remove", *where, "--yes"]) == 1
-        assert "is only read, got 'memory://cli-catalog-test/shapes/8_examples/1.0.0'" in capsys.readouterr().err
-        assert system.find("/cli-catalog-test") == before
+        assert main(["catalog", "list", "--prepared", "--json", *where[1:]]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["name"], row["config"], row["folder"]) == ("shapes", "8_examples", place)
+        assert main(["catalog", "remove", *where]) == 1
+        assert "Give --yes." in capsys.readouterr().err
+        assert main(["catalog", "remove", *where, "--yes"]) == 0
+        assert capsys.readouterr().out.startswith(f"removed {place}, ")
+        assert not system.find("/cli-catalog-test")
     finally:
-        system.rm("/cli-catalog-test", recursive=True)
+        with suppress(FileNotFoundError):
+            system.rm("/cli-catalog-test", recursive=True)

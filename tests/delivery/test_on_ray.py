@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -109,6 +110,25 @@ def test_actors_are_killed_at_random(ray, seed, monkeypatch):
     assert_same_elements(found, list(dataset.iterator(epoch=0)))
 
 
+def test_an_actor_that_a_signal_has_stopped_is_ended(ray, monkeypatch):
+    """Ray takes it for alive: what it was asked for would never come."""
+    monkeypatch.setattr(on_ray, "_SILENT", 1.0)
+    contacts = []
+    made = on_ray.ActorContact.__init__
+
+    def remembered(self, *how):
+        contacts.append(self)
+        made(self, *how)
+
+    monkeypatch.setattr(on_ray.ActorContact, "__init__", remembered)
+    dataset = ps.Dataset.range(60).shuffle(40).map(slow).map(numbered).batch(5)
+    with dataset.distribute("ray", workers=1).iterator(epoch=0) as elements:
+        found = [next(elements)]
+        os.kill(contacts[0]._process[0], signal.SIGSTOP)
+        assert_same_elements(found + list(elements), list(dataset.iterator(epoch=0)))
+    assert len(contacts) == 2
+
+
 @pytest.fixture(scope="module")
 def service(ray):
     with ps.service.start(2, on="ray", name="tested") as found:
@@ -194,6 +214,17 @@ def test_the_dispatcher_on_ray_is_killed_and_workers_with_it(ray, service, seed)
                     with suppress(ValueError):  # it has just ended
                         ray.kill(actor(ray, name))
     assert_same_elements(found, list(dataset.iterator(epoch=0)))
+
+
+def test_a_worker_that_a_signal_has_stopped_is_replaced_also_without_consumers(ray):
+    with ps.service.start(1, on="ray", name="stopped") as service:
+        (before,) = service.status()["workers"]
+        _, _, (pid, _) = ray.get(actor(ray, before).hello.remote())
+        os.kill(pid, signal.SIGSTOP)
+        until = time.monotonic() + 60
+        while service.status()["workers"] in ([], [before]):
+            assert time.monotonic() < until
+            time.sleep(0.1)
 
 
 def test_a_state_goes_on_behind_a_new_service(ray):

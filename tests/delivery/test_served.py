@@ -21,7 +21,7 @@ from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock.cli import main
-from penstock.delivery import contact, worker
+from penstock.delivery import contact, on_ray, worker
 from penstock.delivery.jobs import Jobs
 from penstock.delivery.part import Packet, Part
 from penstock.delivery.results import unpacked
@@ -106,6 +106,44 @@ def test_a_trainer_that_is_far_behind_has_elements_made_again(tmp_path):
         each.close()
     server.stop()
     running.join()
+
+
+def refused(start, parts):
+    raise OSError(f"no place for {start}")
+
+
+def test_what_a_failed_pass_has_open_is_closed(tmp_path):
+    """`finish` is no function of the user's: its failure is that of the part, and ends it in the worker."""
+
+    def source():
+        try:
+            yield from range(9)
+        finally:
+            (tmp_path / f"closed-{time.monotonic_ns()}").touch()
+            raise ValueError("the worker goes on")
+
+    dataset = ps.Dataset.from_generator(source, ps.TensorSpec((), "int64")).map(lambda x: x)
+    part = cut(dataset._plan)
+    whole = Remote(whole=part.whole, base=part.base, middle=part.middle, service=None, where=None)
+    packet = Packet.of(whole, Part(part.base, part.middle, dataset._options, None, provenance=False, finish=refused))
+    ours, theirs = socket.socketpair()
+    server, consumer = worker.Server(), contact.Contact("one", Link(ours))
+    server.attach(Link(theirs))
+    running = threading.Thread(target=server.run)
+    running.start()
+    consumer.hear()
+    consumer.begin("job", packet, 0)
+    actor = on_ray.Worker()
+    actor.begin("job", packet.digest, 0, False, "", packet.packed.content, packet.packed.buffers)
+    for start in range(2):
+        consumer.ask("job", start, start + 1, 0)
+        for head in (consumer.hear().head, actor.make("job", start, start + 1, None)[0]):
+            assert head[0] == "mistaken"
+            assert f"no place for {start}" in head[3]
+    consumer.close()
+    server.stop()
+    running.join()
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 @pytest.mark.parametrize("sharding", ["static", "off"])

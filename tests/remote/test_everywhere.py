@@ -4,6 +4,7 @@
 and Google's storage as moto and gcp-storage-emulator speak them; `make test-hdfs` a real HDFS, by both of its ways.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.remote import hdfs_rig, servers
 
 import penstock as ps
 from penstock import errors
+from penstock.cli import main
 from penstock.io.remote.system import full_name
 from penstock.testing import assert_same_elements
 
@@ -207,10 +209,28 @@ def test_prepared_data_sets_are_read_from_there(place, tmp_path):
     assert_same_elements([there[5]], [local[5]])
     (version,) = iter_files(place, "dataset_info.json")
     assert ps.catalog.builder_from_directory(version).info.name == "shapes"
-    with pytest.raises(errors.InvalidArgumentError, match="only read from there"):
-        ps.catalog.load("mnist", data_dir=place)
     with pytest.raises(errors.NotFoundError):
         ps.catalog.builder_from_directory(f"{place}/shapes")
+
+
+def test_data_sets_are_prepared_there(place, tmp_path, capsys):
+    """And caches listed and removed, by the command line."""
+    kwargs = {"builder_kwargs": {"num_examples": 16}, "split": "train"}
+    where = {"download_and_prepare_kwargs": {"download_dir": tmp_path / "downloads"}}
+    there = ps.catalog.load("shapes", data_dir=f"{place}/sets", **kwargs, **where)
+    assert_same_elements(list(there), list(ps.catalog.load("shapes", data_dir=tmp_path, **kwargs)))
+    assert main(["catalog", "remove", "shapes/16_examples", "--data-dir", f"{place}/sets", "--yes"]) == 0
+    assert not list(iter_files(f"{place}/sets", "dataset_info.json"))
+    list(ps.Dataset.range(9).map(lambda x: x).cache(f"{place}/kept"))
+    capsys.readouterr()
+    assert main(["cache", "ls", f"{place}/kept", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["elements"], entry["complete"], entry["writer"]) == (9, True, None)
+    assert entry["bytes"] > 0
+    assert main(["cache", "rm", f"{place}/kept", "--older-than", "1"]) == 0
+    assert main(["cache", "rm", f"{place}/kept", entry["key"]]) == 0
+    assert main(["cache", "ls", f"{place}/kept"]) in (0, 1)  # a file system with folders has an empty one
+    assert entry["key"][:12] not in capsys.readouterr().out.rpartition("removed")[2]
 
 
 @pytest.mark.skipif("PENSTOCK_REMOTE_TESTS" not in os.environ, reason="part of `make remote`")
@@ -247,3 +267,5 @@ def test_a_web_server_is_read_with_ranges_and_without(tmp_path, ranges):
         assert [int(x) for x in ps.Dataset.load(f"{url}/saved")] == list(range(50))
         with pytest.raises(errors.InvalidArgumentError, match="take none"):
             ps.Dataset.range(3).save(f"{url}/new")
+        with pytest.raises(errors.InvalidArgumentError, match="take none"):
+            ps.catalog.load("shapes", data_dir=f"{url}/new")

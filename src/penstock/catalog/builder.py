@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from penstock.catalog.data_dir import Given, data_dirs, is_file
+from penstock.catalog.data_dir import Given, data_dirs, is_file, local_data_dir
 from penstock.catalog.data_dir import data_dir as chosen_data_dir
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import FILE_NAME, DatasetInfo, read_info
@@ -274,7 +274,8 @@ class Builder(Reading):
 
         Shows its progress on stderr. What an interrupt, a kill or a full disk leaves is gone on with by the next call;
         where another process prepares the same, this one waits for it. Downloads are kept in `download_dir`, by default
-        `downloads` in the data dir; `manual_dir` is where files lie that cannot be downloaded.
+        `downloads` in the data dir; `manual_dir` is where files lie that cannot be downloaded. With a data dir behind a
+        URL the work is done in `download_dir`, by default in `downloads` of the local one, and sent when it is whole.
 
         Raises:
             InvalidArgumentError: a key came twice, or an example does not fit the features.
@@ -285,11 +286,8 @@ class Builder(Reading):
 
         if self.is_prepared:
             return
-        if is_url(self._data_dir):
-            message = f"{self.name!r} is not prepared in {redacted(str(self._data_dir))!r}, and only read from there."
-            hint = "Prepare it in a local data_dir, and copy that, with fsspec's put(dir, url, recursive=True)."
-            raise InvalidArgumentError(message, hint=hint)
-        self._download_dir = local(download_dir, "download_dir") if download_dir else self._data_dir / "downloads"
+        home = local_data_dir() if is_url(self._data_dir) else self._data_dir
+        self._download_dir = local(download_dir, "download_dir") if download_dir else home / "downloads"
         self._manual_dir = local(manual_dir, "manual_dir") if manual_dir else self._download_dir / "manual"
         self._progress = Progress()
         prepare(self, self._progress)

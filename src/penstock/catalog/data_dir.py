@@ -14,6 +14,7 @@ from penstock.io.writing import place, reading
 
 # What errors over the folder say to do.
 SETTING = "Choose another folder with data_dir=… (--data-dir on the command line), or with PENSTOCK_DATA_DIR."
+SETTING_OF_DOWNLOADS = "Choose another folder with download_dir=… (--download-dir), or with PENSTOCK_DATA_DIR."
 
 Given = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
@@ -28,6 +29,12 @@ def data_dir(given: Given = None) -> Path:
         given = next(iter(given), None)
     chosen: Any = given if given is not None else options.environment("DATA_DIR")
     return place(chosen) if chosen else _at_home("penstock_datasets")
+
+
+def local_data_dir() -> Path:
+    """Where downloads lie, and data sets that are made for a place behind a URL: `data_dir()`, unless that is one."""
+    found = data_dir()
+    return _at_home("penstock_datasets") if storage.is_url(found) else found
 
 
 def data_dirs(given: Given = None) -> list[Path]:

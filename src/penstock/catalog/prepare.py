@@ -2,6 +2,9 @@
 
 The work lies in `incomplete.<version>` beside the place of the finished folder. Of each split, `<split>.spool` holds
 the examples made so far, `<split>.state.json` how far it is. When all is written, the folder gets its name.
+
+Where that is behind a URL the work lies below `download_dir`, and its files are sent, `dataset_info.json` last: until
+it is there, there is no data set.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,18 +31,23 @@ import numpy as np
 
 from penstock.cache.entry.lock import Lock, Unlockable, hold
 from penstock.catalog.builder import Builder, Each, Skipped
-from penstock.catalog.data_dir import SETTING
+from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
 from penstock.catalog.features import FeaturesDict
-from penstock.catalog.info import SplitInfo
+from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo
 from penstock.catalog.progress import Progress, Stopwatch
 from penstock.catalog.spool import Key, Spool, key_bytes
 from penstock.catalog.writer import write_shards
 from penstock.dataset.dataset import Dataset
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError
+from penstock.io import storage
+from penstock.io.storage import is_url
 from penstock.io.writing import FULL, writing
 from penstock.plan.node import AUTOTUNE
+from penstock.plan.storing import folder_to_write
+from penstock.redacted import redacted
 from penstock.runtime.machine.granted import granted_cpus
 
+_SENDERS = 4  # files under way at a time, each of which is sent in parts of its own
 _FORMAT = 1  # of what lies in the folder of the work; another one begins anew
 _CHUNK, _CHUNK_BYTES = 32, 1 << 22
 # Seconds that a record may take to be made in this thread: others beside it would wait for the GIL more than work.
@@ -60,14 +68,20 @@ def prepare(builder: Builder, progress: Progress) -> None:
         FailedPreconditionError: the disk is full, or what was asked for first is missing; the next call goes on.
     """
     final = builder.data_path
+    elsewhere = is_url(final)
+    if elsewhere:
+        folder_to_write(str(final), builder.name)
     with _place_of_work(builder, progress) as folder:
         if folder is None:
             return
         try:
-            with writing(folder, f"data_dir {str(builder._data_dir)!r}", SETTING):
+            with _writing(builder, folder):
                 _check_plan(builder, folder)
-                _write_all(builder, folder, progress)
-                if not builder.is_prepared:
+                described = _write_all(builder, folder, progress)
+                if not elsewhere:
+                    _remove_work(folder)
+                    described.save(folder)
+                if not elsewhere and not builder.is_prepared:
                     folder.rename(final)
         except FailedPreconditionError:  # no network, no room, no permission: what was made is good
             raise
@@ -76,12 +90,14 @@ def prepare(builder: Builder, progress: Progress) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
                 return
             if error.errno in FULL:
-                raise _no_space(error, folder) from error
+                raise _no_space(error, folder, "download_dir" if elsewhere else "data_dir") from error
             raise
         except Exception:
             # The builder is at fault, and will be another one next time: what it has made is worth nothing.
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        if elsewhere:  # what was made is good, whatever becomes of that
+            _send(builder, described, folder, progress)
 
 
 # -- who works, and where ---------------------------------------------------------------------------------------------
@@ -91,7 +107,8 @@ def prepare(builder: Builder, progress: Progress) -> None:
 def _place_of_work(builder: Builder, progress: Progress) -> Iterator[Path | None]:
     """The folder of the work, held; None where another process has done it."""
     final = builder.data_path
-    folder = final.parent / f"incomplete.{final.name}"
+    home = _home_of_work(builder)
+    folder = home / f"incomplete.{final.name}"
     if _working.get(str(folder)) == threading.get_ident():
         message = f"{builder.name!r} is being prepared, and asks for itself."
         raise FailedPreconditionError(message, hint="A builder cannot load the data set that it prepares.")
@@ -101,14 +118,14 @@ def _place_of_work(builder: Builder, progress: Progress) -> Iterator[Path | None
             yield None
             return
         alone: Path | None = None
-        with writing(folder, f"data_dir {str(builder._data_dir)!r}", SETTING):
+        with _writing(builder, folder):
             folder.mkdir(parents=True, exist_ok=True)
             try:
                 lock = hold(str(folder))
             except FileNotFoundError:  # it was published between the two
                 continue
             except Unlockable:
-                alone = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=final.parent))
+                alone = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=home))
         if alone is not None:
             yield alone
             return
@@ -127,6 +144,22 @@ def _place_of_work(builder: Builder, progress: Progress) -> Iterator[Path | None
     finally:
         del _working[str(folder)]
         lock.release()
+
+
+def _home_of_work(builder: Builder) -> Path:
+    final = builder.data_path
+    if not is_url(final):
+        return final.parent
+    assert builder._download_dir is not None
+    name = hashlib.blake2b(str(final.parent).encode(), digest_size=8).hexdigest()
+    return builder._download_dir / f"prepared.{name}"
+
+
+def _writing(builder: Builder, folder: Path) -> AbstractContextManager[None]:
+    """The system's errors over the folder of the work become ones that name the setting."""
+    if is_url(builder._data_dir):
+        return writing(folder, f"download_dir {str(builder._download_dir)!r}", SETTING_OF_DOWNLOADS)
+    return writing(folder, f"data_dir {str(builder._data_dir)!r}", SETTING)
 
 
 def _still_there(folder: Path, lock: Lock) -> bool:
@@ -173,7 +206,7 @@ def _code_of(kind: type) -> str:
 # -- splits -----------------------------------------------------------------------------------------------------------
 
 
-def _write_all(builder: Builder, folder: Path, progress: Progress) -> None:
+def _write_all(builder: Builder, folder: Path, progress: Progress) -> DatasetInfo:
     generators = builder.split_generators()
     splits: dict[str, SplitInfo] = {}
     skipped: dict[str, Any] = {}
@@ -183,11 +216,58 @@ def _write_all(builder: Builder, folder: Path, progress: Progress) -> None:
             skipped[name] = left_out
     described = builder.info
     metadata = {**described.metadata, **({"skipped": skipped} if skipped else {})}
-    size = builder.downloaded_bytes
+    return replace(described, splits=splits, metadata=metadata, download_size=builder.downloaded_bytes)
+
+
+def _remove_work(folder: Path) -> None:
+    """Leave the shards alone."""
     for entry in folder.glob("*.state.json"):
         entry.unlink()
     (folder / "plan.json").unlink()
-    replace(described, splits=splits, metadata=metadata, download_size=size).save(folder)
+
+
+def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Progress) -> None:
+    """All that was written to its place behind a URL. What an error leaves there is sent by the next call, or another.
+
+    Whoever else prepares the same meanwhile writes the same files; who has sent all of them first has done it.
+    """
+    watch = Stopwatch()
+    shards = [
+        name for split in described.splits.values() for name in split.filenames(described.name, described.file_format)
+    ]
+    about = folder / "described"
+    about.mkdir(exist_ok=True)
+    described.save(about)
+    beside = sorted(path.name for path in about.iterdir() if path.name != FILE_NAME)
+    noted = folder / "sent.txt"
+    sent = set(noted.read_text(encoding="utf-8").splitlines()) if noted.is_file() else set()
+    final = builder.data_path
+    with progress.step(f"{builder.name}: sending to {redacted(str(final))}", len(shards), "files") as step:
+
+        def send(name: str) -> None:
+            there = f"{final}/{name}"
+            known = name in sent and storage.exists(there) and storage.size(there) == (folder / name).stat().st_size
+            if not known and not builder.is_prepared:
+                _copy(folder / name, there)
+                with noted.open("a", encoding="utf-8") as note:
+                    note.write(f"{name}\n")
+            step.advance()
+
+        with ThreadPoolExecutor(_SENDERS) as pool:
+            for _ in pool.map(send, shards):
+                pass
+    if not builder.is_prepared:
+        for name in (*beside, FILE_NAME):
+            _copy(about / name, f"{final}/{name}")
+    shutil.rmtree(folder)
+    with suppress(OSError):  # the work of another version lies there
+        folder.parent.rmdir()
+    progress.say(f"{builder.name}: sent to {redacted(str(final))}, {watch.seconds:.1f} s")
+
+
+def _copy(file: Path, url: str) -> None:
+    with file.open("rb") as source, storage.open_write(url) as target:
+        shutil.copyfileobj(source, target, 1 << 22)
 
 
 def _write(
@@ -451,8 +531,8 @@ def _too_many(name: str, split: str, expected: int, state: _State) -> DataLossEr
     return DataLossError(message, hint=hint)
 
 
-def _no_space(error: OSError, folder: Path) -> FailedPreconditionError:
+def _no_space(error: OSError, folder: Path, setting: str) -> FailedPreconditionError:
     free = shutil.disk_usage(folder).free
     message = f"the disk is full: {free / 1e6:.0f} MB are left ({error.strerror})."
-    hint = "Make room, or choose another data_dir. What was done is kept, and the next call goes on with it."
+    hint = f"Make room, or choose another {setting}. What was done is kept, and the next call goes on with it."
     return FailedPreconditionError(message, hint=hint, file=str(error.filename or folder))

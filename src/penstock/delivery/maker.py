@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
@@ -25,6 +27,8 @@ from penstock.plan.unbatch import Unbatch
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors.inline import InlineExecutor
 
+MOST_MAKERS = 8  # passes whose base is open in a worker
+_LOG = logging.getLogger("penstock.delivery")
 _MANY = 1 << 20  # elements: all there are in a range
 _FEW_BYTES = 1 << 20  # of results that are put together rather than sent one by one
 _STRIDE = 1024  # elements of the base that are passed over at once
@@ -237,6 +241,32 @@ class Maker:
                 break
             pieces.append(piece)
         return _together(pieces)
+
+
+class Makers:
+    """A worker's makers, by their jobs; the base of those used last is open."""
+
+    def __init__(self) -> None:
+        self._makers: OrderedDict[str, Maker] = OrderedDict()
+
+    def of(self, job: str, part: Part, epoch: int) -> Maker:
+        """The one of a job, as it is now or new."""
+        if job not in self._makers:
+            self._makers[job] = Maker(part, epoch)
+        self._makers.move_to_end(job)
+        while len(self._makers) > MOST_MAKERS:
+            self.close(next(iter(self._makers)))
+        return self._makers[job]
+
+    def close(self, job: str) -> None:
+        """Let go of it: the job is over, or has failed, and begins anew if it is asked for again."""
+        maker = self._makers.pop(job, None)
+        if maker is None:
+            return
+        try:
+            maker.close()
+        except Exception:  # of a user's generator, which is closed with it: the worker goes on
+            _LOG.warning("what was read for %s could not be closed", job, exc_info=True)
 
 
 def _steps(middle: Sequence[UnaryNode], lowering: Lowering) -> list[_Step]:

@@ -6,34 +6,39 @@ Ray is imported here alone, when somebody asks for it.
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import time
 import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.delivery.contact import Contact, Workforce, check_version
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.local import ahead, packet_of
-from penstock.delivery.maker import Maker
+from penstock.delivery.maker import Makers
 from penstock.delivery.part import Packet, Part, opened
 from penstock.delivery.results import packed
 from penstock.delivery.scale import Scale
 from penstock.delivery.wire import Wire, compressed, plain
-from penstock.delivery.worker import KEPT_BYTES, MOST_MAKERS, version
+from penstock.delivery.worker import KEPT_BYTES, version
 from penstock.errors import FailedPreconditionError, MissingDependencyError, said
 from penstock.physical.delivered import Service
 from penstock.physical.fatal import Fatal
 from penstock.physical.lower import Lowering
 from penstock.physical.stage import Stage
 from penstock.plan.distribution import Remote
-from penstock.runtime.machine.malloc import keep_freed_memory
+from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
 from penstock.runtime.processes.link import EMPTY, Packed
 from penstock.runtime.processes.worker import packed_end
 
 _LOG = logging.getLogger("penstock.delivery")
 _LATE = 20  # seconds without a worker, behind which it is said why
+_SILENT = 10.0  # seconds behind which it is looked whether an actor that says nothing has been stopped
 _MOST_STARTS = 30  # actors in the place of those that died, for one pass
 
 
@@ -44,17 +49,17 @@ class Worker:
     """
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        keep_freed_memory()
+        keep_freed_memory(kept=KEPT_ALONE)
         self._parts: OrderedDict[str, Part | str] = OrderedDict()
         self._jobs: dict[str, tuple[str, int, bool]] = {}
         self._users: dict[str, set[str]] = {}  # of jobs
-        self._makers: OrderedDict[str, Maker] = OrderedDict()
+        self._makers = Makers()
         self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Packed]] = OrderedDict()
         self._kept_bytes, self._most_bytes = 0, kept_bytes
 
-    def hello(self) -> tuple[str, str]:
-        """The version, and the node that this is on."""
-        return version(), node()
+    def hello(self) -> tuple[str, str, Process]:
+        """The version, the node that this is on, and its process there."""
+        return version(), node(), (os.getpid(), _started(os.getpid()))
 
     def begin(
         self,
@@ -95,9 +100,7 @@ class Worker:
     def _forget(self, job: str) -> None:
         self._users.pop(job, None)
         digest, *_ = self._jobs.pop(job, ("", 0, False))
-        maker = self._makers.pop(job, None)
-        if maker is not None:
-            maker.close()
+        self._makers.close(job)
         for key in [key for key in self._kept if key[0] == job]:
             self._kept_bytes -= self._kept.pop(key)[1].nbytes
         if all(digest != other for other, *_ in self._jobs.values()):
@@ -121,15 +124,15 @@ class Worker:
         if isinstance(part, str):
             return ("unready", job, start, part), EMPTY
         try:
-            made = self._maker(job, part, epoch).make(start, stop)
+            made = self._makers.of(job, part, epoch).make(start, stop)
             found = packed(made.parts)
         except (Exception, Fatal) as raised:
             error = raised.error if isinstance(raised, Fatal) else raised
             text = "".join(traceback.format_exception(error)).rstrip()
-            self._makers.pop(job, None)
+            self._makers.close(job)
             return ("mistaken", job, start, f"{type(error).__name__}: {said(error)}", text), EMPTY
         except BaseException as raised:  # a function asks for the end of the program
-            self._makers.pop(job, None)
+            self._makers.close(job)
             return ("ended", job, start), packed_end(raised)
         head = ("made", job, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
         if kept:
@@ -139,15 +142,8 @@ class Worker:
                 self._kept_bytes -= self._kept.popitem(last=False)[1][1].nbytes
         return head, found
 
-    def _maker(self, job: str, part: Part, epoch: int) -> Maker:
-        if job not in self._makers:
-            self._makers[job] = Maker(part, epoch)
-        self._makers.move_to_end(job)
-        while len(self._makers) > MOST_MAKERS:
-            self._makers.popitem(last=False)[1].close()
-        return self._makers[job]
 
-
+Process = tuple[int, str]  # its number, and when it began
 Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | None]
 
 
@@ -179,6 +175,8 @@ class ActorContact(Contact):
         self._user = shared or ""
         self._shared = shared is not None
         self.apart = False  # on another machine
+        self._where, self._process = "", (0, "")
+        self._heard = time.monotonic()
         self._known: set[str] = set()
         self._passes: dict[str, tuple[Packet, int, bool]] = {}
         self.waiting: deque[Any] = deque([actor.hello.remote()])  # what it will answer, in that order
@@ -198,6 +196,8 @@ class ActorContact(Contact):
 
     def ask(self, job: str, start: int, stop: int, nbytes: int) -> None:
         codec = self._wire.codec() if self.apart else None
+        if not self.waiting:
+            self._heard = time.monotonic()
         self.waiting.append(self.actor.make.remote(job, start, stop, codec))
 
     def drop(self, job: str) -> None:
@@ -211,10 +211,11 @@ class ActorContact(Contact):
         except self._ray.exceptions.RayError as error:  # the actor, its node or what it returned is gone
             raise EOFError from error
         self.waiting.popleft()
+        self._heard = time.monotonic()
         if not self.ready:
-            theirs, where = answer
+            theirs, self._where, self._process = answer
             check_version(theirs, "The worker on Ray")
-            self.ready, self.apart = True, where != here(self._ray)
+            self.ready, self.apart = True, self._where != here(self._ray)
             return None
         head, content, buffers, sizes, seconds, codec = answer
         if head[0] == "unmade":
@@ -227,6 +228,13 @@ class ActorContact(Contact):
         if self.apart:
             self._wire.saw(codec, found.nbytes, seconds + time.perf_counter() - began)
         return found
+
+    def look(self) -> None:
+        """It has not answered: if that is for long, see whether it has been stopped."""
+        now = time.monotonic()
+        if self.ready and now > self._heard + _SILENT:
+            self._heard = now
+            end_if_stopped(self._ray, self._where, self._process)
 
     def close(self) -> None:
         if not self._shared:
@@ -257,7 +265,9 @@ class ActorForce(Workforce):
         first = {each.waiting[0]: each for each in self._there.values() if each.waiting}
         if not first:
             return []
-        ready, _ = self._ray.wait(list(first), num_returns=len(first), timeout=0, fetch_local=False)
+        ready, late = self._ray.wait(list(first), num_returns=len(first), timeout=0, fetch_local=False)
+        for ref in late:
+            first[ref].look()
         return [first[ref] for ref in ready]
 
     def close(self) -> None:
@@ -323,6 +333,37 @@ def node() -> str:
 def here(ray: Any) -> str:
     """That of the consumer; "" where it is on none, and has its results sent to it."""
     return "" if ray.util.client.ray.is_connected() else node()
+
+
+def end_if_stopped(ray: Any, where: str, process: Process) -> None:
+    """Have a worker's process killed, on its node, if a signal has stopped it; what became of it is seen at the actor.
+
+    Ray takes it for alive, and what it was asked for would never come.
+    """
+    with suppress(ray.exceptions.RayError):
+        task = ray.remote(num_cpus=0, max_retries=0)(_end_if_stopped)
+        task.options(scheduling_strategy=_on_node(where)).remote(*process)
+
+
+def _end_if_stopped(pid: int, started: str) -> None:
+    state = _stat(pid)
+    if state and state[0] == "T" and _started(pid) == started:  # and not another of that number
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _started(pid: int) -> str:
+    """Tells a process from others that had its number; "" where the system does not say."""
+    state = _stat(pid)
+    return state[19] if len(state) > 19 else ""
+
+
+def _stat(pid: int) -> list[str]:
+    """What Linux says of a process, from its state on."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _on_node(name: str) -> Any:

@@ -23,7 +23,16 @@ from penstock.delivery.contact import Contact, check_version
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.jobs import Jobs
 from penstock.delivery.local import ahead, packet_of
-from penstock.delivery.on_ray import ActorContact, ActorForce, Worker, connect_to, here, the_ray
+from penstock.delivery.on_ray import (
+    ActorContact,
+    ActorForce,
+    Process,
+    Worker,
+    connect_to,
+    end_if_stopped,
+    here,
+    the_ray,
+)
 from penstock.delivery.registered import Registered
 from penstock.delivery.scale import Scale
 from penstock.delivery.wire import Wire
@@ -40,6 +49,7 @@ _NAMESPACE = "penstock"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _LOOK = 0.5  # seconds between looks of the dispatcher at its workers and consumers
 _PING = 5.0  # seconds behind which a worker is asked whether it is there
+_SILENT = 10.0  # seconds without an answer to that, behind which it is looked whether a signal has stopped it
 _REST = 10.0  # without consumers, before there are as few workers as at the start
 _VANISHED = 60.0  # seconds behind which a consumer that says nothing is gone
 _AGAIN, _ASKED = 0.2, 2.0  # seconds between questions of a consumer: while it has no workers, and while it has some
@@ -66,7 +76,7 @@ class Dispatcher:
         self._joined: dict[str, set[str]] = {}
         self._members: dict[str, Any] = {}
         self._pings: dict[str, tuple[float, Any]] = {}
-        self._ready: set[str] = set()
+        self._ready: dict[str, tuple[str, Process]] = {}  # workers, their nodes and processes
         self._alone = time.monotonic()
         self._lock = threading.Lock()
         self._over = False
@@ -93,16 +103,19 @@ class Dispatcher:
                 continue
             if self._ray.wait([ping], timeout=0)[0]:
                 try:
-                    self._ray.get(ping)
+                    _, where, process = self._ray.get(ping)
+                    self._ready[name] = where, process
                     self._pings[name] = time.monotonic(), None
-                    self._ready.add(name)
                 except self._ray.exceptions.RayError:
                     self._lose(name)
+            elif name in self._ready and time.monotonic() > since + _SILENT:  # it may be at a long range, or stopped
+                self._pings[name] = time.monotonic(), ping
+                end_if_stopped(self._ray, *self._ready[name])
 
     def _lose(self, name: str) -> None:
         actor = self._members.pop(name, None)
         self._pings.pop(name, None)
-        self._ready.discard(name)
+        self._ready.pop(name, None)
         if actor is not None:
             with suppress(Exception):
                 self._ray.kill(actor)

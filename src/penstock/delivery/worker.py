@@ -27,17 +27,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.delivery.large import Regions
-from penstock.delivery.maker import Maker
+from penstock.delivery.maker import Makers
 from penstock.delivery.part import Part, opened
 from penstock.delivery.results import packed
 from penstock.errors import said
 from penstock.physical.fatal import Fatal
-from penstock.runtime.machine.malloc import keep_freed_memory
+from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
 from penstock.runtime.processes.lifeline import follow
 from penstock.runtime.processes.link import EMPTY, Link, Message, Packed
 from penstock.runtime.processes.worker import packed_end
 
-MOST_MAKERS = 8  # passes whose base is open
 MOST_PARTS = 8  # that a consumer may take for known
 KEPT_BYTES = 1 << 28  # of results of shared jobs, for those who come later
 
@@ -58,7 +57,7 @@ def serve(descriptor: int, lifeline: int) -> None:
         for each in (end.fileno(), lifeline):
             os.set_inheritable(each, False)
         os.register_at_fork(after_in_child=end.close)
-    keep_freed_memory()
+    keep_freed_memory(kept=KEPT_ALONE)
     server = Server()
     server.attach(Link(end), gone=server.stop)
     server.run()
@@ -107,7 +106,7 @@ class Server:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._questions: SimpleQueue[tuple[Client, Message] | None] = SimpleQueue()
         self._jobs: dict[str, _Job] = {}
-        self._makers: OrderedDict[str, Maker] = OrderedDict()
+        self._makers = Makers()
         self._kept: OrderedDict[tuple[str, int, int], _Kept] = OrderedDict()
         self._kept_bytes = 0
         self._most_bytes = kept_bytes
@@ -182,9 +181,7 @@ class Server:
         job.users.discard(client)
         if not job.users:
             del self._jobs[name]
-            maker = self._makers.pop(name, None)
-            if maker is not None:
-                maker.close()
+            self._makers.close(name)
             for key in [key for key in self._kept if key[0] == name]:
                 self._kept_bytes -= self._kept.pop(key)[1].nbytes
 
@@ -199,41 +196,27 @@ class Server:
             client.answer(*self._kept[key], region)
             return
         try:
-            if not isinstance(job.setting, str):
-                _settle(job.setting)
-            maker = self._maker(name, job)
-            if isinstance(maker, str):
-                client.answer(("unready", name, start, maker))
+            if isinstance(job.setting, str):
+                client.answer(("unready", name, start, job.setting))
                 return
-            made = maker.make(start, stop)
+            _settle(job.setting)
+            made = self._makers.of(name, job.setting.part, job.epoch).make(start, stop)
             head = ("made", name, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
             content = packed(made.parts)
         except (Exception, Fatal) as raised:  # those of elements are in their places
             error = raised.error if isinstance(raised, Fatal) else raised
             text = "".join(traceback.format_exception(error)).rstrip()
             client.answer(("mistaken", name, start, f"{type(error).__name__}: {said(error)}", text))
-            self._makers.pop(name, None)
+            self._makers.close(name)
             return
         except BaseException as raised:  # a function asks for the end of the program
             client.answer(("ended", name, start), packed_end(raised))
-            self._makers.pop(name, None)
+            self._makers.close(name)
             return
         if job.kept:
             self._keep(key, head, content)
         client.answer(head, content, region)
         sys.stdout.flush()
-
-    def _maker(self, name: str, job: _Job) -> Maker | str:
-        maker = self._makers.get(name)
-        if maker is not None:
-            self._makers.move_to_end(name)
-            return maker
-        if isinstance(job.setting, str):
-            return job.setting
-        maker = self._makers[name] = Maker(job.setting.part, job.epoch)
-        while len(self._makers) > MOST_MAKERS:
-            self._makers.popitem(last=False)[1].close()
-        return maker
 
     def _keep(self, key: tuple[str, int, int], head: tuple[Any, ...], content: Packed) -> None:
         self._kept[key] = head, content

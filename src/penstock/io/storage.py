@@ -219,6 +219,20 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
+def states_below(folder: Path) -> list[tuple[int, int | None]]:
+    """Of the files in a folder and those in it: bytes, and when it was written to, in nanoseconds; None if unknown."""
+    name = as_path(folder)
+    if is_url(name):
+        return _remote_states(name)
+    found: list[tuple[int, int | None]] = []
+    for place, _, files in os.walk(name):
+        for file in files:
+            with suppress(FileNotFoundError, PermissionError):  # removed meanwhile, or somebody else's
+                state = os.lstat(os.path.join(place, file))
+                found.append((state.st_size, state.st_mtime_ns))
+    return found
+
+
 def remove(path: Path) -> None:
     """Remove a file, or a folder with all that is in it. Nothing happens where there is none."""
     name = as_path(path)
@@ -327,6 +341,20 @@ def _remote_names(folder: str) -> list[str]:
             return []
         paths = {str(path).rstrip("/") for path in found} - {inner.rstrip("/")}
         return sorted(path.rpartition("/")[2] for path in paths)
+
+    return retrying(ask, folder, "Listing")
+
+
+def _remote_states(folder: str) -> list[tuple[int, int | None]]:
+    from penstock.io.remote.retry import retrying
+    from penstock.io.remote.system import file_system
+    from penstock.io.remote.transport import written_at
+
+    def ask() -> list[tuple[int, int | None]]:
+        system, inner = file_system(folder.rstrip("/"))
+        system.invalidate_cache(inner)
+        found = system.find(inner, detail=True).values()
+        return [(int(info.get("size") or 0), written_at(info)) for info in found]
 
     return retrying(ask, folder, "Listing")
 

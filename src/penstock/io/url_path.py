@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from penstock.io import storage
 
@@ -51,6 +52,14 @@ class UrlPath(os.PathLike[str]):
     def parent(self) -> UrlPath:
         """What it lies in."""
         return UrlPath(self._url.rpartition("/")[0])
+
+    def relative_to(self, other: str | os.PathLike[str]) -> PurePosixPath:
+        """The way from `other`, which it lies in."""
+        return PurePosixPath(self._url).relative_to(PurePosixPath(os.fspath(other)))
+
+    def resolve(self) -> UrlPath:
+        """Itself: there are no links."""
+        return self
 
     def is_file(self) -> bool:
         """Whether an object is there."""

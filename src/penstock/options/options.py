@@ -57,6 +57,7 @@ class Options(Group):
         "stay what they are: nothing random is kept, and no step left out of which more than its result can be seen. "
         "explain() says what it has come to. By default no cache is put anywhere.",
         one_of=("memory", "disk", "auto"),
+        hint="Where a cache is to lie elsewhere, as behind a URL, say so in the pipeline: ds.cache('s3://bucket/features').",
     )
     zero_copy = Setting(
         bool,

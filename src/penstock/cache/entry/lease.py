@@ -24,7 +24,7 @@ from penstock.io.saved.durable import write_whole
 from penstock.io.saved.manifest import file_in
 
 _LOG = logging.getLogger("penstock.cache")
-_NAME = "writer.lock"
+NAME = "writer.lock"
 _HOLDS = 60.0  # seconds behind which who does not renew it is taken for dead
 _RENEWED = 15.0  # seconds from one time to the next
 
@@ -33,7 +33,7 @@ class Lease:
     """Held until `release`; a thread renews it."""
 
     def __init__(self, folder: str) -> None:
-        self._name = file_in(folder, _NAME)
+        self._name = file_in(folder, NAME)
         self._token = token_hex(8)
         self._over = threading.Event()
         self._saying = new_lock()
@@ -81,7 +81,7 @@ class Lease:
 
 def take_lease(folder: str) -> Lease | None:
     """The lease of the entry at a URL; None while somebody else has it. Raises PenstockError and OSError."""
-    found = _said(file_in(folder, _NAME))
+    found = _said(file_in(folder, NAME))
     if found is not None and _alive(found):
         return None
     lease = Lease(folder)
@@ -89,6 +89,12 @@ def take_lease(folder: str) -> Lease | None:
         return lease
     lease.forget()
     return None
+
+
+def lease_holder(folder: str) -> dict[str, Any] | None:
+    """Who writes to the entry at a URL (host, pid, since: as far as is known), or None where nobody does."""
+    found = _said(file_in(folder, NAME))
+    return found if found is not None and _alive(found) else None
 
 
 def _said(name: str) -> dict[str, Any] | None:

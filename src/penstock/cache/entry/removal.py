@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.block.size_text import size_text
+from penstock.cache.entry.lease import NAME as LEASE
+from penstock.cache.entry.lease import take_lease
 from penstock.cache.entry.lock import Unlockable, last_used, take, unused
-from penstock.io.saved.manifest import NAME
+from penstock.io import storage
+from penstock.io.saved.manifest import NAME, file_in
 
 _LOG = logging.getLogger("penstock.cache")
 KEY = re.compile("[0-9a-f]{32}")  # what the folder of an entry is called
@@ -27,7 +30,9 @@ class Kept(NamedTuple):
 
 
 def remove(folder: str) -> bool:
-    """Remove an entry; False for one that somebody writes to, who would not notice. Raises OSError."""
+    """Remove an entry; False for one that somebody writes to, who would not notice. Raises OSError, PenstockError."""
+    if storage.is_url(folder):
+        return _remove_remote(folder)
     lock = None
     try:
         with suppress(Unlockable):  # then nobody writes
@@ -39,6 +44,21 @@ def remove(folder: str) -> bool:
     finally:
         if lock is not None:
             lock.release()
+    return True
+
+
+def _remove_remote(folder: str) -> bool:
+    lease = take_lease(folder)
+    if lease is None:
+        return False
+    try:
+        storage.remove(file_in(folder, NAME))
+        for name in storage.names_in(folder):
+            if name != LEASE:
+                storage.remove(file_in(folder, name))
+    finally:
+        lease.release()
+    storage.remove(folder)  # of a file system that has folders
     return True
 
 

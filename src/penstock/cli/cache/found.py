@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ class Found:
     bytes: int
     complete: bool
     writer: dict[str, Any] | None
-    changed: int  # when a file of it was last written to, in nanoseconds
+    changed: int | None  # when a file of it was last written to, in nanoseconds; None where the store does not say
 
     @property
     def key(self) -> str:
@@ -62,24 +61,21 @@ class Found:
 
 
 def entries_in(path: str) -> list[Found]:
-    """The entries in a folder, the newest first.
+    """The entries in a folder, which may be a URL of one, the newest first.
 
     Raises NotFoundError and InvalidArgumentError for another folder, FailedPreconditionError for one that is closed.
     """
     from penstock.io.saved.manifest import NAME
-    from penstock.io.storage import is_url
+    from penstock.io.writing import place
     from penstock.redacted import redacted
 
-    folder = Path(path)
-    if is_url(path):
-        message = f"Only folders of this machine are looked at, got {redacted(path)!r}."
-        raise InvalidArgumentError(message, hint="An entry behind a URL is a folder with a manifest.json, by its key.")
+    folder, path = place(path), redacted(path)
     if not folder.is_dir():
         message = f"There is no folder {path!r}."
         raise NotFoundError(message, hint="Give the path that was given to snapshot() or cache().")
     try:
         found = [_look(entry) for entry in _named_by_keys(folder)]
-        others = not found and any(folder.iterdir())
+        others = not found and any(True for _ in folder.iterdir())
     except OSError as error:
         message = f"The folder {path!r} cannot be read: {error.strerror}."
         raise FailedPreconditionError(message, file=str(error.filename or folder)) from error
@@ -87,9 +83,11 @@ def entries_in(path: str) -> list[Found]:
         message = f"{path!r} is no folder of snapshots or caches: nothing in it is named by a key."
         hint = "Give the path that was given to snapshot() or cache()."
         if (folder / NAME).exists():
-            hint = f"It is one itself, or was written by save(). The folder around it is {str(folder.parent)!r}."
+            hint = (
+                f"It is one itself, or was written by save(). The folder around it is {redacted(str(folder.parent))!r}."
+            )
         raise InvalidArgumentError(message, hint=hint)
-    return sorted(found, key=lambda entry: (entry.created, entry.changed), reverse=True)
+    return sorted(found, key=lambda entry: (entry.created, entry.changed or 0), reverse=True)
 
 
 def _named_by_keys(folder: Path) -> Iterator[Path]:
@@ -106,7 +104,9 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
 
 def _look(folder: Path) -> Found:
     from penstock.cache.entry.entry import Entry
+    from penstock.cache.entry.lease import lease_holder
     from penstock.cache.entry.lock import holder
+    from penstock.io import storage
 
     entry = Entry(str(folder))
     problem: str | None = None
@@ -118,26 +118,19 @@ def _look(folder: Path) -> Found:
         problem = error.message
     except OSError as error:
         problem = f"it cannot be read: {error.strerror}"
-    states = list(_states(folder))
+    states = storage.states_below(folder)
+    times = [changed for _, changed in states]
     known = problem is None
     return Found(
         folder,
         entry.manifest,
         problem,
         entry.elements if known else 0,
-        sum(state.st_size for state in states),
+        sum(size for size, _ in states),
         known and entry.complete,
-        holder(str(folder)),
-        max((state.st_mtime_ns for state in states), default=0),
+        (lease_holder if storage.is_url(folder) else holder)(str(folder)),
+        None if None in times else max((changed for changed in times if changed is not None), default=0),
     )
-
-
-def _states(folder: Path) -> Iterator[os.stat_result]:
-    """Of the files in a folder, but for those that go meanwhile."""
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError, PermissionError):
-            if not path.is_dir():
-                yield path.lstat()
 
 
 def chosen(entries: Sequence[Found], key: str) -> Found:

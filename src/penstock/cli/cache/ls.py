@@ -8,13 +8,14 @@ from typing import Any
 
 from penstock.cli.cache.found import SHOWN, Found, entries_in
 from penstock.cli.table import print_table
+from penstock.redacted import redacted
 
 
 def add_to(actions: Any) -> None:
     """Add the action to the parsers of `actions`."""
     text = "List the entries in a folder, the newest first: how much they hold, whether they are complete, of what."
     parser = actions.add_parser("ls", help="list what a folder holds", description=text)
-    parser.add_argument("path", metavar="PATH", help="the path that was given to snapshot() or cache()")
+    parser.add_argument("path", metavar="PATH", help="the path or URL that was given to snapshot() or cache()")
     parser.add_argument("--json", action="store_true", help="print JSON, with all that entries are made of")
     parser.set_defaults(run=run)
 
@@ -35,7 +36,7 @@ def _as_json(entry: Found) -> dict[str, Any]:
     manifest = entry.manifest
     return {
         "key": entry.key,
-        "folder": str(entry.folder),
+        "folder": redacted(str(entry.folder)),
         "created": entry.created or None,
         "penstock": None if manifest is None else manifest.penstock,
         "elements": entry.elements,

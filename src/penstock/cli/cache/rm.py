@@ -16,7 +16,7 @@ def add_to(actions: Any) -> None:
     """Add the action to the parsers of `actions`."""
     text = "Remove the entries with these keys, or those that an option names. One that is being written stays."
     parser = actions.add_parser("rm", help="remove entries", description=text)
-    parser.add_argument("path", metavar="PATH", help="the path that was given to snapshot() or cache()")
+    parser.add_argument("path", metavar="PATH", help="the path or URL that was given to snapshot() or cache()")
     parser.add_argument("keys", metavar="KEY", nargs="*", help="the first digits of a key")
     parser.add_argument("--all", action="store_true", help="all entries")
     parser.add_argument("--incomplete", action="store_true", help="those that no pass has completed")
@@ -53,7 +53,14 @@ def _wanted(arguments: argparse.Namespace) -> list[Found]:
     if not arguments.older_than >= 0:
         message = f"--older-than counts days, got {arguments.older_than:g}."
         raise InvalidArgumentError(message)
-    return [entry for entry in entries if time.time_ns() - entry.changed > arguments.older_than * _DAY]
+    found = []
+    for entry in entries:
+        if entry.changed is None:
+            message = f"{entry.folder} lies where nobody is told when a file was written."
+            raise FailedPreconditionError(message, hint="Give keys: `penstock cache ls` says when each was created.")
+        if time.time_ns() - entry.changed > arguments.older_than * _DAY:
+            found.append(entry)
+    return found
 
 
 def _writable(entries: list[Found]) -> list[Found]:

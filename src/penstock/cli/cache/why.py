@@ -16,7 +16,7 @@ def add_to(actions: Any) -> None:
         "that is nearest to it."
     )
     parser = actions.add_parser("why", help="say why one entry did not serve for another", description=text)
-    parser.add_argument("path", metavar="PATH", help="the path that was given to snapshot() or cache()")
+    parser.add_argument("path", metavar="PATH", help="the path or URL that was given to snapshot() or cache()")
     parser.add_argument("keys", metavar="KEY", nargs="*", help="the first digits of a key, at most two")
     parser.set_defaults(run=run)
 

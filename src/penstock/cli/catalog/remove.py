@@ -24,20 +24,24 @@ def add_to(actions: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Remove it and say how much that was; the status is 1 where the answer is no."""
     from penstock.block.size_text import size_text
-    from penstock.errors import FailedPreconditionError, InvalidArgumentError
-    from penstock.io.storage import is_url
+    from penstock.catalog.info import FILE_NAME
+    from penstock.errors import FailedPreconditionError
+    from penstock.io import storage
     from penstock.redacted import redacted
 
     builder = prepared_builder(chosen)
     folder: Path = builder.data_path
-    if is_url(folder):
-        message = f"What lies behind a URL is only read, got {redacted(str(folder))!r}."
-        raise InvalidArgumentError(message, hint="Remove it with the service's own tools.")
     parts = builder.info.full_name.split("/")  # asked while the folder is there
-    size = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file() or file.is_symlink())
-    if not chosen.yes and not _agreed(folder, size_text(size)):
+    size = size_text(sum(nbytes for nbytes, _ in storage.states_below(folder)))
+    named = redacted(str(folder))
+    if not chosen.yes and not _agreed(named, size):
         print("nothing was removed")
         return 1
+    if storage.is_url(folder):
+        storage.remove(folder / FILE_NAME)  # first: nobody finds a data set of which a part is gone
+        storage.remove(folder)
+        print(f"removed {named}, {size}")
+        return 0
     # Under another name first: nobody finds a data set of which a part is gone.
     away = folder.with_name(f"incomplete.removed-{uuid.uuid4().hex[:8]}")
     try:
@@ -49,11 +53,11 @@ def run(chosen: argparse.Namespace) -> int:
     for above in (folder.parent, folder.parent.parent):
         if above.name in parts and not any(above.iterdir()):
             above.rmdir()
-    print(f"removed {folder}, {size_text(size)}")
+    print(f"removed {folder}, {size}")
     return 0
 
 
-def _agreed(folder: Path, size: str) -> bool:
+def _agreed(folder: str, size: str) -> bool:
     from penstock.errors import FailedPreconditionError
 
     if not sys.stdin.isatty():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from penstock.forked import new_lock
@@ -56,6 +57,25 @@ def stat_of(info: Mapping[str, Any]) -> Stat:
     told = next((info[key] for key in VERSIONS if info.get(key) is not None), "")
     size = info.get("size")
     return Stat(None if size is None else int(size), str(told), info.get("partial") is not False)
+
+
+_TIMES = ("LastModified", "updated", "last_modified", "modificationTime", "modification_time", "mtime", "created")
+_YEAR_3000 = 3.2e10  # in seconds: larger numbers are milliseconds, as HDFS has them
+
+
+def written_at(info: Mapping[str, Any]) -> int | None:
+    """When a file was written to, in nanoseconds, by fsspec's description of it; None where that does not say."""
+    told = next((info[key] for key in _TIMES if info.get(key) is not None), None)
+    if isinstance(told, str):
+        try:
+            told = datetime.fromisoformat(told)
+        except ValueError:
+            return None
+    if isinstance(told, datetime):
+        told = (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+    if not isinstance(told, (int, float)):
+        return None
+    return int((told / 1e3 if told > _YEAR_3000 else told) * 1e9)
 
 
 _LISTED: OrderedDict[str, Stat] = OrderedDict()

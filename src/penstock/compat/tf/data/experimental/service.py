@@ -3,6 +3,9 @@
 Both of TensorFlow's servers may be where they are in its programs. The dispatcher starts the worker processes (as many
 as there are cores, if consumers wait for them), so that a `WorkerServer` only joins a dispatcher that is there. An
 address names a port, as in TensorFlow; what it stands for is a folder of this user's, in which nobody else may look.
+
+Between processes of one machine nothing is compressed and every worker is local, so that `compression` and
+`target_workers` change something on Ray alone.
 """
 
 from __future__ import annotations
@@ -12,16 +15,22 @@ import secrets
 import shutil
 import time
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import penstock as ps
 from penstock.compat.dataset import Dataset, adopted
 from penstock.compat.teaching import missing_in
-from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.delivery.dispatcher import check_free
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.io.writing import local
+from penstock.plan.node import check_int
 
 _LOCAL = ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")
 _PORTS = range(49152, 65536)  # of which port=0 means any
+_TRIES = 16  # of them, before it is said that a service runs at each
 _LOOK = 0.2  # seconds between two looks at whether a dispatcher is still there
 _MODES = {"parallel_epochs": "off", "distributed_epoch": "dynamic"}
 
@@ -42,7 +51,12 @@ class CrossTrainerCache:
 
 @dataclass
 class DispatcherConfig:
-    """Where a dispatcher listens. What else TensorFlow has is here for its programs, and says nothing."""
+    """Where a dispatcher listens: `port`, 0 for any that no other has.
+
+    With `fault_tolerant_mode` data sets that were registered are in `work_dir`, a folder of this machine, and known
+    again to the next dispatcher with that folder. Consumers go on with the next dispatcher of the same port in any
+    case. What else TensorFlow has is here for its programs, and says nothing.
+    """
 
     port: int = 0
     protocol: Any = None
@@ -73,17 +87,36 @@ class DispatchServer:
     """A service: it ends with this process, or with this object."""
 
     def __init__(self, config: DispatcherConfig | None = None, start: bool = True) -> None:
-        port = (config or DispatcherConfig()).port
-        self._port = port or _PORTS.start + secrets.randbelow(len(_PORTS))
+        config = config or DispatcherConfig()
+        self._kept = _kept(config)
+        self._any = not _checked_port(config.port)
+        self._port = config.port or _some_port()
         self._handle: Any = None
         if start:
             self.start()
 
     def start(self) -> None:
-        """Begin; nothing if it has begun."""
-        if self._handle is None:
-            self._handle = ps.service.start(folder=_folder(self._port))
-            self._end = weakref.finalize(self, _ended, self._handle)
+        """Begin; nothing if it has begun. Raises FailedPreconditionError where a service runs at the port already."""
+        if self._handle is not None:
+            return
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                check_free(_folder(self._port))
+                break
+            except FailedPreconditionError:
+                if not self._any or not left:
+                    raise
+                self._port = _some_port()
+        folder = _folder(self._port)
+        with suppress(FileNotFoundError):
+            if Path(folder).is_symlink():  # of a dispatcher that was killed
+                Path(folder).unlink()
+        if self._kept is not None:
+            self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            Path(folder).symlink_to(self._kept, target_is_directory=True)
+        self._handle = ps.service.start(folder=folder)
+        self._end = weakref.finalize(self, _ended, self._handle)
 
     @property
     def target(self) -> str:
@@ -141,12 +174,17 @@ def distribute(
 ) -> Any:
     """`Dataset.distribute` as a function for `Dataset.apply`."""
     how = _how(processing_mode, service, consumer_index, num_consumers, max_outstanding_requests)
+    how |= _way(service, job_name, compression, cross_trainer_cache, target_workers)
     address = _address(service)
     return lambda dataset: adopted(dataset).distribute(address, job_name, **how)
 
 
 def register_dataset(service: Any, dataset: Any, compression: Any = "AUTO", dataset_id: Any = None) -> str:
-    """Have a service know a data set; its id, for `from_dataset_id`."""
+    """Have a service know a data set; its id, for `from_dataset_id`.
+
+    Nothing of `compression` is kept with it: consumers say themselves how results are sent to them.
+    """
+    _check_way(compression, "AUTO")
     return ps.service.register_dataset(_address(service), dataset, dataset_id)
 
 
@@ -165,6 +203,7 @@ def from_dataset_id(
 ) -> Dataset:
     """The data set that was registered with this id, made by the service's workers."""
     how = _how(processing_mode, service, consumer_index, num_consumers, max_outstanding_requests)
+    how |= _way(service, job_name, "AUTO", cross_trainer_cache, target_workers)
     made = ps.service.from_dataset_id(_address(service), dataset_id, job_name, element_spec=element_spec, **how)
     found: Dataset = adopted(made)
     return found
@@ -191,6 +230,51 @@ def _how(mode: Any, service: Any, index: Any, consumers: Any, outstanding: Any) 
     return {name: value for name, value in how.items() if value is not None}
 
 
+def _way(service: Any, job_name: Any, compression: Any, cache: Any, target_workers: Any) -> dict[str, Any]:
+    """How results travel: something that can be chosen on Ray alone."""
+    _check_way(compression, target_workers)
+    if cache is not None and not isinstance(cache, CrossTrainerCache):
+        message = f"cross_trainer_cache takes a CrossTrainerCache, got {type(cache).__name__}."
+        raise InvalidTypeError(message, hint="CrossTrainerCache(trainer_id='trainer 1')")
+    if cache is not None and job_name is None:
+        message = "cross_trainer_cache needs a job_name: trainers of one job share what is made for it."
+        raise InvalidArgumentError(message, hint="Give all trainers the same, as job_name='features'.")
+    if not _address(service).startswith("ray"):
+        return {}
+    return {"compression": compression, "target_workers": target_workers.upper()}
+
+
+def _check_way(compression: Any, target_workers: Any) -> None:
+    if compression not in ("AUTO", None):
+        message = f"compression must be 'AUTO' or None, got compression={compression!r}."
+        raise InvalidArgumentError(message, hint="Dataset.distribute(compression='ZSTD') chooses a codec, on Ray.")
+    if not isinstance(target_workers, str) or target_workers.upper() not in ("AUTO", "ANY", "LOCAL"):
+        message = f"target_workers must be 'AUTO', 'ANY' or 'LOCAL', got target_workers={target_workers!r}."
+        raise InvalidArgumentError(message, hint="'LOCAL' has workers on the consumer's own machine alone.")
+
+
+def _kept(config: DispatcherConfig) -> Path | None:
+    """The folder of what outlives a dispatcher; None for nothing."""
+    if config.work_dir is not None:
+        folder = local(config.work_dir, "work_dir") / "penstock-service"
+    elif config.fault_tolerant_mode:
+        message = "fault_tolerant_mode=True needs a work_dir, where the next dispatcher finds what this one knew."
+        raise InvalidArgumentError(message, hint="DispatcherConfig(port=5050, work_dir='state', ...)")
+    return folder.absolute() if config.fault_tolerant_mode else None
+
+
+def _checked_port(port: Any) -> int:
+    found: int = check_int("port", port, least=0, hint="5050, for example; 0 for any that no other dispatcher has.")
+    if found >= _PORTS.stop:
+        message = f"port must be less than {_PORTS.stop}, got port={port}."
+        raise InvalidArgumentError(message, hint="5050, for example; 0 for any that no other dispatcher has.")
+    return found
+
+
+def _some_port() -> int:
+    return _PORTS.start + secrets.randbelow(len(_PORTS))
+
+
 def _address(service: Any) -> str:
     """penstock's address for one of TensorFlow's: `grpc://localhost:5050`, with or without the protocol."""
     text = str(getattr(service, "address", service))
@@ -211,7 +295,11 @@ def _folder(port: int) -> str:
 
 def _ended(handle: Any) -> None:
     handle.stop()
-    shutil.rmtree(handle.folder, ignore_errors=True)
+    folder = Path(handle.folder)
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(handle: Any) -> None:
