@@ -82,7 +82,7 @@ def at_once(names):
     with ThreadPoolExecutor(16) as pool:
         return sum(
             len(found)
-            for found in pool.map(lambda each: system.cat_file(each[0], each[1], each[1] + (1 << 20)), ranges)
+            for found in pool.map(lambda each: system.cat_file(each[0], start=each[1], end=each[1] + (1 << 20)), ranges)
         )
 
 

@@ -154,16 +154,17 @@ def holding(file):
     return lambda x: (x, file.name)
 
 
-@pytest.mark.parametrize("what", ["lock", "file"])
+@pytest.mark.parametrize("what", ["lock", "file", "file to read"])
 def test_what_belongs_to_one_process_is_named_before_anything_starts(what, tmp_path):
     before = pids()
-    with (tmp_path / "open.txt").open("w") as file:
+    (tmp_path / "open.txt").touch()
+    with (tmp_path / "open.txt").open("w" if what == "file" else "r") as file:
         lock = threading.Lock()
-        function = holding(file) if what == "file" else (lambda x: (x, lock is None))
+        function = (lambda x: (x, lock is None)) if what == "lock" else holding(file)
         dataset = ps.Dataset.range(3).map(function).distribute()
         with pytest.raises(InvalidArgumentError) as caught:
             iter(dataset)
-    assert_golden(f"distribute-{what}", str(caught.value))
+    assert_golden(f"distribute-{what.split()[0]}", str(caught.value))
     assert pids() == before
 
 

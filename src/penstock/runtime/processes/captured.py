@@ -10,6 +10,8 @@ from itertools import islice
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from penstock.block.transport import dumped_by_value
+
 _MOST_ITEMS = 1000  # of a container that are looked at
 _DEEPEST = 40
 
@@ -61,10 +63,8 @@ def _way(value: Any, seen: set[int], depth: int) -> list[_Step]:
 
 
 def _travels(value: Any) -> bool:
-    import cloudpickle
-
     try:
-        cloudpickle.dumps(value, protocol=5, buffer_callback=lambda buffer: None)
+        dumped_by_value(value, lambda buffer: None)
     except Exception:
         return False
     return True
