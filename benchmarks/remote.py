@@ -1,7 +1,8 @@
 """How near does reading from S3 come to what the way there allows, where every request waits 50 ms?
 
 moto speaks S3 on this machine, behind a proxy that has each request wait, and lets all answers together through at one
-speed: `--bandwidth` bytes a second, which is the ideal. Sides, in turns, in the same run:
+speed: `--bandwidth` bytes a second, which is the ideal as long as moto itself gives more: "at once" shows that. Sides,
+in turns, in the same run:
 
 - penstock, many files: `list_files` and `interleave` of TFRecords, AUTOTUNE. Goal: ≥ 0.9 of the ideal.
 - penstock, the same files one behind the other. Goal: ≥ 0.9 of the ideal.

@@ -14,9 +14,9 @@ Pipelines, each through `distribute()` and without it, or beside what others mov
   the rest, so that the halves of a pass differ. The bare loop gets views that it cannot write to; ours gets arrays of
   its own, and once more views (`Options.zero_copy`). Goal: ≥ 0.7 of its rate. Left out without Ray: run it with the
   python of `make service`.
-- pictures: 1,600 JPEGs decoded, resized and put into batches of 32, by worker processes, as many as there are cores,
-  beside one worker of tf.data's service, which has all cores as well, in a process of its own. Goal: ≥ 1.5 times its
-  rate. Left out without TensorFlow: `make bench` has it.
+- pictures: 1,600 JPEGs decoded, resized and put into batches of 32, by a service with as many workers as there are
+  cores, beside one worker of tf.data's service, which has all cores as well, in a process of its own. Goal: ≥ 1.5
+  times its rate. Left out without TensorFlow: `make bench` has it.
 
 Workers have started before anything is timed: a first pass of the same data set starts them.
 
@@ -179,7 +179,8 @@ def pictures(turns):
     import tensorflow as tf
     from _common.jpeg_pipelines import BATCH, penstock_pictures, tf_data_pictures
 
-    ours = penstock_pictures(floats=False).batch(BATCH).distribute(workers=os.cpu_count())
+    service = ps.service.start(os.cpu_count())  # its workers stay, as those of tf.data's do
+    ours = penstock_pictures(floats=False).batch(BATCH).distribute(service)
     command = [sys.executable, "-c", TF_WORKER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         try:
@@ -191,6 +192,7 @@ def pictures(turns):
             pairs = [(seconds(theirs), seconds(ours)) for _ in range(turns)]
         finally:
             running.kill()
+            service.stop()
     there, here = (statistics.median(side) for side in zip(*pairs, strict=True))
     ratios = sorted(one / other for one, other in pairs)
     print(

@@ -119,7 +119,9 @@ def test_a_state_goes_on_with_another_number_of_workers():
         assert_same_elements(given + list(elements), wanted)
 
 
-def test_processes_end_soon_after_the_iterator():
+def test_processes_end_soon_after_the_iterator(monkeypatch):
+    """And not when one that rested before is due."""
+    monkeypatch.setattr(crew, "_LINGER", 0.2)
     elements = iter(ps.Dataset.range(10**6).map(lambda x: x).distribute(workers=1))
     next(elements)
     mine = pids()

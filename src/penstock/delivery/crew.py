@@ -18,7 +18,9 @@ from penstock.runtime.processes.start import Process, births, watch_forks
 from penstock.runtime.processes.worker import SERVE, START
 
 START_SERVICE = START.replace(SERVE, "from penstock.delivery.worker import serve")
-_LINGER = 2.0  # seconds that processes wait for another consumer: the next epoch
+# Seconds that processes wait for another consumer, the next epoch: an evaluation or a checkpoint may come between, and
+# new ones need some two seconds of CPU each before they are as fast.
+_LINGER = 30.0
 _PATIENCE = 1.0  # that they get to end by themselves
 _BY_THEMSELVES = 3  # processes that may fail to start before it is said that none does
 _MOST_STARTS = 30  # in the place of those that died, for one consumer
@@ -131,6 +133,7 @@ class _Resting:
     def _begin(self) -> None:
         self._crews: dict[tuple[int, bool], list[tuple[float, Crew]]] = defaultdict(list)
         self._thread: threading.Thread | None = None
+        self._came = threading.Event()
 
     def take(self, kind: tuple[int, bool]) -> Crew | None:
         with self._lock:
@@ -140,6 +143,7 @@ class _Resting:
     def rest(self, crew: Crew) -> None:
         with self._lock:
             self._crews[crew.kind].append((time.monotonic() + _LINGER, crew))
+            self._came.set()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="penstock-crews", daemon=True)
                 self._thread.start()
@@ -147,7 +151,8 @@ class _Resting:
     def _watch(self) -> None:
         while True:
             with self._lock:
-                now = time.monotonic()
+                now, came = time.monotonic(), self._came
+                came.clear()
                 over: list[Crew] = []
                 left: list[float] = []
                 for kind, crews in self._crews.items():
@@ -160,7 +165,7 @@ class _Resting:
             for crew in over:
                 crew.end()
             if left:
-                time.sleep(max(min(left) - time.monotonic(), 0.01))
+                came.wait(max(min(left) - time.monotonic(), 0.01))
 
 
 _RESTING = _Resting()
