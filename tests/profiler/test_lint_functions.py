@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.profiler.lint.functions import takes_lock
+from penstock.functions.uses import takes_lock
 from penstock.profiler.lint.natures import only_numpy
 
 LOCK = threading.Lock()

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import copyreg
-import io
 import pickle
-import sys
-from collections import ChainMap
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,35 +34,9 @@ def pack(value: Any, *, by_value: bool = False) -> tuple[bytes, list[pickle.Pick
             if b"__main__" not in content:  # which is another module there
                 return content, buffers
             buffers.clear()
+    from penstock.functions.shipping import dumped_by_value
+
     return dumped_by_value(value, buffers.append), buffers
-
-
-def dumped_by_value(value: Any, callback: Callable[[pickle.PickleBuffer], Any]) -> bytes:
-    """As `cloudpickle.dumps`, which sends an open text file as a copy of its content; that is refused as others are.
-
-    Each process would read it from where it was. Raises whatever is wrong with the value.
-    """
-    content = io.BytesIO()
-    _by_value()(content, protocol=5, buffer_callback=callback).dump(value)
-    return content.getvalue()
-
-
-@cache
-def _by_value() -> Any:
-    import cloudpickle
-
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-        dispatch_table: ClassVar = ChainMap({io.TextIOWrapper: _text_file}, cloudpickle.Pickler.dispatch_table)
-
-    return Pickler
-
-
-def _text_file(file: io.TextIOWrapper) -> tuple[Any, ...]:
-    for name in ("stdout", "stderr"):
-        if file is getattr(sys, name):
-            return getattr, (sys, name)
-    message = "cannot pickle an open file"
-    raise pickle.PicklingError(message)
 
 
 # The general way to pickle classes with slots costs as much as the rest of a small Block's journey.

@@ -44,13 +44,13 @@ def _restored(content: bytes, *buffers: Any) -> Dataset:
 
 
 def _refused(plan: Node, error: Exception) -> InvalidArgumentError:
+    from penstock.functions.shipping import unpicklable
     from penstock.plan.node import parameters
-    from penstock.runtime.processes.captured import captured
 
     hint = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
     for node in inputs_first(plan):
         for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
-            held = captured(value) if callable(value) else None
+            held = unpicklable(value) if callable(value) else None
             if held is not None:
                 message = f"This data set cannot be pickled: in {node.label} {held}."
                 return InvalidArgumentError(message, hint=hint, context=Context(node.label, node.where))

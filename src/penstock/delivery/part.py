@@ -10,11 +10,11 @@ from typing import Any
 
 from penstock.block.transport import pack
 from penstock.errors import Context, InvalidArgumentError, PenstockError, said
+from penstock.functions.shipping import unpicklable
 from penstock.options import Options
 from penstock.physical.stretch import Stretch
 from penstock.plan.distribution import Remote
 from penstock.plan.node import Node, UnaryNode, inputs_first, parameters
-from penstock.runtime.processes.captured import captured
 from penstock.runtime.processes.link import Packed
 
 HINT = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
@@ -70,7 +70,7 @@ def opened(content: Any, buffers: Any) -> Part:
 def _refused(nodes: list[Node], error: Exception) -> InvalidArgumentError:
     for node in nodes:
         for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
-            held = captured(value) if callable(value) else None
+            held = unpicklable(value) if callable(value) else None
             if held is not None:
                 message = f"This data set cannot be sent to a worker: in {node.label} {held}."
                 return InvalidArgumentError(message, hint=HINT, context=Context(node.label, node.where))

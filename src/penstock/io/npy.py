@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidTypeError
-from penstock.syntax import parsed_expression
+from penstock.functions.definition import parsed_expression
 
 _MAGIC = b"\x93NUMPY"
 _KEYS = {"descr", "fortran_order", "shape"}

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
+from penstock.functions.effects.verdict import why_visible_here
 from penstock.plan import grouping, ops
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node
 from penstock.plan.scan import Scan
 from penstock.sources.source import Source
-from penstock.trace.effects.verdict import why_visible_here
 from penstock.trace.purity import why_impure
 
 # the data sets that they open are looked at when they are open, and a reducer is asked for all of its input at once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from types import CodeType, FunctionType, MethodType
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from penstock.block.column import Column
+from penstock.functions.code import pieces
+from penstock.functions.uses import closure
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import FusedMap, Interleave, MapAndBatch, Prefetch
 from penstock.sources.source import Source
@@ -152,26 +154,16 @@ def _name_of(value: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}:{getattr(value, '__qualname__', '')}"
 
 
-def _add_function(digest: _Digest, function: Callable[..., Any]) -> None:
-    assert isinstance(function, FunctionType)
-    _add_code(digest, function.__code__)
+def _add_function(digest: _Digest, function: FunctionType) -> None:
+    for piece in pieces(function.__code__):
+        if isinstance(piece, CodeType):
+            digest.update(piece.co_code)
+            digest.update(repr((piece.co_names, piece.co_varnames)).encode())
+        elif isinstance(piece, frozenset):
+            digest.update(repr(sorted(map(repr, piece))).encode())
+        else:
+            digest.update(repr(piece).encode())
     _add(digest, function.__defaults__ or ())
     _add(digest, function.__kwdefaults__ or {})
-    for cell in function.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:
-            continue
+    for _, content in closure(function):
         _add(digest, content)
-
-
-def _add_code(digest: _Digest, code: CodeType) -> None:
-    digest.update(code.co_code)
-    digest.update(repr((code.co_names, code.co_varnames)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _add_code(digest, constant)
-        elif isinstance(constant, frozenset):
-            digest.update(repr(sorted(map(repr, constant))).encode())
-        else:
-            digest.update(repr(constant).encode())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.block.structure import flatten
+from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
 from penstock.physical.vectorise import optimised
 from penstock.plan.distribution import Distribute, Remote, parted
@@ -22,7 +23,6 @@ from penstock.rewrite.phases import PHASES
 from penstock.runtime.autotune.remembered import recall, tuning_digest
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.trace.parts import broken_by, in_parts
-from penstock.trace.shippable import why_not_shippable
 from penstock.trace.traced import traced, traced_spec
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.functions.shipping import why_not_shippable
 from penstock.plan.node import Node
 from penstock.plan.ops import Filter, FusedMap, Map, executor_of
 from penstock.trace.purity import may_draw, why_impure
-from penstock.trace.shippable import why_not_shippable
 
 Steps = tuple[Map | Filter, ...]
 

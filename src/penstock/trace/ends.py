@@ -21,7 +21,7 @@ import numpy as np
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.forked import new_lock
-from penstock.trace.captured import Captured
+from penstock.functions.captured import Captured
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.statements import Cut, reads, returns, writes

@@ -20,8 +20,8 @@ import numpy as np
 
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure
+from penstock.functions.captured import MISSING, SIZE, Captured
 from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
-from penstock.trace.captured import MISSING, SIZE, Captured
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.ends import Ends, may_change
 from penstock.trace.graph import Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref

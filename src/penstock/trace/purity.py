@@ -18,10 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from penstock.ownership import is_penstocks, is_users
-from penstock.trace.alike import alike_key, keep_alike, known_alike
+from penstock.functions.captured import (
+    CONTENT,
+    MISSING,
+    OWN,
+    SIZE,
+    Captured,
+    alike_key,
+    content,
+    keep_alike,
+    known_alike,
+)
+from penstock.functions.ownership import is_penstocks, is_users
 from penstock.trace.arithmetic import UFUNCS
-from penstock.trace.captured import CONTENT, MISSING, OWN, SIZE, Captured, content
 from penstock.trace.rowwise import REDUCTIONS
 from penstock.trace.tracer import FUNCTIONS
 
@@ -135,7 +144,7 @@ class _Inspection:
         why = self.function(function)
         if why is None and self._mutable and self._writes:
             self.looked_deeper = True
-            from penstock.trace.effects.verdict import why_visible_here  # its tables are large, and seldom asked
+            from penstock.functions.effects.verdict import why_visible_here  # its tables are large, and seldom asked
 
             why = why_visible_here(function)
             passed_on = (why_visible_here(one) for one in self._used if one is not function)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
-from penstock.trace.definition import Found, compiled, definition
+from penstock.functions.definition import Found, compiled, definition
 
 N = TypeVar("N", bound=ast.AST)
 

@@ -17,8 +17,7 @@ from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
-from penstock.trace.alike import known_alike, values_of
-from penstock.trace.captured import Captured
+from penstock.functions.captured import Captured, known_alike, values_of
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import METHODS, inspected

@@ -6,18 +6,18 @@ import functools
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.leaf import NESTED
-from penstock.ownership import is_users
-from penstock.plan.content_key.bytecode import pieces_of_code
+from penstock.functions.code import pieces_of
+from penstock.functions.ownership import is_users
+from penstock.functions.uses import held
 from penstock.plan.content_key.file_versions import FileVersions, mapped_file, named_files
 from penstock.plan.content_key.telling import telling
-from penstock.plan.content_key.uses import uses
 from penstock.plan.node import Node
 from penstock.plan.ops import Prefetch
 from penstock.sources.source import Source
@@ -61,8 +61,16 @@ class Digester:
     def code(self, function: FunctionType) -> str:
         """The digest of a function without what it uses, but for the names of modules."""
         self.saw_code = True
-        modules = (f"{use.name} {use.value}" for use in uses(function) if use.kind == "module")
-        return digest_of([*pieces_of_code(function, self._piece), *modules])
+        modules = (f"{use.name} {use.value}" for use in held(function) if use.kind == "module")
+        return digest_of([*self._code(function), *modules])
+
+    def _code(self, function: FunctionType) -> Iterator[str]:
+        for piece in pieces_of(function):
+            if isinstance(piece, CodeType):
+                yield piece.co_code.hex()
+                yield repr((piece.co_names, piece.co_varnames, piece.co_flags))
+            else:
+                yield self._piece(piece)
 
     def versions(self, names: tuple[str, ...]) -> str:
         """The digest of files: their names, sizes and times."""
@@ -163,7 +171,7 @@ class Digester:
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         yield self.code(function)
-        for use in uses(function):
+        for use in held(function):
             if use.kind != "module":
                 yield f"{use.kind} {use.name}"
                 yield self._piece(use.value)

@@ -10,13 +10,13 @@ from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any
 
-from penstock.ownership import is_users
+from penstock.functions.ownership import is_users
+from penstock.functions.uses import Held, held
 from penstock.plan.content_key.digest import Digester, digest_of
 from penstock.plan.content_key.file_versions import MOST_LISTED, FileVersion, named_files
 from penstock.plan.content_key.part import BELOW, PYTHON, Part
 from penstock.plan.content_key.telling import telling
 from penstock.plan.content_key.text import files_text, function_text, named_value, value_text
-from penstock.plan.content_key.uses import Use, uses
 from penstock.plan.explain import short_location
 from penstock.plan.node import Node
 from penstock.plan.ops import Prefetch
@@ -131,10 +131,10 @@ class _Walk:
         self.part(path, function_text(function), self.digester.code(function))
         if function not in met:
             met.add(function)
-            for use in uses(function):
+            for use in held(function):
                 self._use(f"{path}{BELOW}{use.name}", use, met)
 
-    def _use(self, path: str, use: Use, met: set[FunctionType]) -> None:
+    def _use(self, path: str, use: Held, met: set[FunctionType]) -> None:
         if isinstance(use.value, FunctionType) and is_users(use.value):
             self._function(path, use.value, met)
         elif use.kind == "imported":

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from penstock.errors import said
+from penstock.functions.shipping import why_not_shippable
+from penstock.functions.uses import keeps_state, takes_lock
 from penstock.options import Options
 from penstock.plan import ops
 from penstock.plan.combine import Zip
@@ -19,10 +21,8 @@ from penstock.profiler.analysis.lanes import Lanes
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key, Meter
 from penstock.profiler.analysis.places import Place, alike, kind_of, places, steps_of
 from penstock.profiler.analysis.together import Together
-from penstock.profiler.lint.functions import keeps_state, takes_lock
 from penstock.profiler.lint.natures import randomness
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
-from penstock.trace.shippable import why_not_shippable
 
 
 def traits(step: Node) -> tuple[bool, str | None, bool]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.ownership import is_penstocks, is_users, is_users_path
-from penstock.profiler.lint.functions import Use, attribute, keeps_state, loops, uses
-from penstock.trace.effects.verdict import why_visible_here
-from penstock.trace.effects.words import words
+from penstock.functions.code import words
+from penstock.functions.effects.verdict import why_visible_here
+from penstock.functions.ownership import is_penstocks, is_users, is_users_path
+from penstock.functions.uses import Use, attribute, keeps_state, loops, uses
 
 _DECODERS = ("decode_image", "decode_jpeg", "decode_png")
 _PICTURES = (*_DECODERS, "encode_jpeg", "encode_png", "resize")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.functions.uses import keeps_state
 from penstock.plan.ops import Interleave, Map
-from penstock.profiler.lint.functions import keeps_state
 from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.names import reads_files
 from penstock.profiler.lint.natures import work

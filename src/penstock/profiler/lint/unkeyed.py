@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock.functions.uses import Use, uses
 from penstock.plan.node import Node
-from penstock.profiler.lint.functions import Use, uses
 from penstock.profiler.lint.kept import KEEPERS, functions_of
 from penstock.profiler.lint.natures import draws_by_itself
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.functions.effects.verdict import why_visible
+from penstock.functions.uses import keeps_state, uses
 from penstock.options import Options
 from penstock.plan import ops
 from penstock.plan.batching import BatchNode, Rebatch
@@ -14,10 +16,8 @@ from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, Snapshot
 from penstock.plan.unbatch import Unbatch
 from penstock.profiler.analysis.places import Place
-from penstock.profiler.lint.functions import keeps_state, uses
 from penstock.profiler.lint.natures import randomness
 from penstock.sources.generator import GeneratorSource
-from penstock.trace.effects.verdict import why_visible
 from penstock.trace.purity import may_draw
 
 # steps that give the same whenever they get the same

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from penstock.block.block import Block
+from penstock.functions.shipping import get_ready, why_not_shippable
 from penstock.options import Options
 from penstock.physical.executor import BatchTask, Executor, Reader
 from penstock.physical.stage import Stage, State
@@ -31,7 +32,6 @@ from penstock.runtime.scheduler import Scheduler, Scope
 from penstock.runtime.segment import Segment
 from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
 from penstock.trace.purity import why_impure
-from penstock.trace.shippable import get_ready, why_not_shippable
 
 try:
     import resource

@@ -11,9 +11,9 @@ from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.block.transport import pack
 from penstock.errors import Context, InvalidArgumentError, PenstockError, said
+from penstock.functions.shipping import unpicklable
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Transform
-from penstock.runtime.processes.captured import captured
 from penstock.runtime.processes.failures import Unworkable, labels
 from penstock.runtime.processes.link import Packed
 
@@ -69,7 +69,7 @@ class ProcessTask:
 
 def _unsendable(task: ProcessTask, error: Exception) -> InvalidArgumentError:
     for transform in task.transforms:
-        found = captured(transform.function) if hasattr(transform, "function") else None
+        found = unpicklable(transform.function) if hasattr(transform, "function") else None
         if found is not None:
             message = f"{transform.label} cannot be sent to a worker process: {found}."
             hint = "Make it inside the function, at the first call, or run this step in threads."

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.trace.effects.objects import fields
-from penstock.trace.effects.words import words
+from penstock.functions.code import words
+from penstock.functions.effects.objects import fields
 from penstock.trace.kinds.findings import Mismatch
 from penstock.trace.kinds.values import Byte, Constant, Kind, Method, Nest, Number, Slice, Spelled, Text, Widened
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from penstock.ownership import is_users
-from penstock.trace.effects.instructions import Instruction, instructions, parts
-from penstock.trace.effects.interpreter import EFFECTS, ENDS, NOTHING
+from penstock.functions.code import Instruction, instructions, parts
+from penstock.functions.effects.interpreter import EFFECTS, ENDS, NOTHING
+from penstock.functions.ownership import is_users
+from penstock.functions.uses import defaults, plain
 from penstock.trace.kinds.findings import Mismatch, SpelledText
 from penstock.trace.kinds.operations import (
     attribute,
@@ -106,20 +107,15 @@ class _Reading:
 
     def function(self, function: Any, arguments: list[Kind], depth: int) -> Kind:
         """What a function gives; None where that is not known."""
-        if isinstance(function, MethodType):
-            function, arguments = function.__func__, [Constant(function.__self__), *arguments]
-        elif not isinstance(function, (FunctionType, type)):
-            called = getattr(type(function), "__call__", None)  # noqa: B004
-            if isinstance(called, FunctionType):
-                function, arguments = called, [Constant(function), *arguments]
+        if not isinstance(function, functools.partial):
+            function, owner = plain(function)
+            arguments = arguments if owner is None else [Constant(owner), *arguments]
         if not isinstance(function, FunctionType) or depth > _DEEPEST or not is_users(function):
             return None
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
         variables: dict[str, Kind] = {}
-        defaults = function.__defaults__ or ()
-        variables.update(zip(names[len(names) - len(defaults) :], map(Constant, defaults), strict=True))
-        variables.update({name: Constant(value) for name, value in (function.__kwdefaults__ or {}).items()})
+        variables.update({name: Constant(value) for name, value in defaults(function).items()})
         variables.update(zip(names, arguments, strict=False))
         if code.co_flags & 0x04:  # *args
             place = code.co_argcount + code.co_kwonlyargcount

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.functions.uses import keeps_state
 from penstock.plan.ops import Map, Prefetch, Skip
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import calls
-from penstock.profiler.lint.functions import keeps_state
 from penstock.profiler.lint.inspection import Inspection, below, between
 from penstock.profiler.lint.natures import work
 

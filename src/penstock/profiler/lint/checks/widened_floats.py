@@ -13,10 +13,10 @@ import numpy as np
 
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
+from penstock.functions.uses import uses
 from penstock.plan.explain import short_location
 from penstock.plan.ops import Map
 from penstock.profiler.lint.advice import Advice
-from penstock.profiler.lint.functions import uses
 from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.kinds import found_in_functions
 from penstock.trace.graph import Const, Equation, Graph, Ref

@@ -1,4 +1,4 @@
-"""What single instructions do to the stack: those that move values, and those that read and write them."""
+"""What single instructions do to the stack: those that move values, those that read and write them, and calls."""
 
 from __future__ import annotations
 
@@ -6,24 +6,17 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.trace.effects.call_operations import (
-    call,
-    call_with_all,
-    gives,
-    gives_constant,
-    keyword_names,
-    make_function,
-    set_function_attribute,
-)
-from penstock.trace.effects.instructions import Instruction
-from penstock.trace.effects.stack import pop
-from penstock.trace.effects.values import (
+from penstock.functions.code import Instruction
+from penstock.functions.effects.values import (
     NULL,
     OWN,
+    Arguments,
     Cell,
     Cells,
+    Inner,
     Known,
     Made,
+    Null,
     Value,
     Visible,
     change,
@@ -33,7 +26,91 @@ from penstock.trace.effects.values import (
 )
 
 if TYPE_CHECKING:
-    from penstock.trace.effects.interpreter import Frame
+    from penstock.functions.effects.interpreter import Frame
+
+
+def pop(stack: list[Value], count: int) -> list[Value]:
+    """The last values of a stack, the lowest first."""
+    if not count:
+        return []
+    found = stack[-count:]
+    del stack[-count:]
+    return found
+
+
+def is_null(value: Value) -> bool:
+    return len(value) == 1 and isinstance(value[0], Null)
+
+
+_NEW_CALLS = sys.version_info >= (3, 14)  # CALL_FUNCTION_EX always finds four values
+_DEFAULTS, _KEYWORDS, _ANNOTATIONS, _CLOSURE = 1, 2, 4, 8
+
+
+def make_function(frame: Frame, step: Instruction, stack: list[Value]) -> None:
+    code = stack.pop()
+    cells: Value = stack.pop() if step.arg & _CLOSURE else ()
+    pop(stack, bool(step.arg & _ANNOTATIONS))
+    defaults = pop(stack, bool(step.arg & _KEYWORDS) + bool(step.arg & _DEFAULTS))
+    known = next(atom.object for atom in code if isinstance(atom, Known))
+    stack.append((Inner(known, _closure(cells), outside(union((), *defaults))),))
+
+
+def set_function_attribute(frame: Frame, step: Instruction, stack: list[Value]) -> None:
+    function, attribute = stack.pop(), stack.pop()
+    (inner,) = function
+    assert isinstance(inner, Inner)
+    if step.arg == _CLOSURE:
+        inner = Inner(inner.code, _closure(attribute), inner.defaults)
+    elif step.arg in (_DEFAULTS, _KEYWORDS):
+        inner = Inner(inner.code, inner.cells, union(inner.defaults, outside(attribute)))
+    stack.append((inner,))
+
+
+def keyword_names(frame: Frame, step: Instruction, stack: list[Value]) -> None:
+    frame.keywords = step.value if isinstance(step.value, tuple) else frame.code.co_consts[step.arg]
+
+
+def call(frame: Frame, step: Instruction, stack: list[Value]) -> None:
+    names = frame.keywords
+    frame.keywords = ()
+    if step.name == "CALL_KW":
+        names = next(atom.object for atom in stack.pop() if isinstance(atom, Known))
+    given = pop(stack, step.arg)
+    function, first = pop(stack, 2)
+    if is_null(function):
+        function = first
+    elif not is_null(first):
+        given = [first, *given]
+    count = len(given) - len(names)
+    arguments = Arguments(given[:count], dict(zip(names, given[count:], strict=True)))
+    stack.append(frame.world.call(frame, function, arguments))
+
+
+def call_with_all(frame: Frame, step: Instruction, stack: list[Value]) -> None:
+    named = stack.pop() if _NEW_CALLS or step.arg & 1 else ()
+    given = stack.pop()
+    function, first = pop(stack, 2)
+    if is_null(function):
+        function = first
+    rest = union(OWN, frame.world.each(frame, given))
+    if named and not is_null(named):
+        rest = union(rest, frame.world.each(frame, named, values=True))
+    stack.append(frame.world.call(frame, function, Arguments(rest=rest)))
+
+
+def gives(frame: Frame, step: Instruction, stack: list[Value]) -> None:
+    frame.given = union(frame.given, stack.pop())
+    if step.name == "YIELD_VALUE":
+        stack.append(OWN)
+
+
+def gives_constant(frame: Frame, step: Instruction, stack: list[Value]) -> None:
+    frame.given = union(frame.given, OWN)
+
+
+def _closure(value: Value) -> tuple[Cell, ...]:
+    return next((atom.cells for atom in value if isinstance(atom, Cells)), ())
+
 
 _KINDS: dict[str, type] = {"TUPLE": tuple, "LIST": list, "SET": set, "MAP": dict}
 

@@ -1,12 +1,13 @@
-"""The instructions of a piece of code, alike for all interpreters that penstock runs on."""
+"""A piece of code, the same for all interpreters that penstock runs on: its instructions, and the code inside it."""
 
 from __future__ import annotations
 
 import dis
 import re
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 
@@ -82,3 +83,44 @@ _PAIR = re.compile("(LOAD|STORE)_FAST(?:_BORROW)?")
 def parts(name: str) -> list[str]:
     """What an instruction on two local variables does, in its order: LOAD or STORE."""
     return _PAIR.findall(name)
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A piece of code and those inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def pieces(code: CodeType, first: int = 0) -> Iterator[Any]:
+    """What a digest of code is made of: the code, and its constants in order; in place of code inside, its pieces."""
+    yield code
+    for value in code.co_consts[first:]:
+        if isinstance(value, CodeType):
+            yield from pieces(value)
+        else:
+            yield value
+
+
+def pieces_of(function: FunctionType) -> Iterator[Any]:
+    """The pieces of a function's code without its docstring."""
+    return pieces(function.__code__, int(_is_documented(function)))
+
+
+def _is_documented(function: FunctionType) -> bool:
+    """Whether the first constant is the docstring, and nothing else."""
+    code = function.__code__
+    if function.__doc__ is None or code.co_consts[:1] != (function.__doc__,):
+        return False
+    return not any(step.opcode in dis.hasconst and step.arg == 0 for step in dis.get_instructions(code))
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text: names, as tables have them."""
+    return frozenset(text.split())
+
+
+def names(code: CodeType) -> set[str]:
+    """The names that a piece of code, and the code inside it, looks up in modules and objects."""
+    return {name for one in codes(code) for name in one.co_names}

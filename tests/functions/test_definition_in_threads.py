@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from penstock.syntax import compiled_tree, parsed
+from penstock.functions.definition import compiled_tree, parsed
 
 TEXT = "def f(x):\n" + "".join(f"    x = [x, ({i}, x + {i})]\n" for i in range(100))
 

@@ -9,8 +9,8 @@ from types import FunctionType
 
 import pytest
 
+from penstock.functions.definition import definition
 from penstock.physical import transform
-from penstock.trace.definition import definition
 
 
 def functions_of(module):

@@ -1,18 +1,21 @@
-"""What a user's function uses, read from its bytecode: random draws, files, pictures, numpy. Nothing is called."""
+"""What a function uses: what it holds, names and imports, and what its code looks up, in order. Nothing is called."""
 
 from __future__ import annotations
 
 import dis
 import functools
+import importlib.util
 import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from penstock.ownership import is_users
+from penstock.functions.code import codes, names
+from penstock.functions.ownership import is_users, is_users_file
 
 _UNKNOWN = object()
 _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NOT_TAKEN")
@@ -22,6 +25,112 @@ _LOOP = ("FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _LEAVES = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "RAISE_VARARGS")
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Semaphore, threading.Condition)
 _MOST_FUNCTIONS = 100  # helpers that are looked into
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A value that a function has from outside; `kind` is "captured", "default", "global", "module" or "imported"."""
+
+    kind: str
+    name: str
+    value: Any
+
+
+def held(function: FunctionType) -> Iterator[Held]:
+    """What a function has from outside, in an order of its own; of code that is no user's, closure and defaults.
+
+    >>> size = 3
+    >>> [(one.kind, one.name) for one in held(lambda x, times=2: x * times)]
+    [('default', 'times')]
+    """
+    yield from (Held("default", name, value) for name, value in defaults(function).items())
+    yield from (Held("captured", name, value) for name, value in closure(function))
+    if is_users(function):
+        yield from _global(function.__globals__, names(function.__code__), "", set())
+        yield from _imported(function)
+
+
+def defaults(function: FunctionType) -> dict[str, Any]:
+    """What parameters stand for that are left out."""
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    values = function.__defaults__ or ()
+    return dict(zip(parameters[len(parameters) - len(values) :], values, strict=True)) | (function.__kwdefaults__ or {})
+
+
+def closure(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables of the functions around it that it uses, but for those that are not set yet."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        content = _content(cell)
+        if content is not _UNKNOWN:
+            yield name, content
+
+
+def plain(function: Any) -> tuple[Any, Any]:
+    """The Python function behind a callable, and the object it is bound to."""
+    if isinstance(function, functools.partial):
+        return plain(function.func)
+    if isinstance(function, MethodType):
+        return function.__func__, function.__self__
+    if isinstance(function, (FunctionType, type)):
+        return function, None
+    called = getattr(type(function), "__call__", None)  # noqa: B004
+    return (called, function) if isinstance(called, FunctionType) else (function, None)
+
+
+def _global(values: dict[str, Any], names: set[str], lead: str, seen: set[int]) -> Iterator[Held]:
+    """The globals that bear one of these names; of a module of the user's what in it does, too."""
+    for name in sorted(names & values.keys()):
+        value = values[name]
+        if not isinstance(value, ModuleType):
+            yield Held("global", lead + name, value)
+        elif id(value) not in seen:
+            seen.add(id(value))
+            yield Held("module", lead + name, value.__name__)
+            if is_users(value):
+                yield from _global(vars(value), names, f"{lead}{name}.", seen)
+
+
+def _imported(function: FunctionType) -> Iterator[Held]:
+    """The sources of the user's modules that are imported when the function runs."""
+    package = str(function.__globals__.get("__package__") or "")
+    found = {name for code in codes(function.__code__) for name in _imports(code, package)}
+    for name in sorted(found):
+        file = _source_file(name)
+        if file is not None:
+            yield Held("imported", name, file.read_bytes())
+
+
+def _imports(code: CodeType, package: str) -> Iterator[str]:
+    loaded: list[Any] = []  # the constants in front: how many packages up, and what is wanted of the module
+    for step in dis.get_instructions(code):
+        if step.opname == "IMPORT_NAME" and len(loaded) >= 2:
+            level, wanted = loaded[-2:]
+            module = f"{'.' * level if isinstance(level, int) else ''}{step.argval}"
+            for name in (module, *(f"{module}.{part}" for part in wanted or () if part != "*")):
+                try:
+                    yield importlib.util.resolve_name(name, package)
+                except ImportError:
+                    continue
+        elif step.opcode in dis.hasconst or step.opname == "LOAD_SMALL_INT":
+            loaded.append(step.argval)
+
+
+def _source_file(name: str) -> Path | None:
+    """The file of a module of the user's; nothing is imported to find it."""
+    top, *inner = name.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # there is none, or it was made by hand
+        return None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py") or not is_users_file(spec.origin):
+        return None
+    file: Path | None = Path(spec.origin)
+    for part in inner:
+        if file is None or file.name != "__init__.py":
+            return None
+        inside = (file.parent / f"{part}.py", file.parent / part / "__init__.py")
+        file = next((path for path in inside if path.is_file()), None)
+    return file if file is not None and file.is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +183,18 @@ class _Reading:
             given = {**function.keywords, **given}
             self.found.extend(Use("an argument", value) for value in function.args)
             function = function.func
-        plain, instance = _plain(function)
-        if not isinstance(plain, FunctionType) or not is_users(plain):
-            self.found.append(Use(str(attribute(plain, "__name__") or type(plain).__name__), function))
+        behind, instance = plain(function)
+        if not isinstance(behind, FunctionType) or not is_users(behind):
+            self.found.append(Use(str(attribute(behind, "__name__") or type(behind).__name__), function))
             return
-        if id(plain) in self._seen or len(self._seen) >= _MOST_FUNCTIONS:
+        if id(behind) in self._seen or len(self._seen) >= _MOST_FUNCTIONS:
             return
-        self._seen.add(id(plain))
-        local = {**_defaults(plain), **given}
-        if instance is not None and plain.__code__.co_argcount:
-            local[plain.__code__.co_varnames[0]] = instance
-        cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False))
-        self._code(plain.__code__, _Scope(plain.__globals__, cells, local))
+        self._seen.add(id(behind))
+        local = {**defaults(behind), **given}
+        if instance is not None and behind.__code__.co_argcount:
+            local[behind.__code__.co_varnames[0]] = instance
+        cells = dict(zip(behind.__code__.co_freevars, behind.__closure__ or (), strict=False))
+        self._code(behind.__code__, _Scope(behind.__globals__, cells, local))
 
     def _code(self, code: CodeType, scope: _Scope) -> None:
         chain: Any = _UNKNOWN  # what the next attribute is looked up in
@@ -120,8 +229,8 @@ class _Reading:
 
     def _ended(self, spelled: str, value: Any, *, bare: bool) -> None:
         """A name with its attributes stands for this value; helpers of the user's are looked into."""
-        plain = _plain(value)[0] if isinstance(value, (FunctionType, MethodType)) else None
-        if isinstance(plain, FunctionType) and is_users(plain):
+        behind = plain(value)[0] if isinstance(value, (FunctionType, MethodType)) else None
+        if isinstance(behind, FunctionType) and is_users(behind):
             self._function(value)
         else:
             self.found.append(Use(spelled, value, bare, always=not self._branched))
@@ -167,7 +276,7 @@ class _Scope:
         """What a step loads, where that is known; imports are remembered for the names they are stored in."""
         name = step.opname
         if name == "LOAD_GLOBAL":
-            return _global(self.names, step.argval)
+            return _named(self.names, step.argval)
         if name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             if step.argval in self.cells:
                 return _content(self.cells[step.argval])
@@ -188,25 +297,6 @@ class _Scope:
         return _UNKNOWN
 
 
-def _plain(function: Any) -> tuple[Any, Any]:
-    """The Python function behind a callable, and the object it is bound to."""
-    if isinstance(function, functools.partial):
-        return _plain(function.func)
-    if isinstance(function, MethodType):
-        return function.__func__, function.__self__
-    if isinstance(function, (FunctionType, type)):
-        return function, None
-    called = getattr(type(function), "__call__", None)  # noqa: B004
-    return (called, function) if isinstance(called, FunctionType) else (function, None)
-
-
-def _defaults(function: FunctionType) -> dict[str, Any]:
-    """What parameters stand for that are left out."""
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    values = function.__defaults__ or ()
-    return dict(zip(names[len(names) - len(values) :], values, strict=True)) | (function.__kwdefaults__ or {})
-
-
 def attribute(value: Any, name: str) -> Any:
     """An attribute of an object of the user's, which may do anything when it is asked; None where it has none."""
     try:
@@ -215,7 +305,7 @@ def attribute(value: Any, name: str) -> Any:
         return None
 
 
-def _global(names: dict[str, Any], name: str) -> Any:
+def _named(names: dict[str, Any], name: str) -> Any:
     if name in names:
         return names[name]
     found = names.get("__builtins__")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.ownership import is_users
-from penstock.trace.effects.imported import is_imported
-from penstock.trace.effects.libraries import known, path_of, why_visible
-from penstock.trace.effects.objects import ABSENT, CONTAINERS, MAPPINGS, content, in_class
-from penstock.trace.effects.values import (
+from penstock.functions.code import words
+from penstock.functions.effects.libraries import known, path_of, why_visible
+from penstock.functions.effects.objects import ABSENT, CONTAINERS, MAPPINGS, content, in_class, is_imported
+from penstock.functions.effects.values import (
     OWN,
     Arguments,
     Atom,
@@ -31,11 +30,11 @@ from penstock.trace.effects.values import (
     spelling,
     union,
 )
-from penstock.trace.effects.words import words
+from penstock.functions.ownership import is_users
 
 if TYPE_CHECKING:
-    from penstock.trace.effects.calling import Calling
-    from penstock.trace.effects.interpreter import Frame
+    from penstock.functions.effects.calling import Calling
+    from penstock.functions.effects.interpreter import Frame
 
 _VERBS = {
     "append": "appends to",

@@ -17,11 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.ownership import is_users
-from penstock.trace.effects.imported import is_imported
-from penstock.trace.effects.interpreter import Frame
-from penstock.trace.effects.items import Items
-from penstock.trace.effects.libraries import (
+from penstock.functions.effects.interpreter import Frame
+from penstock.functions.effects.libraries import (
     SEEDED,
     aliases,
     known,
@@ -29,18 +26,21 @@ from penstock.trace.effects.libraries import (
     path_of,
     why_visible,
 )
-from penstock.trace.effects.methods import called_method
-from penstock.trace.effects.objects import (
+from penstock.functions.effects.methods import called_method
+from penstock.functions.effects.objects import (
+    Watched,
     callable_kind,
     data,
     fields,
     in_class,
     is_cached_function,
     is_function,
+    is_imported,
     is_jitted,
+    watch,
 )
-from penstock.trace.effects.parameters import bound, check_mode, closure, defaults, is_seeded, unfolded
-from penstock.trace.effects.values import (
+from penstock.functions.effects.reading import Items
+from penstock.functions.effects.values import (
     OWN,
     Absent,
     Arguments,
@@ -53,14 +53,19 @@ from penstock.trace.effects.values import (
     Part,
     Value,
     Visible,
+    bound,
     change,
+    check_mode,
     is_a,
     is_plain,
+    is_seeded,
     outside,
     spelling,
+    unfolded,
     union,
 )
-from penstock.trace.effects.watched import Watched, watch
+from penstock.functions.ownership import is_users
+from penstock.functions.uses import defaults
 
 _MOST_STEPS = 20_000  # instructions looked at, in all functions
 _MOST_CALLS = 30  # inside one another
@@ -167,11 +172,13 @@ class Calling(Items):
 
     def entered(self, function: FunctionType, arguments: Arguments, *, imported: bool = False) -> Value:
         """What a function of the user's gives. `imported` is one that another process gets with its module."""
-        cells = tuple(self._cell(cell, name) for cell, name in closure(function))
-        self.watched.append(watch(function))
         code = function.__code__
+        shared = zip(function.__closure__ or (), code.co_freevars, strict=True)
+        cells = tuple(self._cell(cell, name) for cell, name in shared)
+        self.watched.append(watch(function))
+        left_out: dict[str, Value] = {name: (Known(value, name),) for name, value in defaults(function).items()}
         imported = imported or is_imported(function)
-        return self._code(code, function.__globals__, cells, arguments, defaults(function), imported)
+        return self._code(code, function.__globals__, cells, arguments, left_out, imported)
 
     def _cell(self, cell: Any, name: str) -> Cell:
         """The cell of a closure, with what is in it now."""

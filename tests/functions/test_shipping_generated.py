@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from penstock.trace.shippable import why_not_shippable
+from penstock.functions.shipping import why_not_shippable
 
 SOURCES = ["y = A", "y = B", "y = B['k']", "y = A[0]", "y = B['m']['k']", "y = A[x % 2]", "y = list(B.values())[0]"]
 WAYS = """

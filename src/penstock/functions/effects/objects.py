@@ -1,12 +1,18 @@
-"""What is known of an object without asking it anything: its kind, its attributes, its content."""
+"""What is known of an object without asking it anything: its kind, its attributes, its content.
+
+Also what another process gets by importing a module anew, and whether what was read is still as it was.
+"""
 
 from __future__ import annotations
 
+import dis
 import functools
 import io
 import sys
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from types import (
     BuiltinFunctionType,
@@ -21,10 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.ownership import is_users
-from penstock.trace.effects.libraries import why_visible
-from penstock.trace.effects.values import OWN, Known, Part, Value, is_a, is_plain, union
-from penstock.trace.effects.words import words
+from penstock.functions.code import codes, words
+from penstock.functions.effects.libraries import why_visible
+from penstock.functions.effects.values import OWN, Known, Part, Value, is_a, is_plain, union
+from penstock.functions.ownership import is_users
+from penstock.functions.uses import closure
 
 ABSENT = object()
 MAPPINGS = (dict, OrderedDict, defaultdict, Counter, MappingProxyType)
@@ -156,3 +163,58 @@ def data(value: Value) -> Value:
         for atom in value
         if not (isinstance(atom, Known) and (is_a(atom.object, type, ModuleType) or is_function(atom.object)))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What stood in an object's attribute, or, without a name, in all places that a function reads."""
+
+    owner: weakref.ref[Any]
+    name: str | None
+    stood: tuple[Any, ...]
+
+    def unchanged(self) -> bool:
+        """Whether the same objects stand there."""
+        owner = self.owner()
+        if owner is None:
+            return False
+        if self.name is None:
+            return _places(owner) == self.stood
+        return (id(fields(owner).get(self.name)),) == self.stood
+
+
+def watch(function: FunctionType) -> Watched:
+    """A function's code, defaults, closure, and the globals that it names."""
+    return Watched(weakref.ref(function), None, _places(function))
+
+
+def _places(function: FunctionType) -> tuple[Any, ...]:
+    own = (function.__code__, function.__defaults__, function.__kwdefaults__)
+    named = (function.__globals__.get(name) for code in codes(function.__code__) for name in code.co_names)
+    return (*map(id, (*own, *named)), *((name, id(value)) for name, value in closure(function)))
+
+
+def is_imported(thing: Any) -> bool:
+    """Whether a function or class is sent by its name: one that its module has under that name."""
+    name, module = thing.__qualname__, sys.modules.get(thing.__module__)
+    if module is None or thing.__module__ == "__main__" or "<locals>" in name:
+        return False
+    outermost, *inner = name.split(".")
+    found = vars(module).get(outermost)
+    for part in inner:
+        found = vars(found).get(part) if isinstance(found, type) else None
+    return found is thing
+
+
+def assigning(names: dict[str, Any], name: str) -> str | None:
+    """The function of a module, given by its names, that assigns to a global of that name."""
+    for value in list(names.values()):
+        if type(value) is FunctionType and value.__globals__ is names:
+            for code in codes(value.__code__):
+                if name in code.co_names and _assigns(code, name):
+                    return value.__name__
+    return None
+
+
+def _assigns(code: Any, name: str) -> bool:
+    return any(step.opname == "STORE_GLOBAL" and step.argval == name for step in dis.get_instructions(code))

@@ -1,21 +1,65 @@
-"""definition: the syntax tree of a function, where it is proven to be that of the code that runs.
+"""The syntax tree of a function, where it is proven to be that of the code that runs; and Python's parser and compiler.
 
 What a file says may be older or newer than the function, and a line may hold several lambdas. So the tree is compiled
 again, and only one whose instructions, constants, names and places are those of the function's code is given.
+
+Parser and compiler count how deep a tree is in one place for all threads, and raise SystemError where two of them work
+at the same time ("AST constructor recursion depth mismatch", CPython up to 3.12). Both are C code, which keeps the GIL,
+but for a garbage collection that runs somebody's Python: so there is none meanwhile.
 """
 
 from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import functools
+import gc
 import linecache
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from penstock.syntax import compiled_tree, parsed
+from penstock.forked import new_rlock
+
+_LOCK = new_rlock()
+
+
+def parsed(text: str) -> ast.Module:
+    """`ast.parse(text)`.
+
+    >>> ast.unparse(parsed("a+b"))
+    'a + b'
+    """
+    with _alone():
+        return ast.parse(text)
+
+
+def parsed_expression(text: str) -> ast.Expression:
+    """`ast.parse(text, mode="eval")`, which `ast.literal_eval` takes."""
+    with _alone():
+        return ast.parse(text, mode="eval")
+
+
+def compiled_tree(module: ast.Module, file: str, flags: int) -> CodeType:
+    """The code of a tree; the `__future__` features are those in `flags` only."""
+    with _alone():
+        made: CodeType = compile(module, file, "exec", flags=flags, dont_inherit=True)
+        return made
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    with _LOCK:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collects:
+                gc.enable()
+
 
 Definition = ast.FunctionDef | ast.Lambda
 

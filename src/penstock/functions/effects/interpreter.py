@@ -11,14 +11,12 @@ import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from penstock.trace.effects.instructions import Instruction, instructions, parts
-from penstock.trace.effects.operations import OPERATIONS
-from penstock.trace.effects.stack import pop
-from penstock.trace.effects.values import OWN, Cell, Value, Visible, union
-from penstock.trace.effects.words import words
+from penstock.functions.code import Instruction, instructions, parts, words
+from penstock.functions.effects.operations import OPERATIONS, pop
+from penstock.functions.effects.values import OWN, Cell, Value, Visible, union
 
 if TYPE_CHECKING:
-    from penstock.trace.effects.calling import Calling
+    from penstock.functions.effects.calling import Calling
 
 Stack = tuple[Value, ...]
 _MOST_ROUNDS = 6  # until what local variables may be has settled

@@ -1,4 +1,4 @@
-"""Alike: what is known of pure functions of one code that read the same from outside but for numbers and text.
+"""What a function reads from outside of itself, whether that still is what it was, and which functions are alike in it.
 
 The function of an interleave makes a new one for each of its inputs, `.map(lambda r: parse(r, label))`. All have one
 code, and share what they read: globals, objects, the cells of what encloses them. What is found of the first is true of
@@ -7,15 +7,129 @@ the others. Whether a function is pure follows from the types of numbers and tex
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
-from collections.abc import Hashable
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter, is_, itemgetter
+from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from penstock.forked import new_lock
-from penstock.trace.captured import Captured
+
+MISSING = object()
+SIZE = object()
+CONTENT = object()
+OWN = object()  # of an object: its class, and the dict of its attributes
+
+
+_WATCHED = 512  # places that are looked at before each call
+_DIGESTED = 1 << 12  # bytes of captured arrays, likewise
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The places a function reads (globals, cells, dicts, lists, attributes) with what stood there.
+
+    A graph is good while it stays.
+    """
+
+    reads: tuple[tuple[Any, Any, Any], ...]
+    _looks: list[tuple[_Look, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def quickly_watched(self) -> bool:
+        """Whether these may be looked at before each call of what is called per element."""
+        digested = sum(place.nbytes for place, name, _ in self.reads if name is CONTENT)
+        return digested <= _DIGESTED and len(self.reads) <= _WATCHED
+
+    def unchanged(self) -> bool:
+        if not self._looks:
+            self._looks.append(_looks_at(self.reads))
+        try:
+            return all(look() for look in self._looks[0])
+        except (KeyError, IndexError, AttributeError, ValueError):  # it is not there any more; a cell is empty
+            return False
+
+    def without(self, function: FunctionType) -> Captured:
+        """The same, kept by somebody who is to let go of this function when all others have."""
+        weak = weakref.ref(function)
+        return Captured(tuple((weak if read[0] is function else read[0], *read[1:]) for read in self.reads))
+
+
+_Look = Callable[[], bool]
+
+
+def _looks_at(reads: Iterable[tuple[Any, Any, Any]]) -> tuple[_Look, ...]:
+    """Questions whether things stand where they stood: few, and each about many, as they are asked for every call."""
+    found: list[_Look] = []
+    places: dict[int, tuple[Any, dict[Any, Any]]] = {}
+    for place, name, value in reads:
+        _, expected = places.setdefault(id(place), (place, {}))
+        if expected.get(name, value) is value and _is_held(place, name, value):
+            expected[name] = value
+        else:
+            found.append(_Stands(place, name, value))
+    for place, expected in places.values():
+        if expected:
+            found.append(_Holds(_getter(place, [*expected]), place, (*expected.values(),)))
+    return tuple(found)
+
+
+def _is_held(place: Any, name: Any, value: Any) -> bool:
+    """Whether the value is simply what is to be had of the place under the name."""
+    if isinstance(place, (FunctionType, CellType, weakref.ref)):
+        return True
+    return value is not MISSING and name not in (SIZE, CONTENT, OWN) and type(place) in (dict, list, MappingProxyType)
+
+
+def _getter(place: Any, names: list[Any]) -> Callable[[Any], Any]:
+    if isinstance(place, CellType):
+        return attrgetter("cell_contents", "cell_contents")
+    two = names if len(names) > 1 else names * 2  # of one it would be the value, of two or more it is a tuple
+    if isinstance(place, weakref.ref):
+        of_function = attrgetter(*two)
+        return lambda weak: of_function(weak())
+    return attrgetter(*two) if isinstance(place, FunctionType) else itemgetter(*two)
+
+
+@dataclass(frozen=True, slots=True)
+class _Holds:
+    """The values that a place has under some names, all at once."""
+
+    getter: Callable[[Any], Any]
+    place: Any
+    values: tuple[Any, ...]
+
+    def __call__(self) -> bool:
+        return all(map(is_, self.getter(self.place), self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    place: Any
+    name: Any
+    value: Any
+
+    def __call__(self) -> bool:
+        place, name, value = self.place, self.name, self.value
+        if name is CONTENT:
+            return bool(content(place) == value)
+        if name is OWN:
+            return type(place) is value[0] and vars(place) is value[1]
+        if name is SIZE:
+            return bool(len(place) == value)
+        if isinstance(place, list):
+            return place[name] is value
+        return bool(place.get(name, MISSING) is value)
+
+
+def content(array: np.ndarray) -> int:
+    """A digest: what a function computed from a captured array is baked into its graph."""
+    return hash((array.shape, array.dtype.str, array.tobytes()))
+
 
 _MOST = 128  # that are kept; what they read stays in memory as long
 _MOST_FOUND = 16  # of each, for different values and kinds of elements

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.ownership import is_penstocks, is_users, is_users_file, is_users_path
+from penstock.functions.ownership import is_penstocks, is_users, is_users_file, is_users_path
+from penstock.functions.shipping import why_not_shippable
 from penstock.plan.content_key import made_of
 from penstock.profiler.lint.natures import randomness
-from penstock.trace.shippable import why_not_shippable
 
 SOURCE = """
 import random
@@ -227,7 +227,7 @@ def test_a_script_is_the_users_wherever_it_lies(tmp_path):
     script = tmp_path / "regex.py"
     script.write_text(
         "import json, sys\n"
-        "from penstock.ownership import is_users, is_users_path\n"
+        "from penstock.functions.ownership import is_users, is_users_path\n"
         "class Step: pass\n"
         "def f(x): return x\n"
         "print(is_users(Step), is_users(f), is_users(sys.modules['__main__']), is_users(json))\n"

@@ -24,7 +24,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 _INSTALLED = ("site-packages", "dist-packages")
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parents[1])
 _HEAP_TYPE = 1 << 9  # a class that was made at run time, as all that are written in Python are
 _TYPED = ("<doctest", "<ipython", "<stdin")  # wherever it was typed in: an example in penstock is not its code
 _MOST_FILES = 10_000  # whose place is remembered

@@ -7,11 +7,11 @@ import inspect
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from penstock.ownership import is_users
-from penstock.trace.effects.calling import Calling
-from penstock.trace.effects.interpreter import Frame
-from penstock.trace.effects.values import OWN, Arguments, Visible
-from penstock.trace.effects.watched import Watched
+from penstock.functions.effects.calling import Calling
+from penstock.functions.effects.interpreter import Frame
+from penstock.functions.effects.objects import Watched
+from penstock.functions.effects.values import OWN, Arguments, Visible
+from penstock.functions.ownership import is_users
 
 
 def why_visible(function: Any, watched: list[Watched]) -> str | None:

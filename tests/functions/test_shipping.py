@@ -36,7 +36,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.trace.shippable import why_not_shippable
+from penstock.functions import shipping
+from penstock.functions.shipping import why_not_shippable
 
 ASCII = re.compile(rb"[a-z]+")
 
@@ -856,16 +857,15 @@ def test_a_verdict_follows_what_the_function_reads():
 
 
 def test_it_is_remembered_and_forgotten_with_the_function():
-    from penstock.trace import shippable
 
     def function(x):
         return x
 
     why_not_shippable(function)
     number = id(function)
-    assert number in shippable._verdicts
+    assert number in shipping._verdicts
     del function
-    assert number not in shippable._verdicts
+    assert number not in shipping._verdicts
 
 
 def test_functions_that_call_each_other_come_to_an_end():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.ownership import is_installed_path
-from penstock.trace.effects.words import words
+from penstock.functions.code import words
+from penstock.functions.ownership import is_installed_path
 
 _HARMLESS = """
     builtins math cmath re json struct hashlib hmac zlib bz2 lzma gzip.compress gzip.decompress base64 binascii

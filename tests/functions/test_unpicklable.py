@@ -9,7 +9,7 @@ from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
-from penstock.runtime.processes.captured import captured
+from penstock.functions.shipping import unpicklable
 
 lock = threading.Lock()
 
@@ -23,8 +23,8 @@ def refused(function, **arguments):
 
 def test_what_can_be_sent_holds_nothing():
     limit = 3
-    assert captured(lambda x: x < limit) is None
-    assert captured(functools.partial(max, 3)) is None
+    assert unpicklable(lambda x: x < limit) is None
+    assert unpicklable(functools.partial(max, 3)) is None
 
 
 def test_a_lock_in_a_closure():
@@ -45,7 +45,7 @@ def test_a_lock_among_the_globals():
         return nested()
 
     # by value, as from a notebook: by reference the module would be imported there
-    assert captured(_by_value(f, lock=lock)) == "`f` holds `lock`, a _thread.lock"
+    assert unpicklable(_by_value(f, lock=lock)) == "`f` holds `lock`, a _thread.lock"
 
 
 def _by_value(function, **globals_):
@@ -107,12 +107,12 @@ def test_an_object_that_is_called():
         def __call__(self, x):
             return x
 
-    assert captured(Counter()) == "`Counter` holds `self.lock`, a _thread.lock"
+    assert unpicklable(Counter()) == "`Counter` holds `self.lock`, a _thread.lock"
 
 
 def test_a_partial_of_a_partial():
     inner = functools.partial(max, threading.Lock())
-    assert captured(functools.partial(inner, 1)) == "`partial` holds `self.args[0]`, a _thread.lock"
+    assert unpicklable(functools.partial(inner, 1)) == "`partial` holds `self.args[0]`, a _thread.lock"
 
 
 def test_things_that_hold_each_other():
@@ -123,7 +123,7 @@ def test_things_that_hold_each_other():
     def f(x):
         return ring
 
-    assert captured(f) == "`f` holds `ring[0]['lock']`, a _thread.lock"
+    assert unpicklable(f) == "`f` holds `ring[0]['lock']`, a _thread.lock"
 
 
 def test_a_variable_that_is_not_there_yet():
@@ -132,5 +132,5 @@ def test_a_variable_that_is_not_there_yet():
     def f(x):
         return later, inner
 
-    assert captured(f) == "`f` holds `inner`, a _thread.lock"
+    assert unpicklable(f) == "`f` holds `inner`, a _thread.lock"
     later = 1

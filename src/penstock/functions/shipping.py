@@ -1,0 +1,263 @@
+"""May the engine move a function to another process by itself, without anybody noticing? Decided without calling it.
+
+There nobody sees what the function changes, prints or counts, and what it draws or reads from its own process is not
+the same. So it must not do any of that: the bytecode is gone through (`trace.effects`), with the user's own functions
+and methods that it calls. Lists, dicts, arrays and objects from outside may be read; they must not be written to, by
+itself or by what it hands them to. Of the functions of libraries those count as harmless of which it is known. What
+is left is tried: the function must be one that can be pickled, and not be too large.
+
+Elements, and what has been made from them, are the function's own and may be changed at will. What methods of elements
+do is not seen, nor what arithmetic and comparisons do on objects whose class says so itself.
+
+`unpicklable` says of a function that cannot be sent which name in it holds what, and of what type that is.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import pickle
+import sys
+import weakref
+from collections import ChainMap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from penstock.functions.code import codes
+from penstock.functions.uses import closure, defaults
+
+if TYPE_CHECKING:
+    from penstock.functions.effects.objects import Watched
+
+_MOST_BYTES = 1 << 26  # of a function with what it closes over
+_MOST_ITEMS = 1000  # of a container that are looked at
+_DEEPEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What was found of a function, and the places it was read from."""
+
+    function: weakref.ref[Any]
+    why: str | None
+    watched: tuple[Watched, ...]
+
+
+_verdicts: dict[int, _Verdict] = {}
+
+
+def get_ready() -> None:
+    """Import what a verdict needs, where that holds nobody up: its tables are large, and seldom asked."""
+    import cloudpickle  # noqa: F401
+
+    import penstock.functions.effects.verdict  # noqa: F401
+
+
+def why_not_shippable(function: Callable[..., Any]) -> str | None:
+    """Why the engine must not send this function to another process unasked, as a short sentence; None where it may.
+
+    >>> why_not_shippable(lambda x: x * 2)
+    >>> seen = []
+    >>> why_not_shippable(lambda x: seen.append(x))
+    'it appends to `seen`'
+    """
+    known = _verdicts.get(id(function))
+    if known is not None and known.function() is function and all(place.unchanged() for place in known.watched):
+        return known.why
+    from penstock.functions.effects.verdict import why_visible  # see get_ready
+
+    watched: list[Watched] = []
+    try:
+        why = why_visible(function, watched) or _why_stuck(function)
+    except RecursionError:
+        why = "it is nested too deeply to be looked through"
+    except Exception as error:  # code that is read may hold anything; whoever cannot read it does not move it
+        why = f"it cannot be looked through ({type(error).__name__})"
+    _remember(function, why, tuple(watched))
+    return why
+
+
+class _TooLarge(Exception):
+    """More bytes than are sent unasked."""
+
+
+class _Counter:
+    """A file that counts what is written to it, up to a limit."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_BYTES
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._left -= size
+        if self._left < 0:
+            raise _TooLarge
+        return size
+
+    def beside(self, buffer: pickle.PickleBuffer) -> None:
+        self.write(buffer.raw())
+
+
+def _why_stuck(function: Any) -> str | None:
+    """Why it cannot be pickled, or had better not."""
+    counter = _Counter()
+    try:
+        _by_value()(counter, protocol=5, buffer_callback=counter.beside).dump(function)
+    except _TooLarge:
+        return f"it takes along more than {_MOST_BYTES >> 20} MiB"
+    except Exception as error:
+        said = str(error).splitlines() or [""]
+        return f"it cannot be pickled: {said[0] or type(error).__name__}"
+    return None
+
+
+def dumped_by_value(value: Any, callback: Callable[[pickle.PickleBuffer], Any]) -> bytes:
+    """As `cloudpickle.dumps`, which sends an open text file as a copy of its content; that is refused as others are.
+
+    Each process would read it from where it was. Raises whatever is wrong with the value.
+    """
+    content = io.BytesIO()
+    _by_value()(content, protocol=5, buffer_callback=callback).dump(value)
+    return content.getvalue()
+
+
+@functools.cache
+def _by_value() -> Any:
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        dispatch_table: ClassVar = ChainMap({io.TextIOWrapper: _text_file}, cloudpickle.Pickler.dispatch_table)
+
+    return Pickler
+
+
+def _text_file(file: io.TextIOWrapper) -> tuple[Any, ...]:
+    for name in ("stdout", "stderr"):
+        if file is getattr(sys, name):
+            return getattr, (sys, name)
+    message = "cannot pickle an open file"
+    raise pickle.PicklingError(message)
+
+
+def _remember(function: Any, why: str | None, watched: tuple[Watched, ...]) -> None:
+    number, known = id(function), _verdicts  # a module's names are gone when the interpreter ends
+
+    def forget(gone: object) -> None:
+        known.pop(number, None)
+
+    try:
+        _verdicts[number] = _Verdict(weakref.ref(function, forget), why, watched)
+    except TypeError:  # of the interpreter's own, which is looked up as fast as a verdict
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """From a value to one it holds: a name of its own (a variable of a function), or an addition to the name so far."""
+
+    text: str
+    value: Any
+    starts: bool = False
+
+
+def unpicklable(function: Callable[..., Any]) -> str | None:
+    """What the function holds that cannot be pickled, or None where it can, or nothing can be told.
+
+    >>> import threading
+    >>> lock = threading.Lock()
+    >>> def f(x):
+    ...     with lock:
+    ...         return x
+    >>> unpicklable(f)
+    '`f` holds `lock`, a _thread.lock'
+    """
+    if _travels(function):
+        return None
+    steps = _way(function, set(), 0)
+    if not steps:
+        return f"`{_name(function)}` is {_kind(function)}"
+    found = f"`{_name(function)}` holds"
+    at = "" if isinstance(function, (FunctionType, MethodType)) else "self"
+    for place, step in enumerate(steps):
+        if step.starts and at:
+            found += f" `{at}`, the function `{_name(steps[place - 1].value)}`, which holds"
+            at = ""
+        at += step.text
+    return f"{found} `{at}`, {_kind(steps[-1].value)}"
+
+
+def _way(value: Any, seen: set[int], depth: int) -> list[_Step]:
+    """The steps to the innermost value that cannot be pickled; `value` cannot."""
+    seen.add(id(value))
+    if depth > _DEEPEST:
+        return []
+    for step in _held(value):
+        if id(step.value) not in seen and not _travels(step.value):
+            return [step, *_way(step.value, seen, depth + 1)]
+    return []
+
+
+def _travels(value: Any) -> bool:
+    try:
+        dumped_by_value(value, lambda buffer: None)
+    except Exception:
+        return False
+    return True
+
+
+def _held(value: Any) -> Iterator[_Step]:
+    if isinstance(value, FunctionType):
+        yield from _of_function(value)
+    elif isinstance(value, MethodType):
+        yield _Step("self", value.__self__, starts=True)
+        yield _Step(value.__name__, value.__func__, starts=True)
+    elif isinstance(value, functools.partial):
+        yield _Step(".func", value.func)
+        yield _Step(".args", value.args)
+        yield _Step(".keywords", value.keywords)
+    elif isinstance(value, dict):
+        for key, item in islice(value.items(), _MOST_ITEMS):
+            yield _Step(f"[{key!r}]", item)
+            yield _Step(f" key {key!r}", key)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for place, item in enumerate(islice(value, _MOST_ITEMS)):
+            yield _Step(f"[{place}]", item)
+    else:
+        for name, item in _attributes(value):
+            yield _Step(f".{name}", item)
+        if not isinstance(value, type):
+            yield _Step(".__class__", type(value))
+
+
+def _of_function(function: FunctionType) -> Iterator[_Step]:
+    code, known = function.__code__, function.__globals__
+    named = ((name, known[name]) for one in codes(code) for name in one.co_names if name in known)
+    for name, value in (*closure(function), *defaults(function).items(), *named):
+        yield _Step(name, value, starts=True)
+    for name, value in vars(function).items():
+        yield _Step(f"{_name(function)}.{name}", value, starts=True)
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    yield from list(getattr(value, "__dict__", {}).items())
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(value, name):
+                yield name, getattr(value, name)
+
+
+def _name(value: Any) -> str:
+    return getattr(value, "__name__", None) or type(value).__name__
+
+
+def _kind(value: Any) -> str:
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(value, io.IOBase):
+        return f"an open file ({name})"
+    article = "an" if name.lstrip("_")[:1].lower() in tuple("aeiou") else "a"
+    return f"{article} {name}"
