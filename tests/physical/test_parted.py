@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import traceback
+import weakref
 from typing import Any
 
 import numpy as np
@@ -231,3 +233,33 @@ def test_methods_objects_and_partials_run_in_parts() -> None:
     leaves, structure = flatten(SOURCES["uint8"]().element_spec)
     found = {name: in_parts(call(Augment()), structure, leaves) is not None for name, call in CALLED.items()}
     assert {name for name, there in found.items() if not there} == {"a partial by name"}
+
+
+class Scaled(Augment):
+    """An object that is traced as a whole."""
+
+    def __call__(self, image: Any, label: Any) -> Any:
+        return image * self.factor, label
+
+
+class Numbered(Augment):
+    """One whose rest must be given the object itself."""
+
+    def __call__(self, image: Any, label: Any) -> Any:
+        image = ps.image.random_hue(image, 0.1) * self.factor
+        label = int(label)
+        return image, label, id(self) == self.number
+
+
+@pytest.mark.parametrize("kind", [Augment, Scaled, Numbered])
+def test_an_object_is_let_go_of_with_what_was_found_of_it(kind: Any) -> None:
+    held = kind()
+    held.number = id(held)
+    for _ in range(2):
+        rows = list(SOURCES["uint8"]().map(held))
+    if kind is Numbered:
+        assert all(row[2] for row in rows)
+    gone = weakref.ref(held)
+    del held, rows
+    gc.collect()
+    assert gone() is None

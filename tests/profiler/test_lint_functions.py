@@ -157,3 +157,15 @@ SEEN_FROM_OUTSIDE = [
 def test_what_lint_calls_on_values_of_its_own_is_known_to_compute_only():
     assert all(only_numpy(function) for function in ONLY_NUMPY)
     assert not any(only_numpy(function) for function in SEEN_FROM_OUTSIDE)
+
+
+def test_a_function_that_writes_outside_is_not_tried_out():
+    sums = np.zeros(3)
+
+    def total(x):
+        sums[0] += 1
+        return np.rint(x)
+
+    rows = ps.Dataset.from_tensor_slices(np.zeros((64, 4)))
+    assert [*rows.map(total).batch(8).lint()] == []
+    assert sums.tolist() == [0, 0, 0]

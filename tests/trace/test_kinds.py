@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.trace.kinds.findings import Mismatch, SpelledText
 from penstock.trace.kinds.reader import read
-from penstock.trace.kinds.values import Number, Text, Widened, kind_of_spec
+from penstock.trace.kinds.values import Mismatch, Number, SpelledText, Text, Widened, kind_of_spec
 
 TEXT = Text()
 ROW = kind_of_spec({"name": ps.TensorSpec((), bytes), "names": ps.TensorSpec((None,), bytes)})

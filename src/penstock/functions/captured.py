@@ -53,8 +53,8 @@ class Captured:
         except (KeyError, IndexError, AttributeError, ValueError):  # it is not there any more; a cell is empty
             return False
 
-    def without(self, function: FunctionType) -> Captured:
-        """The same, kept by somebody who is to let go of this function when all others have."""
+    def without(self, function: Any) -> Captured:
+        """The same, kept by somebody who is to let go of this function, or object, when all others have."""
         weak = weakref.ref(function)
         return Captured(tuple((weak if read[0] is function else read[0], *read[1:]) for read in self.reads))
 
@@ -80,9 +80,11 @@ def _looks_at(reads: Iterable[tuple[Any, Any, Any]]) -> tuple[_Look, ...]:
 
 def _is_held(place: Any, name: Any, value: Any) -> bool:
     """Whether the value is simply what is to be had of the place under the name."""
+    if name is OWN:
+        return False
     if isinstance(place, (FunctionType, CellType, weakref.ref)):
         return True
-    return value is not MISSING and name not in (SIZE, CONTENT, OWN) and type(place) in (dict, list, MappingProxyType)
+    return value is not MISSING and name not in (SIZE, CONTENT) and type(place) in (dict, list, MappingProxyType)
 
 
 def _getter(place: Any, names: list[Any]) -> Callable[[Any], Any]:
@@ -118,6 +120,7 @@ class _Stands:
         if name is CONTENT:
             return bool(content(place) == value)
         if name is OWN:
+            place = place() if type(place) is weakref.ref else place
             return type(place) is value[0] and vars(place) is value[1]
         if name is SIZE:
             return bool(len(place) == value)

@@ -6,7 +6,8 @@ import dis
 import re
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -38,10 +39,11 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The instructions by their offsets, and the handlers of errors."""
+    """The instructions by their offsets, the handlers of errors, and what is done in the order in which it stands."""
 
     at: dict[int, Instruction]
     handlers: tuple[Handler, ...]
+    steps: tuple[Instruction, ...]
 
 
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
@@ -74,7 +76,24 @@ def _decoded(code: CodeType) -> Instructions:
         Handler(entry.start, entry.end, entry.target, entry.depth, entry.lasti)
         for entry in bytecode.exception_entries  # type: ignore[attr-defined]
     )
-    return Instructions(at, handlers)
+    return Instructions(at, handlers, tuple(chain.from_iterable(map(_singly, at.values()))))
+
+
+_SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NOT_TAKEN")
+
+
+def _singly(step: Instruction) -> Iterator[Instruction]:
+    """What is done, where anything is; what newer interpreters do in one instruction (STORE_FAST_LOAD_FAST) is two."""
+    if isinstance(step.value, tuple) and "_FAST_" in step.name:
+        for what, variable in zip(parts(step.name), step.value, strict=True):
+            yield replace(step, name=f"{what}_FAST", value=variable, arg=0)
+    elif step.name not in _SILENT:
+        yield step
+
+
+def steps(code: CodeType) -> tuple[Instruction, ...]:
+    """What code does, in the order in which it stands there."""
+    return instructions(code).steps
 
 
 _PAIR = re.compile("(LOAD|STORE)_FAST(?:_BORROW)?")
@@ -113,7 +132,7 @@ def _is_documented(function: FunctionType) -> bool:
     code = function.__code__
     if function.__doc__ is None or code.co_consts[:1] != (function.__doc__,):
         return False
-    return not any(step.opcode in dis.hasconst and step.arg == 0 for step in dis.get_instructions(code))
+    return not any(step.opcode in dis.hasconst and step.arg == 0 for step in steps(code))
 
 
 def words(text: str) -> frozenset[str]:

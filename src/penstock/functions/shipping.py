@@ -53,7 +53,7 @@ def get_ready() -> None:
     """Import what a verdict needs, where that holds nobody up: its tables are large, and seldom asked."""
     import cloudpickle  # noqa: F401
 
-    import penstock.functions.effects.verdict  # noqa: F401
+    import penstock.functions.effects  # noqa: F401
 
 
 def why_not_shippable(function: Callable[..., Any]) -> str | None:
@@ -67,7 +67,7 @@ def why_not_shippable(function: Callable[..., Any]) -> str | None:
     known = _verdicts.get(id(function))
     if known is not None and known.function() is function and all(place.unchanged() for place in known.watched):
         return known.why
-    from penstock.functions.effects.verdict import why_visible  # see get_ready
+    from penstock.functions.effects import why_visible  # see get_ready
 
     watched: list[Watched] = []
     try:

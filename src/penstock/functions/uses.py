@@ -5,7 +5,6 @@ from __future__ import annotations
 import dis
 import functools
 import importlib.util
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,11 +13,10 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from penstock.functions.code import codes, names
+from penstock.functions.code import Instruction, codes, names, steps
 from penstock.functions.ownership import is_users, is_users_file
 
 _UNKNOWN = object()
-_SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NOT_TAKEN")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _CALL = ("CALL", "CALL_FUNCTION", "CALL_METHOD")
 _LOOP = ("FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -102,17 +100,17 @@ def _imported(function: FunctionType) -> Iterator[Held]:
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:
     loaded: list[Any] = []  # the constants in front: how many packages up, and what is wanted of the module
-    for step in dis.get_instructions(code):
-        if step.opname == "IMPORT_NAME" and len(loaded) >= 2:
+    for step in steps(code):
+        if step.name == "IMPORT_NAME" and len(loaded) >= 2:
             level, wanted = loaded[-2:]
-            module = f"{'.' * level if isinstance(level, int) else ''}{step.argval}"
+            module = f"{'.' * level if isinstance(level, int) else ''}{step.value}"
             for name in (module, *(f"{module}.{part}" for part in wanted or () if part != "*")):
                 try:
                     yield importlib.util.resolve_name(name, package)
                 except ImportError:
                     continue
-        elif step.opcode in dis.hasconst or step.opname == "LOAD_SMALL_INT":
-            loaded.append(step.argval)
+        elif step.opcode in dis.hasconst or step.name == "LOAD_SMALL_INT":
+            loaded.append(step.value)
 
 
 def _source_file(name: str) -> Path | None:
@@ -200,22 +198,20 @@ class _Reading:
         chain: Any = _UNKNOWN  # what the next attribute is looked up in
         spelled = ""
         branched = self._branched
-        for step in _steps(code):
-            name = step.opname
-            if name in _SILENT:
-                continue
-            inner = _attribute(chain, step.argval) if name in _ATTRIBUTE and chain is not _UNKNOWN else _UNKNOWN
+        for step in steps(code):
+            name = step.name
+            inner = _attribute(chain, step.value) if name in _ATTRIBUTE and chain is not _UNKNOWN else _UNKNOWN
             if inner is not _UNKNOWN:
-                chain, spelled = inner, f"{spelled}.{step.argval}"
+                chain, spelled = inner, f"{spelled}.{step.value}"
                 continue
             if chain is not _UNKNOWN:
                 self._ended(spelled, chain, bare=name in _CALL and step.arg == 0)
             if name in _ATTRIBUTE:
-                self.found.append(Use(f".{step.argval}", None))
-            chain, spelled = scope.value(step), str(step.argval)
+                self.found.append(Use(f".{step.value}", None))
+            chain, spelled = scope.value(step), str(step.value)
             if name == "LOAD_GLOBAL" and chain is _UNKNOWN:
                 self.found.append(Use(spelled, None))
-            if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and step.argval in scope.cells):
+            if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and step.value in scope.cells):
                 self.keeps_state = True
             elif name in _LOOP:
                 self.loops = True
@@ -236,25 +232,6 @@ class _Reading:
             self.found.append(Use(spelled, value, bare, always=not self._branched))
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """An instruction; what newer interpreters do in one (`STORE_FAST_LOAD_FAST`) is two."""
-
-    opname: str
-    argval: Any
-    arg: int | None = None
-
-
-def _steps(code: CodeType) -> Iterator[_Step]:
-    for found in dis.get_instructions(code):
-        if isinstance(found.argval, tuple) and "_FAST_" in found.opname:
-            first, second = (word + "_FAST" for word in re.findall("LOAD|STORE", found.opname))
-            yield _Step(first, found.argval[0])
-            yield _Step(second, found.argval[1])
-        else:
-            yield _Step(found.opname, found.argval, found.arg)
-
-
 class _Scope:
     """The names that a piece of code may look up: globals, those of enclosing functions, imports of its own."""
 
@@ -272,27 +249,27 @@ class _Scope:
         found._outer = {**self._outer, **self._local}
         return found
 
-    def value(self, step: _Step) -> Any:
+    def value(self, step: Instruction) -> Any:
         """What a step loads, where that is known; imports are remembered for the names they are stored in."""
-        name = step.opname
+        name = step.name
         if name == "LOAD_GLOBAL":
-            return _named(self.names, step.argval)
+            return _named(self.names, step.value)
         if name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
-            if step.argval in self.cells:
-                return _content(self.cells[step.argval])
-            return self._local.get(step.argval, self._outer.get(step.argval, _UNKNOWN))
-        if name.startswith("LOAD_FAST") and isinstance(step.argval, str):
-            return self._local.get(step.argval, _UNKNOWN)
+            if step.value in self.cells:
+                return _content(self.cells[step.value])
+            return self._local.get(step.value, self._outer.get(step.value, _UNKNOWN))
+        if name.startswith("LOAD_FAST") and isinstance(step.value, str):
+            return self._local.get(step.value, _UNKNOWN)
         if name == "IMPORT_NAME":
-            self._module = step.argval
-            self._imported = sys.modules.get(step.argval.partition(".")[0], _UNKNOWN)
+            self._module = step.value
+            self._imported = sys.modules.get(step.value.partition(".")[0], _UNKNOWN)
         elif name == "IMPORT_FROM":
             whole = sys.modules.get(self._module, _UNKNOWN)
-            found = _attribute(whole, step.argval)
-            aliased = self._module.endswith(f".{step.argval}")  # import a.b as c
+            found = _attribute(whole, step.value)
+            aliased = self._module.endswith(f".{step.value}")  # import a.b as c
             self._imported = whole if found is _UNKNOWN and aliased else found
         elif name == "STORE_FAST":
-            self._local[step.argval] = self._imported
+            self._local[step.value] = self._imported
             self._imported = _UNKNOWN
         return _UNKNOWN
 

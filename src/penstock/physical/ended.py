@@ -125,7 +125,7 @@ class Endings:
         found = self._begin(self._parts, block, Draws(self._draws.key, self._draws.numbers.take(rows)))
         if found is None:
             return None
-        return dict(zip(self._parts.names, next(self._parts.rows(found, 1)), strict=True))
+        return dict(zip(self._parts.names, next(self._parts.rows(self._function, found, 1)), strict=True))
 
     def _tried(self, split: Split, element: Any) -> Any:
         """The result of an element while it is not known what the middle leaves."""
@@ -168,7 +168,7 @@ class Endings:
         now, middle, drawn = self._now, ended.split.middle, self._parts.draws + ended.drawn
         pure = ended.split.pure
         unlike, began = 0, time.thread_time()
-        for at, arguments in enumerate(calls.arguments()):
+        for at, arguments in enumerate(calls.arguments(self._function)):
             if not self._holds:
                 break
             now.begin(start + at)
@@ -211,8 +211,10 @@ class Endings:
         if plain is None:
             return False
         names = ended.split.takes
-        as_written = [dict(zip(self._parts.names, row, strict=True)) for row in self._parts.rows(plain, len(rows))]
-        given = list(calls.arguments())
+        as_written = [
+            dict(zip(self._parts.names, row, strict=True)) for row in self._parts.rows(self._function, plain, len(rows))
+        ]
+        given = list(calls.arguments(self._function))
         trial.failed = not all(
             same_in_all(value, wanted[name])
             for row, wanted in zip(rows.tolist(), as_written, strict=True)
@@ -373,13 +375,13 @@ class _ByBlock:
         self._columns = apart(columns, self._before.sharing())
         return True
 
-    def arguments(self) -> Any:
+    def arguments(self, itself: Any) -> Any:
         """Of the middle, for each element."""
         own = [isinstance(output, Ref) and output.equation < 0 for output in self._before.outputs]
         values = [
             fixed_values(column) if given else column.values() for column, given in zip(self._columns, own, strict=True)
         ]
-        return rows_of(self._ended.arguments, values, self.size)
+        return rows_of(self._ended.arguments, itself, values, self.size)
 
     def keep(self, at: int, made: Sequence[Any]) -> bool:
         """Keep what the middle of one element left; False where it is not like that of others."""

@@ -70,7 +70,7 @@ class Calls:
         values = values_of(parts, columns)
         own = [k for k, column in enumerate(columns) if _is_own(column, k, columns, block.columns)]
         self.given = Given([columns[k] for k in own], [values[k] for k in own])
-        self._rows: Iterator[tuple[int, tuple[Any, ...]]] = enumerate(parts.rows(values, block.size))
+        self._rows: Iterator[tuple[int, tuple[Any, ...]]] = enumerate(parts.rows(function, values, block.size))
 
     def __call__(self, element: Any) -> Any:
         row, arguments = next(self._rows)

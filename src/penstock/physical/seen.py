@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from penstock.functions.effects.verdict import why_visible_here
+from penstock.functions.effects import why_visible_here
 from penstock.plan import grouping, ops
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node

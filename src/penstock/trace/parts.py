@@ -21,6 +21,7 @@ import numpy as np
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure
 from penstock.functions.captured import MISSING, SIZE, Captured
+from penstock.functions.uses import closure
 from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.ends import Ends, may_change
@@ -45,6 +46,11 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True)
+class Itself:
+    """The object that is called, which nothing that is kept of it may hold."""
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A value of the element: output number `index` of the graph."""
 
@@ -60,7 +66,7 @@ class Made:
     items: tuple[Template, ...]
 
 
-Template = Same | Slot | Made
+Template = Same | Itself | Slot | Made
 
 
 @dataclass(slots=True)
@@ -117,17 +123,19 @@ class Parts:
             return f"runs per element{each}: {self.broken}{more and ' runs by Block if it can be traced'}"
         return f"runs by Block: {by_block}; called per element{each}: {self.broken}{more}"
 
-    def rows(self, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
+    def rows(self, itself: Any, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
         """The arguments of `rest` for each element, from the values of the graph's outputs."""
-        return rows_of(self.variables, columns, count)
+        return rows_of(self.variables, itself, columns, count)
 
 
-def rows_of(variables: Sequence[Template], columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
-    """The values of some variables for each element."""
+def rows_of(
+    variables: Sequence[Template], itself: Any, columns: Sequence[list[Any]], count: int
+) -> Iterator[tuple[Any, ...]]:
+    """The values of some variables for each element; `itself` is what is called."""
     if not variables:
         return iter([()] * count)
     made: dict[int, list[Any]] = {}
-    return zip(*[_rows(template, columns, count, made) for template in variables], strict=True)
+    return zip(*[_rows(template, itself, columns, count, made) for template in variables], strict=True)
 
 
 def _leaves(template: Template, value: Any, found: dict[int, Any]) -> None:
@@ -139,14 +147,18 @@ def _leaves(template: Template, value: Any, found: dict[int, Any]) -> None:
             _leaves(item, part, found)
 
 
-def _rows(template: Template, columns: Sequence[list[Any]], count: int, made: dict[int, list[Any]]) -> list[Any]:
+def _rows(
+    template: Template, itself: Any, columns: Sequence[list[Any]], count: int, made: dict[int, list[Any]]
+) -> list[Any]:
     if isinstance(template, Slot):
         return columns[template.index]
+    if isinstance(template, Itself):
+        return [itself] * count
     if isinstance(template, Same):
         return [template.value] * count
     known = made.get(id(template))
     if known is None:
-        parts = [_rows(item, columns, count, made) for item in template.items]
+        parts = [_rows(item, itself, columns, count, made) for item in template.items]
         rows = zip(*parts, strict=True) if parts else (() for _ in range(count))
         if template.kind is dict:
             known = [dict(zip(template.keys, row, strict=True)) for row in rows]
@@ -161,6 +173,7 @@ class _Kept:
 
     def __init__(self, called: _Called) -> None:
         self._given = *called.given, *called.named.values()
+        self._twin = called.given[0] if called.itself is not None else None
         self.outputs: list[Operand] = []
         self._made: dict[int, Template] = {}
         self._values: list[Any] = []  # so that no id is given twice
@@ -173,6 +186,8 @@ class _Kept:
             if value.ref not in self.outputs:
                 self.outputs.append(value.ref)
             return Slot(self.outputs.index(value.ref))
+        if self._twin is not None and value is self._twin:
+            return Itself()
         if any(value is given for given in self._given):
             return Same(value)  # whatever it is: the function is given this very object each time
         if type(value) in (tuple, list, dict):
@@ -194,12 +209,17 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """The function behind a method, a partial or an object, and what it is given beside the element."""
+    """The function behind a method, a partial or an object, and what it is given beside the element.
+
+    What is found of an object is remembered for as long as there is the object. So it is found of a twin with the same
+    attributes, which is given first, and `itself` refers to the object.
+    """
 
     function: FunctionType
     given: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[tuple[Any, Any, Any], ...] = ()
+    itself: weakref.ref[Any] | None = None
 
 
 def _called(function: Any) -> _Called | None:
@@ -220,7 +240,14 @@ def _called(function: Any) -> _Called | None:
     kinds = type(function).__mro__[:-1]
     method: Any = next((vars(kind)["__call__"] for kind in kinds if "__call__" in vars(kind)), None)
     watched = tuple((vars(kind), "__call__", vars(kind).get("__call__", MISSING)) for kind in kinds)
-    return _Called(method, (function,), {}, watched) if type(method) is FunctionType else None
+    if type(method) is not FunctionType:
+        return None
+    kind = type(function)
+    if not kind.__weakrefoffset__ or hasattr(kind, "__del__"):  # the twin's end would be noticed
+        return _Called(method, (function,), {}, watched)
+    twin = object.__new__(kind)
+    object.__setattr__(twin, "__dict__", vars(function))
+    return _Called(method, (twin,), {}, watched, weakref.ref(function))
 
 
 def parts(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:
@@ -260,19 +287,12 @@ def broken_by(function: Callable[..., Any], structure: Structure, specs: Sequenc
 def _may_gain(function: FunctionType, given: Sequence[Any]) -> bool:
     """Whether it may call a function of ours, or one that does."""
     code = function.__code__
-    closure = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
-    values = chain(closure, (function.__globals__.get(name) for name in code.co_names))
+    held = (value for _, value in closure(function))
+    values = chain(held, (function.__globals__.get(name) for name in code.co_names))
     return bool(given) or any(
         isinstance(value, FunctionType) or (isinstance(value, ModuleType) and value.__name__.startswith("penstock"))
         for value in values
     )
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def _nothing(value: Any) -> None:
@@ -337,7 +357,14 @@ class _Tracing:
     def inspected(self, function: Callable[..., Any]) -> tuple[str | None, tuple[Any, ...]]:
         """Why a part of the function may not be run on stand-ins, if it may not, and what it reads from outside."""
         why, seen = inspected(function, self._objects)
-        return why, seen.reads
+        return why, self._watched(seen.reads)
+
+    def _watched(self, reads: Sequence[tuple[Any, Any, Any]]) -> tuple[tuple[Any, Any, Any], ...]:
+        """What was read of the twin is looked at in the object itself."""
+        itself = self._called.itself
+        if itself is None:
+            return tuple(reads)
+        return tuple((itself if read[0] is self._called.given[0] else read[0], *read[1:]) for read in reads)
 
     def templates(self, values: Sequence[Any]) -> tuple[tuple[Template, ...], list[Operand]]:
         """Variables as templates, and the values of the graph that these are made of."""
@@ -376,7 +403,7 @@ class _Tracing:
         why, seen = inspected(function, self._objects)
         if why:
             raise NotTraceable(why)
-        self.reads.extend(seen.reads)
+        self.reads.extend(self._watched(seen.reads))
 
     def _run(self) -> int:
         """Trace as many statements as can be, and put them in front of the others; their number.

@@ -8,7 +8,6 @@ element as written. Whether it branches on data is found when it is traced.
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -29,6 +28,7 @@ from penstock.functions.captured import (
     keep_alike,
     known_alike,
 )
+from penstock.functions.code import steps
 from penstock.functions.ownership import is_penstocks, is_users
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.rowwise import REDUCTIONS
@@ -64,11 +64,9 @@ _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
-_SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
 _WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
-_MOST_CODES = 500  # whose instructions are kept
 _WRITERS = ("STORE_SUBSCR", "STORE_SLICE")
 
 
@@ -122,12 +120,6 @@ def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any]) ->
     return inspection.verdict(function) or ("it is random" if inspection.draws else None)
 
 
-@functools.lru_cache(_MOST_CODES)
-def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
-    """What code does, step by step. It never changes, and every pass looks at its functions anew."""
-    return tuple(step for step in dis.get_instructions(code) if step.opname not in _SILENT)
-
-
 class _Inspection:
     def __init__(self, objects: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._objects = objects  # given to arguments of the function
@@ -144,7 +136,7 @@ class _Inspection:
         why = self.function(function)
         if why is None and self._mutable and self._writes:
             self.looked_deeper = True
-            from penstock.functions.effects.verdict import why_visible_here  # its tables are large, and seldom asked
+            from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
 
             why = why_visible_here(function)
             passed_on = (why_visible_here(one) for one in self._used if one is not function)
@@ -232,59 +224,51 @@ class _Inspection:
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
         spelled = ""
         local = set(code.co_varnames) | set(code.co_cellvars)
-        for step in _instructions(code):
-            name = step.opname
+        for step in steps(code):
+            name = step.name
             if name not in _ATTRIBUTE and chain is not MISSING and (isinstance(chain, type) or is_plain_object(chain)):
                 why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
             if name in _ATTRIBUTE and chain is not MISSING and is_plain_object(chain):
-                spelled = f"{spelled}.{step.argval}"
-                owner, chain = chain, self._attribute(chain, step.argval)
+                spelled = f"{spelled}.{step.value}"
+                owner, chain = chain, self._attribute(chain, step.value)
                 if chain is MISSING:
                     return f"it uses {spelled}, which is not there or computed when it is asked for"
-                if isinstance(chain, FunctionType) and vars(owner).get(step.argval) is not chain:
+                if isinstance(chain, FunctionType) and vars(owner).get(step.value) is not chain:
                     why, chain = self._method(chain, owner), MISSING
                     if why:
                         return f"it calls {spelled}: {why}"
                     continue
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE and chain is not MISSING:
-                spelled = f"{spelled}.{step.argval}"
+                spelled = f"{spelled}.{step.value}"
                 place = vars(chain)
                 try:
-                    chain = getattr(chain, step.argval)
+                    chain = getattr(chain, step.value)
                 except AttributeError:
                     return f"it uses {spelled}, which is not there"
-                self.reads.append((place, step.argval, place.get(step.argval, MISSING)))
+                self.reads.append((place, step.value, place.get(step.value, MISSING)))
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
-                why = None if step.argval in METHODS else f"it uses .{step.argval}"
-                self._writes = self._writes or step.argval in _WRITING
+                why = None if step.value in METHODS else f"it uses .{step.value}"
+                self._writes = self._writes or step.value in _WRITING
             elif isinstance(chain, ModuleType):
                 return f"it passes the module {spelled} on"
-            elif name.startswith("LOAD_FAST") and objects and _last(step.argval) in objects:
-                spelled = _last(step.argval)
-                if step.argval != spelled and not objects.keys().isdisjoint(step.argval[:-1]):
-                    return "it passes an object on"
+            elif name.startswith("LOAD_FAST") and step.value in objects:
+                spelled = step.value
                 chain, why = objects[spelled], None
-            elif (
-                objects
-                and name.startswith(("STORE_FAST", "LOAD_CLOSURE"))
-                and not objects.keys().isdisjoint(_all(step))
-            ):
+            elif name.startswith(("STORE_FAST", "LOAD_CLOSURE")) and step.value in objects:
                 return "it changes what its own object is"
-            elif name.startswith("LOAD_FAST") and objects and not objects.keys().isdisjoint(_all(step)):
-                return "it passes an object on"
             elif name == "LOAD_GLOBAL":
-                spelled = step.argval
+                spelled = step.value
                 value = names.get(spelled, getattr(builtins, spelled, MISSING))
                 if value is MISSING:
                     return f"it uses {spelled}, which is not defined yet"
                 self.reads.append((names, spelled, names.get(spelled, MISSING)))
                 chain, why = self._step(value, spelled)
-            elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.argval not in local:
-                spelled = step.argval
+            elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.value not in local:
+                spelled = step.value
                 try:
                     value = cells[spelled].cell_contents
                 except KeyError:
@@ -300,7 +284,7 @@ class _Inspection:
             elif name == "MATCH_CLASS":
                 return "it looks at types"
             else:
-                self._writes = self._writes or name in _WRITERS or (name == "BINARY_OP" and step.argrepr.endswith("="))
+                self._writes = self._writes or name in _WRITERS or (name == "BINARY_OP" and step.spelled.endswith("="))
                 why = None
             if why:
                 return why
@@ -409,15 +393,6 @@ def _only_called(value: Any) -> bool:
     """Whether no operator, comparison or conversion of an object runs code of its class."""
     names = {name for kind in type(value).__mro__[:-1] for name in vars(kind)}
     return all(name in _UNCALLED for name in names if name.startswith("__") and name.endswith("__"))
-
-
-def _all(step: dis.Instruction) -> tuple[Any, ...]:
-    """The names of local variables that an instruction is about: some are about two."""
-    return step.argval if isinstance(step.argval, tuple) else (step.argval,)
-
-
-def _last(names: Any) -> Any:
-    return names[-1] if isinstance(names, tuple) else names
 
 
 def _is_plain_type(kind: type) -> bool:

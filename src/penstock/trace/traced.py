@@ -128,7 +128,8 @@ def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[L
 def _traced_alike(function: Callable[..., Any], key: tuple[Structure, tuple[LeafSpec, ...]]) -> Traced:
     """`trace`, or what it found of an earlier function of the same code that has captured equal values."""
     if not isinstance(function, FunctionType):
-        return trace(function, *key)
+        found = trace(function, *key)
+        return replace(found, captured=found.captured.without(function)) if _is_its_own_place(function) else found
     values = values_of(function)
     alike = None if values is None else known_alike(function)
     if alike is not None:
@@ -143,6 +144,11 @@ def _traced_alike(function: Callable[..., Any], key: tuple[Structure, tuple[Leaf
         alike.keep((values, key), first)
         found = replace(found, like=first)
     return found
+
+
+def _is_its_own_place(function: Any) -> bool:
+    """Whether it is an object, which stays in memory for as long as anybody holds what it reads."""
+    return type(function).__weakrefoffset__ != 0 and type(function) not in (functools.partial, MethodType)
 
 
 def traced_spec(function: Callable[..., Any], spec: Any) -> Any:

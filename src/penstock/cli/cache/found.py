@@ -45,7 +45,7 @@ class Found:
     @property
     def made(self) -> MadeOf:
         """What it is made of. Raises FailedPreconditionError where its manifest cannot be read."""
-        from penstock.plan.content_key.why_not import made_by
+        from penstock.plan.content_key.difference import made_by
 
         if self.manifest is None:
             message = f"What {self.key[:SHOWN]} is made of cannot be told: {self.problem}"

@@ -21,10 +21,10 @@ from penstock.functions.effects.interpreter import Frame
 from penstock.functions.effects.libraries import (
     SEEDED,
     aliases,
+    effect_of,
     known,
     mutated,
     path_of,
-    why_visible,
 )
 from penstock.functions.effects.methods import called_method
 from penstock.functions.effects.objects import (
@@ -249,10 +249,10 @@ class Calling(Items):
         """A function or class of a library."""
         if path in SEEDED and is_seeded(arguments):
             return OWN
-        if path in ("io.open", "builtins.open", "gzip.open", "bz2.open", "lzma.open"):
+        if path in ("io.open", "builtins.open", "gzip.open", "bz2.open", "lzma.open", "wave.open"):
             check_mode(arguments)
             return OWN
-        why = why_visible(path)
+        why = effect_of(path)
         if why is not None:
             raise Visible(why)
         place = mutated(path)

@@ -1,47 +1,55 @@
-"""A machine that goes through code with what is known of values in place of values, and stops at what is visible.
+"""Frame: one call of a piece of code, gone through with what is known of values, which stops at what is visible.
 
-It takes every branch. A local variable is whatever is stored into it anywhere, so a loop is gone through until nothing
-new is found. An instruction that it does not know is taken for visible.
+A local variable is whatever is stored into it anywhere, so a loop is gone through until nothing new is found. An
+instruction that is not gone through is taken for visible.
 """
 
 from __future__ import annotations
 
-import heapq
-import sys
+from collections.abc import Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from penstock.functions.code import Instruction, instructions, parts, words
-from penstock.functions.effects.operations import OPERATIONS, pop
-from penstock.functions.effects.values import OWN, Cell, Value, Visible, union
+from penstock.functions.code import Instruction
+from penstock.functions.effects.values import (
+    NULL,
+    OWN,
+    Arguments,
+    Cell,
+    Cells,
+    Inner,
+    Known,
+    Made,
+    Value,
+    Visible,
+    change,
+    holding,
+    outside,
+    union,
+)
+from penstock.functions.machine import Machine
 
 if TYPE_CHECKING:
     from penstock.functions.effects.calling import Calling
 
-Stack = tuple[Value, ...]
 _MOST_ROUNDS = 6  # until what local variables may be has settled
-NOTHING = words(
-    """NOP RESUME CACHE EXTENDED_ARG PRECALL MAKE_CELL COPY_FREE_VARS NOT_TAKEN JUMP_FORWARD JUMP_BACKWARD
-    JUMP_BACKWARD_NO_INTERRUPT SETUP_ANNOTATIONS DELETE_FAST DELETE_DEREF LIST_TO_TUPLE RAISE_VARARGS RERAISE"""
-)
-ENDS = words("RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE")
-EFFECTS: dict[str, tuple[int, int]] = {  # instructions on own values: how many they take and give
-    name: effect
-    for effect, names in {
-        (0, 1): """GET_LEN MATCH_MAPPING MATCH_SEQUENCE LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT LOAD_SMALL_INT
-            RETURN_GENERATOR PUSH_EXC_INFO WITH_EXCEPT_START""",
-        (1, 0): "POP_TOP POP_EXCEPT POP_ITER",
-        (1, 1): """UNARY_POSITIVE UNARY_NEGATIVE UNARY_NOT UNARY_INVERT TO_BOOL CONVERT_VALUE FORMAT_SIMPLE
-            CHECK_EXC_MATCH""",
-        (2, 1): "COMPARE_OP IS_OP FORMAT_WITH_SPEC CALL_INTRINSIC_2 BUILD_TEMPLATE",
-        (3, 1): "MATCH_CLASS",
-    }.items()
-    for name in words(names)
-} | {"END_FOR": (2, 0) if sys.version_info < (3, 13) else (1, 0)}
+_WHY = {
+    "LOAD_NAME": "defines a class",
+    "LOAD_BUILD_CLASS": "defines a class",
+    "GET_AWAITABLE": "is a coroutine",
+    "LOAD_SUPER_ATTR": "uses super()",
+    "GET_YIELD_FROM_ITER": "yields from another generator",
+    "PRINT_EXPR": "prints",
+}
 
 
-class Frame:
+class Frame(Machine):
     """One call of a piece of code: its variables, and what it has given."""
+
+    NULL = NULL
+    UNKNOWN = OWN
+    SLICE = (Made(slice),)
+    BY_PLACE = False
 
     def __init__(
         self,
@@ -53,113 +61,165 @@ class Frame:
         *,
         imported: bool = False,
     ) -> None:
-        self.code = code
+        super().__init__(code, variables)
         self.names = names
         self.imported = imported
         self.world = world
         self.given: Value = ()
-        self._steps = instructions(code)
-        self.variables = variables
         self.cells = {name: Cell(variables.get(name, ())) for name in code.co_cellvars}
         self.cells.update(zip(code.co_freevars, outer, strict=False))
-        self.keywords: tuple[str, ...] = ()
         self.changed = False
-        self._seen: dict[int, Stack] = {}
-        self._waiting: list[int] = []
 
     def run(self) -> Value:
         """What the code may return; Visible where somebody could notice that it ran."""
         for _ in range(_MOST_ROUNDS):
             self.changed = False
-            self._seen = {}
-            self._go(0, ())
-            while self._waiting:
-                offset = heapq.heappop(self._waiting)
-                self._step(offset, self._seen[offset])
+            self.go_through()
             if not self.changed:
                 break
         return self.given
 
-    # -- the order of things
-
-    def _go(self, offset: int, stack: Stack) -> None:
-        seen = self._seen.get(offset)
-        if seen is not None:
-            merged = tuple(union(a, b) for a, b in zip(seen, stack, strict=False))
-            if all(set(a) == set(b) for a, b in zip(merged, seen, strict=False)):
-                return
-            stack = merged
-        self._seen[offset] = stack
-        heapq.heappush(self._waiting, offset)
-
-    def _step(self, offset: int, before: Stack) -> None:
+    def spend(self) -> None:
         self.world.spend()
-        step = self._steps.at[offset]
-        for handler in self._steps.handlers:
-            if handler.start <= offset < handler.end and handler.target not in self._seen:
-                self._go(handler.target, before[: handler.depth] + (OWN,) * (1 + handler.lasti))
-        stack = list(before)
-        name = step.name
-        if name == "FOR_ITER":
-            stack.append(self.world.each(self, stack[-1]))
-        else:
-            self._do(step, stack)
-        if step.target is not None:
-            self._go(step.target, self._at_target(step, before))
-        if name in ENDS or (name.startswith("JUMP_") and "_IF_" not in name and step.target is not None):
-            return
-        self._go(step.after, tuple(stack))
 
-    def _at_target(self, step: Instruction, before: Stack) -> Stack:
-        more = step.jump
-        if more < 0:
-            return before[:more]
-        return before + (OWN,) * more
+    def refuse(self, name: str) -> None:
+        raise Visible(_WHY.get(name, f"does what is not looked into ({name})"))
 
-    # -- single instructions
+    def joined(self, old: Value, new: Value) -> Value:
+        return union(old, new)
 
-    def _do(self, step: Instruction, stack: list[Value]) -> None:
-        name = step.name
-        handler = OPERATIONS.get(name)
-        if handler is not None:
-            handler(self, step, stack)
-        elif name in EFFECTS:
-            takes, gives = EFFECTS[name]
-            pop(stack, takes)
-            stack.extend([OWN] * gives)
-        elif name.startswith("POP_JUMP_"):
-            stack.pop()
-        elif name.startswith("JUMP_IF_"):
-            stack.pop()  # where it does not jump
-        elif "_FAST_" in name and isinstance(step.value, tuple):
-            for what, variable in zip(parts(name), step.value, strict=True):
-                if what == "LOAD":
-                    self.load(variable, stack)
-                else:
-                    self.store(variable, stack.pop())
-        elif name not in NOTHING:
-            raise Visible(_WHY.get(name, f"does what is not looked into ({name})"))
+    def equal(self, one: Value, other: Value) -> bool:
+        return set(one) == set(other)
 
-    def load(self, variable: str, stack: list[Value]) -> None:
-        if variable in self.cells:
-            stack.append((self.cells[variable],))
-        else:
-            stack.append(self.variables.get(variable) or OWN)
+    # -- names
+
+    def constant(self, value: Any) -> Value:
+        return (Known(value, "a constant"),)
+
+    def constant_of(self, value: Value) -> Any:
+        return next((atom.object for atom in value if isinstance(atom, Known)), None)
+
+    def load(self, variable: str) -> Value:
+        return (self.cells[variable],) if variable in self.cells else self.variables.get(variable) or OWN
 
     def store(self, variable: str, value: Value) -> None:
         if variable in self.cells:  # the cell itself, put back behind a comprehension
             return
         old = self.variables.get(variable, ())
         new = union(old, value)
-        if set(new) != set(old):
+        if not self.equal(new, old):
             self.variables[variable] = new
             self.changed = True
 
+    def load_shared(self, variable: str) -> Value:
+        return self.cells[variable].value or OWN
 
-_WHY = {
-    "LOAD_NAME": "defines a class",
-    "LOAD_BUILD_CLASS": "defines a class",
-    "GET_AWAITABLE": "is a coroutine",
-    "LOAD_SUPER_ATTR": "uses super()",
-    "GET_YIELD_FROM_ITER": "yields from another generator",
-}
+    def store_shared(self, variable: str, value: Value) -> None:
+        cell = self.cells[variable]
+        if not cell.own:
+            message = f"assigns to `{variable}` of the function around it"
+            raise Visible(message)
+        new = union(cell.value, value)
+        if not self.equal(new, cell.value):
+            cell.value = new
+            self.changed = True
+
+    def named(self, name: str) -> Value:
+        return self.world.named(self, name)
+
+    def module(self, name: str) -> Value:
+        return self.world.module(name)
+
+    def change_global(self, name: str) -> None:
+        message = f"assigns to the global `{name}`"
+        raise Visible(message)
+
+    # -- attributes, items, operators
+
+    def attribute(self, owner: Value, name: str) -> Value:
+        return self.world.attribute(self, owner, name)
+
+    def change_attribute(self, owner: Value, name: str, value: Value | None) -> None:
+        change(owner, lambda spelled: f"assigns to an attribute, {name}, of {spelled}")
+        if value is not None:
+            self.world.put(self, value)
+
+    def item(self, owner: Value, key: Value) -> Value:
+        return self.world.item(self, owner, key)
+
+    def change_item(self, owner: Value, value: Value | None) -> None:
+        change(owner, lambda spelled: f"writes into {spelled}")
+        if value is not None:
+            self.world.put(self, value)
+
+    def each(self, value: Value) -> Value:
+        return self.world.each(self, value)
+
+    def unpacked(self, value: Value, count: int, *, starred: bool) -> list[Value]:
+        return [self.each(value)] * count
+
+    def iterated(self, value: Value) -> None:
+        self.world.operator(self, value, "__iter__")
+        self.world.ordered(value)
+
+    def combined(self, left: Value, right: Value, operator: str) -> Value:
+        if operator.endswith("="):
+            change(left, lambda spelled: f"changes {spelled} ({operator})")
+            return left
+        return self.world.combined(left, right)
+
+    def compared(self, left: Value, right: Value, operator: str) -> Value:
+        return OWN
+
+    def contained(self, value: Value, container: Value) -> Value:
+        self.world.operator(self, container, "__contains__")
+        return OWN
+
+    def items_matched(self, value: Value) -> Value:
+        return holding(tuple, [self.world.each(self, value, values=True)])
+
+    def managed(self, value: Value) -> None:
+        self.world.managed(self, value)
+
+    # -- containers
+
+    def built(self, kind: type, values: Sequence[Value]) -> Value:
+        cells = [atom for value in values if len(value) == 1 for atom in value if isinstance(atom, Cell)]
+        if kind is tuple and values and len(cells) == len(values):
+            return (Cells(tuple(cells)),)
+        return holding(kind, values)
+
+    def built_mapping(self, keys: Sequence[Value], values: Sequence[Value]) -> Value:
+        return holding(dict, [*keys, *values])
+
+    def added(self, container: Value, values: Sequence[Value]) -> Value:
+        return self.world.filled(container, outside(union(*values)))
+
+    def extended(self, container: Value, value: Value, *, mapping: bool) -> Value:
+        return self.world.filled(container, outside(self.world.each(self, value, values=mapping)))
+
+    def text(self, step: Instruction, values: Sequence[Value]) -> Value:
+        return OWN
+
+    # -- functions
+
+    def function(self, code: CodeType, cells: Value | None, defaults: Sequence[Value]) -> Value:
+        return self.function_with((Inner(code),), cells, defaults)
+
+    def function_with(self, function: Value, cells: Value | None, defaults: Sequence[Value]) -> Value:
+        (inner,) = function
+        assert isinstance(inner, Inner)
+        shared = next((atom.cells for atom in cells or () if isinstance(atom, Cells)), inner.cells)
+        return (Inner(inner.code, shared, union(inner.defaults, outside(union((), *defaults)))),)
+
+    def called(self, function: Value, given: list[Value], named: dict[str, Value]) -> Value:
+        return self.world.call(self, function, Arguments(given, named))
+
+    def called_with_all(self, function: Value, given: Value, named: Value | None) -> Value:
+        rest = union(OWN, self.world.each(self, given))
+        if named is not None:
+            rest = union(rest, self.world.each(self, named, values=True))
+        return self.world.call(self, function, Arguments(rest=rest))
+
+    def returned(self, value: Value) -> None:
+        self.given = union(self.given, value)

@@ -17,7 +17,7 @@ _HARMLESS = """
     time.gmtime time.struct_time numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson
     rapidjson msgpack zstandard lz4 snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken
     unidecode jellyfish Levenshtein rapidfuzz skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io
-    penstock.block penstock.trace penstock.errors penstock.permutation penstock.Dataset.range
+    penstock.block penstock.trace penstock.element_key penstock.errors penstock.permutation penstock.Dataset.range
     penstock.Dataset.from_tensors penstock.Dataset.from_tensor_slices penstock.dataset.dataset.Dataset.range
     penstock.dataset.dataset.Dataset.from_tensors penstock.dataset.dataset.Dataset.from_tensor_slices
     penstock.dataset.create.Create.range penstock.dataset.create.Create.from_tensors
@@ -95,7 +95,7 @@ SEEDED = words(  # random numbers that follow from an argument
 )
 
 
-def why_visible(path: str) -> str | None:
+def effect_of(path: str) -> str | None:
     """What a library's function, by its dotted path, does that could be noticed; None where none of it could be."""
     if not is_installed_path(path):  # the tables name libraries, and a module of the user's may bear the name of one
         return _unknown(path)

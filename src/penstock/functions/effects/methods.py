@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.functions.code import words
-from penstock.functions.effects.libraries import known, path_of, why_visible
+from penstock.functions.effects.libraries import effect_of, known, path_of
 from penstock.functions.effects.objects import ABSENT, CONTAINERS, MAPPINGS, content, in_class, is_imported
 from penstock.functions.effects.values import (
     OWN,
@@ -134,7 +134,7 @@ def _of_known(owner: Known, name: str, given: Value) -> Value:
         if name in _ARRAY_WRITERS:
             raise Visible(_changes(owner, name))
         return (Part(owner.spelled),) if name in _ARRAY_VIEWS else OWN
-    if issubclass(kind, np.ufunc) or (known(kind.__module__) and why_visible(kind.__module__) is None):
+    if issubclass(kind, np.ufunc) or (known(kind.__module__) and effect_of(kind.__module__) is None):
         if name in _VERBS:
             raise Visible(_changes(owner, name))
         return OWN

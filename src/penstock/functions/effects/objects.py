@@ -5,7 +5,6 @@ Also what another process gets by importing a module anew, and whether what was 
 
 from __future__ import annotations
 
-import dis
 import functools
 import io
 import sys
@@ -27,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.functions.code import codes, words
-from penstock.functions.effects.libraries import why_visible
+from penstock.functions.code import codes, steps, words
+from penstock.functions.effects.libraries import effect_of
 from penstock.functions.effects.values import OWN, Known, Part, Value, is_a, is_plain, union
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure
@@ -58,7 +57,7 @@ def why_alone(value: Any, spelled: str) -> str | None:
         return f"uses the open file `{spelled}`"
     if in_class(kind, "__next__") is not ABSENT:
         return f"draws from `{spelled}`, of class {kind.__qualname__}"
-    why = why_visible(value.__name__ if kind is ModuleType else kind.__module__)
+    why = effect_of(value.__name__ if kind is ModuleType else kind.__module__)
     if why is not None and "accelerator" in why:
         return why
     return None
@@ -217,4 +216,4 @@ def assigning(names: dict[str, Any], name: str) -> str | None:
 
 
 def _assigns(code: Any, name: str) -> bool:
-    return any(step.opname == "STORE_GLOBAL" and step.argval == name for step in dis.get_instructions(code))
+    return any(step.name == "STORE_GLOBAL" and step.value == name for step in steps(code))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from penstock.functions.effects.libraries import why_visible
+from penstock.functions.effects.libraries import effect_of
 from penstock.functions.effects.objects import (
     ABSENT,
     CONTAINERS,
@@ -115,7 +115,7 @@ class Reading(ABC):
         elif kind is MethodType:
             self.reached(value.__self__, spelled)
         elif path is not None and kind is not ModuleType and not is_plain(value) and not callable_kind(value):
-            why = why_visible(path) if not is_users_path(path) else None
+            why = effect_of(path) if not is_users_path(path) else None
             if why is not None:
                 raise Visible(why)
         why = why_alone(value, spelled)

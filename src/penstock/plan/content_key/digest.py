@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -17,12 +18,23 @@ from penstock.functions.code import pieces_of
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import held
 from penstock.plan.content_key.file_versions import FileVersions, mapped_file, named_files
-from penstock.plan.content_key.telling import telling
-from penstock.plan.node import Node
+from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Prefetch
 from penstock.sources.source import Source
+from penstock.trace.purity import may_draw
 
 PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
+# a live object of a process; a count of it; who does the work, and how much at a time
+_NOT_TELLING = ("store", "tally", "num_parallel_calls", "vectorise")
+
+
+def telling(node: Node) -> dict[str, Any]:
+    """The parameters by name, but for those that are not set."""
+    found = {name: value for name, value in parameters(node).items() if name not in _NOT_TELLING and value is not None}
+    functions = [value for value in found.values() if callable(value)]
+    if "salt" in found and functions and not any(map(may_draw, functions)):
+        del found["salt"]  # only draws depend on it
+    return found
 
 
 def digest_of(pieces: Iterable[str]) -> str:
@@ -193,15 +205,18 @@ class Digester:
     def _object(self, value: Any) -> Iterator[str]:
         """Its class, and what copying it would take along."""
         yield self.of(type(value))
+        reduce = copyreg.dispatch_table.get(type(value))  # of regular expressions, and numpy's functions
         try:
             wrapped = getattr(value, "__wrapped__", None)
-            parts = value.__reduce_ex__(2) if wrapped is None else "wrapped"
+            parts = "wrapped" if wrapped is not None else value.__reduce_ex__(2) if reduce is None else reduce(value)
         except Exception:  # it cannot be copied
             return
         if wrapped is not None:  # by functools.cache, or numba
             yield self.of(wrapped)
         elif isinstance(parts, str):
             yield parts
+        elif reduce is not None:
+            yield from self._all("object", parts[1:3])
         else:
             yield from self._all("object", (*parts[:3], *map(_read_out, parts[3:])))
 

@@ -8,14 +8,12 @@ from collections import Counter
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import Held, held
-from penstock.plan.content_key.digest import Digester, digest_of
+from penstock.plan.content_key.digest import Digester, digest_of, telling
 from penstock.plan.content_key.file_versions import MOST_LISTED, FileVersion, named_files
-from penstock.plan.content_key.part import BELOW, PYTHON, Part
-from penstock.plan.content_key.telling import telling
 from penstock.plan.content_key.text import files_text, function_text, named_value, value_text
 from penstock.plan.explain import short_location
 from penstock.plan.node import Node
@@ -23,6 +21,22 @@ from penstock.plan.ops import Prefetch
 from penstock.plan.scan import Scan
 from penstock.redacted import redacted
 from penstock.sources.source import Source
+
+BELOW = " › "
+PYTHON = "Python"  # the part that says whose bytecode it is
+
+
+class Part(NamedTuple):
+    """Where it stands in the plan (`map#2 › function › SIZE`), what it is (`global SIZE = 224`), and its digest."""
+
+    path: str
+    text: str
+    digest: str
+
+    @property
+    def step(self) -> str:
+        """The step that it belongs to, or the setting that it is."""
+        return self.path.partition(BELOW)[0]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from penstock.functions.code import words
-from penstock.functions.effects.verdict import why_visible_here
 from penstock.functions.ownership import is_penstocks, is_users, is_users_path
 from penstock.functions.uses import Use, attribute, keeps_state, loops, uses
 
@@ -162,9 +161,11 @@ def only_numpy(function: Callable[..., Any]) -> bool:
 
     Nobody notices when it is called: it uses nothing but what is known to compute only, and writes to nothing.
     """
-    if loops(function) or keeps_state(function) or why_visible_here(function) is not None:
+    if loops(function) or keeps_state(function) or not all(_is_numpy(use) for use in uses(function)):
         return False
-    return all(_is_numpy(use) for use in uses(function))
+    from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
+
+    return why_visible_here(function) is None
 
 
 def _is_numpy(use: Use) -> bool:

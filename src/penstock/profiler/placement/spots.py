@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.functions.effects.verdict import why_visible
+from penstock.functions.effects import why_visible
 from penstock.functions.uses import keeps_state, uses
 from penstock.options import Options
 from penstock.plan import ops

@@ -11,8 +11,19 @@ import numpy as np
 
 from penstock.functions.code import words
 from penstock.functions.effects.objects import fields
-from penstock.trace.kinds.findings import Mismatch
-from penstock.trace.kinds.values import Byte, Constant, Kind, Method, Nest, Number, Slice, Spelled, Text, Widened
+from penstock.trace.kinds.values import (
+    Byte,
+    Constant,
+    Kind,
+    Method,
+    Mismatch,
+    Nest,
+    Number,
+    Slice,
+    Spelled,
+    Text,
+    Widened,
+)
 
 _SAME_TEXT = words(
     """strip lstrip rstrip lower upper replace title capitalize center ljust rjust zfill removeprefix removesuffix

@@ -61,9 +61,11 @@ def _warn(function: Callable[..., Any], specs: Sequence[LeafSpec], arguments: Se
 
 
 def _mismatches(function: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
-    from penstock.trace.kinds.findings import Mismatch  # seldom needed, and large with what reads code
     from penstock.trace.kinds.reader import read
-    from penstock.trace.kinds.values import kind_of_spec
+    from penstock.trace.kinds.values import (
+        Mismatch,  # seldom needed, and large with what reads code
+        kind_of_spec,
+    )
 
     try:
         found = read(function, [kind_of_spec(part) for part in arguments])

@@ -8,7 +8,7 @@ from penstock.plan.explain import short_location
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.kinds import found_in_functions
-from penstock.trace.kinds.findings import Mismatch, SpelledText
+from penstock.trace.kinds.values import Mismatch, SpelledText
 
 
 def text_as_str(plan: Inspection) -> Iterator[Advice]:

@@ -1,0 +1,640 @@
+"""What is said of a user's function in different places never contradicts itself, on a table of functions.
+
+Each implication is stated once, and holds for every function of the table. In front of a function stands what is
+known of it: `pure` (may run on stand-ins), `ships` (AUTOTUNE may move it to another process), `draws` (random by its
+element), `random` (lint calls it so), `state` (lint: it assigns outside of itself), `numpy` (lint: plain numpy).
+`change()` changes what the function depends on.
+"""
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.block.column import DenseColumn
+from penstock.block.structure import LEAF
+from penstock.functions.effects import why_visible_here
+from penstock.functions.shipping import unpicklable, why_not_shippable
+from penstock.functions.uses import keeps_state, takes_lock, uses
+from penstock.plan.content_key import made_of
+from penstock.plan.fingerprint import fingerprint
+from penstock.profiler.lint.natures import draws_by_itself, only_numpy, randomness
+from penstock.trace.purity import captured, may_draw, why_impure
+from penstock.trace.traced import traced
+
+TABLE = """
+== arithmetic: pure ships numpy
+f = lambda x: x * 2 + 1
+
+== a_global_number: pure ships numpy
+SIZE = 3
+f = lambda x: x * SIZE
+def change():
+    global SIZE
+    SIZE = 4
+
+== a_closure: pure ships numpy
+def made(by):
+    def f(x): return x + by
+    def change():
+        nonlocal by
+        by = 7
+    return f, change
+f, change = made(5)
+
+== a_default: pure ships numpy
+def f(x, by=2): return x * by
+def change(): f.__defaults__ = (3,)
+
+== a_keyword_default: pure ships numpy
+def f(x, *, by=2): return x * by
+def change(): f.__kwdefaults__ = {"by": 3}
+
+== a_partial: pure ships numpy
+f = functools.partial(lambda x, by: x * by, by=2)
+def change(): f.keywords["by"] = 3
+
+== a_helper: pure ships numpy
+def half(x): return x / 2
+def f(x): return half(x) + 1
+def change():
+    global half
+    half = lambda x: x / 4
+
+== a_helper_of_a_helper: pure ships numpy
+SCALE = 2
+def inner(x): return x * SCALE
+def outer(x): return inner(x) + 1
+f = lambda x: outer(x)
+def change():
+    global SCALE
+    SCALE = 3
+
+== an_array_that_is_read: pure ships numpy
+MEAN = np.arange(3.0)
+f = lambda x: x - MEAN[0]
+def change(): MEAN[0] = 9
+
+== an_array_that_is_written:
+SUMS = np.zeros(3)
+def f(x):
+    SUMS[0] += 1
+    return x
+def change(): SUMS[0] = 9
+
+== a_dict_that_is_read: pure ships
+TABLE = {"a": 1, "b": 2}
+f = lambda x: x * TABLE["a"]
+def change(): TABLE["a"] = 5
+
+== a_dict_that_is_written:
+COUNTS = {}
+def f(x):
+    COUNTS["n"] = COUNTS.get("n", 0) + 1
+    return x
+def change(): COUNTS["n"] = 5
+
+== a_list_that_is_read: pure ships
+WEIGHTS = [1.0, 2.0]
+f = lambda x: x * WEIGHTS[1]
+def change(): WEIGHTS[1] = 3.0
+
+== a_list_that_is_appended_to:
+SEEN = []
+def f(x):
+    SEEN.append(x)
+    return x
+def change(): SEEN.append(1)
+
+== an_append_under_another_name:
+SEEN = []
+def f(x):
+    note = SEEN.append
+    note(x)
+    return x
+
+== an_append_in_a_helper:
+SEEN = []
+def note(x): SEEN.append(x)
+def f(x):
+    note(x)
+    return x
+
+== an_append_to_what_a_local_list_holds:
+SEEN = []
+def f(x):
+    rows = [SEEN]
+    rows[0].append(x)
+    return x
+
+== a_list_of_its_own: ships
+def f(x):
+    found = []
+    for i in range(3):
+        found.append(x + i)
+    return found[0]
+
+== a_vocabulary: ships
+WORDS = {b"the": 1, b"a": 2}
+def f(text):
+    ids = []
+    for word in text.split():
+        ids.append(WORDS.get(word, 0))
+    return ids
+def change(): WORDS[b"of"] = 3
+
+== rows_from_a_vocabulary: ships
+WORDS = {b"the": 1}
+def f(text):
+    out = np.zeros(4)
+    for i, word in enumerate(text.split()[:4]):
+        out[i] = WORDS.get(word, 0)
+    return out
+def change(): WORDS[b"of"] = 3
+
+== a_global_counter: state
+N = 0
+def f(x):
+    global N
+    N += 1
+    return x
+def change():
+    global N
+    N = 9
+
+== a_nonlocal_counter: state
+def made():
+    n = 0
+    def f(x):
+        nonlocal n
+        n += 1
+        return x
+    return f
+f = made()
+
+== an_attribute_of_the_function: state
+def f(x):
+    f.last = x
+    return x
+
+== an_attribute_of_a_global: state
+class Log: pass
+LOG = Log()
+def f(x):
+    LOG.last = x
+    return x
+def change(): LOG.last = 5
+
+== an_attribute_of_its_own_object: ships
+class Row:
+    def __init__(self, value): self.value = value
+def f(x):
+    return Row(x).value
+
+== prints:
+def f(x):
+    print(x)
+    return x
+
+== logs:
+import logging
+LOG = logging.getLogger("penstock.test")
+def f(x):
+    LOG.info("x")
+    return x
+
+== writes_a_file:
+def f(x):
+    open("/nowhere", "w")
+    return x
+
+== saves_an_array:
+def f(x):
+    np.save("/nowhere.npy", x)
+    return x
+
+== changes_numpy:
+def f(x):
+    np.seterr(all="ignore")
+    return x
+
+== fills_a_global_array:
+BUFFER = np.zeros(3)
+def f(x):
+    np.copyto(BUFFER, x)
+    return BUFFER + 0
+def change(): BUFFER[0] = 1
+
+== sorts_a_global_array:
+BUFFER = np.zeros(3)
+def f(x):
+    BUFFER.sort()
+    return x
+
+== an_output_argument:
+BUFFER = np.zeros(3)
+def f(x): return np.add(x, 1, out=BUFFER)
+
+== reads_the_clock: random
+import time
+def f(x): return x + time.time()
+
+== draws_from_numpy: random
+def f(x): return x + np.random.rand()
+
+== draws_from_random: random
+import random
+def f(x): return x + random.random()
+
+== draws_from_a_global_generator: random
+RNG = np.random.default_rng(0)
+def f(x): return x + RNG.integers(3)
+
+== draws_from_a_seeded_generator: ships
+def f(x):
+    rng = np.random.default_rng(int(x))
+    return x + rng.integers(3)
+
+== draws_by_the_element: ships random
+def f(x):
+    rng = np.random.default_rng(ps.element_key())
+    return x + rng.integers(3)
+
+== flips_at_random: pure ships draws random
+f = lambda x: ps.image.random_flip_left_right(x)
+
+== a_uuid: random
+import uuid
+def f(x): return x + uuid.uuid4().int % 2
+
+== a_hash:
+f = lambda x: x + hash("a") % 2
+
+== a_lock: lock
+import threading
+LOCK = threading.Lock()
+def f(x):
+    with LOCK:
+        return x
+
+== an_open_file:
+import io
+HANDLE = io.BytesIO(b"ab")
+def f(x): return x + len(HANDLE.read(1))
+
+== an_iterator:
+ROWS = iter(range(9))
+def f(x): return x + next(ROWS)
+
+== a_generator_object:
+ROWS = (i for i in range(9))
+def f(x): return x + next(ROWS)
+
+== yields:
+def f(x):
+    yield x
+
+== a_coroutine:
+async def f(x):
+    return x
+
+== a_class_inside:
+def f(x):
+    class Inner: pass
+    return x
+
+== evaluates:
+def f(x): return eval("x")
+
+== a_regular_expression: ships
+PATTERN = re.compile("a+")
+def f(text): return len(PATTERN.findall(text.decode()))
+def change():
+    global PATTERN
+    PATTERN = re.compile("b+")
+
+== a_ufunc_under_a_name: pure ships numpy
+work = np.exp
+f = lambda x: work(x)
+def change():
+    global work
+    work = np.log
+
+== json: ships
+import json
+f = lambda text: json.loads(text)
+
+== a_struct: ships
+import struct
+f = lambda text: struct.unpack("<i", text)
+
+== numpy_that_is_not_exact: pure ships numpy
+f = lambda x: np.exp(x)
+
+== sums: pure ships numpy
+f = lambda x: np.sum(x)
+
+== a_branch: pure ships numpy
+def f(x):
+    if x > 3:
+        return x
+    return x + 1
+
+== a_try: ships
+def f(x):
+    try:
+        return x / 2
+    except ZeroDivisionError:
+        return x
+
+== a_with_of_its_own: ships
+import io
+def f(text):
+    with io.BytesIO(text) as file:
+        return file.read()
+
+== a_comprehension: ships
+f = lambda x: sum([i for i in range(3)]) + x
+
+== a_loop_over_a_set:
+NAMES = {"a", "b"}
+def f(x): return x + len([n for n in NAMES])
+
+== a_set_that_is_asked: ships
+NAMES = {"a", "b"}
+def f(text): return text.decode() in NAMES
+def change(): NAMES.add("c")
+
+== a_frozen_set: pure ships
+NAMES = frozenset({1, 2})
+def f(x): return x + len(NAMES)
+def change():
+    global NAMES
+    NAMES = frozenset({1})
+
+== an_object_that_is_called: pure ships numpy
+class Scale:
+    def __init__(self, by): self.by = by
+    def __call__(self, x): return x * self.by
+f = Scale(2)
+def change(): f.by = 3
+
+== an_object_that_counts: state
+class Count:
+    def __init__(self): self.n = 0
+    def __call__(self, x):
+        self.n += 1
+        return x
+f = Count()
+def change(): f.n = 5
+
+== an_object_with_a_vocabulary: ships
+class Encode:
+    def __init__(self, table): self.table = table
+    def words(self, text): return text.split()
+    def __call__(self, text): return [self.table.get(word, 0) for word in self.words(text)]
+f = Encode({b"a": 1})
+def change(): f.table[b"b"] = 2
+
+== an_object_that_keeps_a_list:
+class Keep:
+    def __init__(self): self.rows = []
+    def __call__(self, x):
+        self.rows.append(x)
+        return x
+f = Keep()
+def change(): f.rows.append(1)
+
+== a_method: pure ships numpy
+class Scale:
+    def __init__(self, by): self.by = by
+    def scaled(self, x): return x * self.by
+owner = Scale(2)
+f = owner.scaled
+def change(): owner.by = 3
+
+== a_chain_of_objects: pure ships
+class Add:
+    def __init__(self, by): self.by = by
+    def __call__(self, x): return x + self.by
+class Compose:
+    def __init__(self, steps): self.steps = steps
+    def __call__(self, x):
+        for step in self.steps:
+            x = step(x)
+        return x
+f = Compose([Add(1), Add(2)])
+def change(): f.steps[0].by = 9
+
+== a_method_of_a_class: ships numpy
+class Tools:
+    by = 2
+    @classmethod
+    def scaled(cls, x): return x * cls.by
+def f(x): return Tools.scaled(x)
+def change(): Tools.by = 3
+
+== a_property:
+class Odd:
+    seen = 0
+    @property
+    def by(self):
+        Odd.seen += 1
+        return 2
+ODD = Odd()
+def f(x): return x * ODD.by
+
+== a_subclass_of_dict:
+class Counting(dict):
+    def __missing__(self, key):
+        self[key] = len(self)
+        return self[key]
+IDS = Counting()
+def f(text): return IDS[text]
+def change(): IDS[b"z"] = 5
+
+== a_defaultdict:
+import collections
+IDS = collections.defaultdict(int)
+def f(text): return IDS[text]
+def change(): IDS[b"z"] = 5
+
+== a_default_list:
+def f(x, seen=[]):
+    seen.append(x)
+    return x
+def change(): f.__defaults__[0].append(1)
+
+== a_cached_function:
+@functools.lru_cache
+def length(text): return len(text)
+def f(text): return length(text)
+
+== an_import_inside: ships numpy
+def f(x):
+    import math
+    return x + math.pi
+
+== an_unknown_library:
+import pytest
+def f(x):
+    pytest.approx(x)
+    return x
+
+== a_name_that_is_not_there:
+def f(x): return nowhere(x)
+
+== decodes: pure ships
+f = lambda record: ps.image.resize(ps.image.decode_jpeg(record, channels=3), (8, 8))
+
+== parses: pure ships
+SPEC = {"x": ps.io.FixedLenFeature((), np.int64, 0)}
+f = lambda record: ps.io.parse_single_example(record, SPEC)["x"]
+"""
+ROWS = {
+    name: (set(known.split()), source)
+    for name, known, source in re.findall(r"^== (\w+):(.*)\n((?:(?!== ).*\n)*)", TABLE, re.MULTILINE)
+}
+
+
+TUTORIALS = Path(__file__).with_name("tutorials.py")
+
+
+def executed(name, module="__main__"):
+    names = {"__name__": module}
+    exec("import functools, os, re\nimport numpy as np\nimport penstock as ps\n" + ROWS[name][1], names)
+    return names
+
+
+@cache
+def of_tutorials():
+    """Functions of tutorials, and what is known of each, by their names."""
+    names = {"__name__": "__main__"}
+    exec(compile(TUTORIALS.read_text(), TUTORIALS, "exec"), names)
+    found = {}
+    for function, known in names["FUNCTIONS"]:
+        name = getattr(function, "__name__", type(function).__name__)
+        found[f"{name}#{len(found)}"] = function, known
+    return found
+
+
+@cache
+def everything():
+    return {**{name: found(name) for name in ROWS}, **{name: facts(f) for name, (f, _) in of_tutorials().items()}}
+
+
+@cache
+def found(name):
+    """What all say of a function of the table."""
+    return facts(executed(name)["f"])
+
+
+def facts(f):
+    return {
+        "function": f,
+        "impure": why_impure(f),
+        "draws": may_draw(f),
+        "stays": why_not_shippable(f),
+        "visible": why_visible_here(f),
+        "state": keeps_state(f),
+        "random": randomness(f),
+        "by_itself": any(map(draws_by_itself, uses(f))),
+        "lock": takes_lock(f),
+        "numpy": only_numpy(f),
+        "stuck": unpicklable(f),
+    }
+
+
+IMPLICATIONS = {
+    "what is pure does nothing that could be noticed": lambda s: s["impure"] or not s["visible"],
+    "what is pure may be moved": lambda s: s["impure"] or not s["stays"],
+    "what may be moved does nothing that could be noticed": lambda s: s["stays"] or not s["visible"],
+    "what may be moved can be pickled": lambda s: s["stays"] or not s["stuck"],
+    "what is pure assigns to nothing outside": lambda s: s["impure"] or not s["state"],
+    "what assigns to something outside keeps state": lambda s: (
+        not str(s["visible"]).startswith("it assigns") or s["state"]
+    ),
+    "what is called random may draw": lambda s: not s["random"] or s["draws"],
+    "what draws by itself is not pure, and stays": lambda s: not s["by_itself"] or (s["impure"] and s["stays"]),
+    "what is random and moved draws by its element": lambda s: not s["random"] or s["stays"] or not s["by_itself"],
+    "what takes a lock stays": lambda s: not s["lock"] or (s["stays"] and s["impure"]),
+    "what is plain numpy does nothing that could be noticed": lambda s: not s["numpy"] or not s["visible"],
+    "what is plain numpy draws nothing": lambda s: not s["numpy"] or not s["random"],
+    "a reason is a sentence about the function": lambda s: all(
+        why is None or (isinstance(why, str) and why) for why in (s["impure"], s["stays"], s["visible"])
+    ),
+}
+
+
+@pytest.mark.parametrize("implication", IMPLICATIONS)
+def test_policies_agree(implication):
+    holds = IMPLICATIONS[implication]
+    assert [name for name, told in everything().items() if not holds(told)] == []
+
+
+def said(facts):
+    """The words that stand in front of a function in the table."""
+    told = {"pure": not facts["impure"], "ships": not facts["stays"], "draws": not facts["impure"] and facts["draws"]}
+    told |= {word: facts[word] for word in ("random", "state", "numpy", "lock")}
+    return {word for word, holds in told.items() if holds}
+
+
+def test_the_table_is_as_it_is_known():
+    assert len(ROWS) >= 60
+    assert {name: said(found(name)) for name in ROWS} == {name: known for name, (known, _) in ROWS.items()}
+
+
+def test_functions_of_tutorials_move_and_run_by_block_as_they_are_known_to():
+    wanted = {name: known for name, (_, known) in of_tutorials().items()}
+    assert {name: said(everything()[name]) & {"pure", "ships"} for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_in_a_module_that_is_imported_only_its_variables_make_a_difference(name, monkeypatch):
+    """Another process has what the module makes of them at first."""
+    module = ModuleType("policies_row")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    vars(module).update(executed(name, module.__name__))
+    there = facts(vars(module)["f"])
+    assert there["impure"] == found(name)["impure"]
+    assert there["stays"] == found(name)["stays"] or "another process" in there["stays"] or not there["stays"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_ships_has_a_digest_that_is_the_same_for_the_same_function(name):
+    first, second = executed(name)["f"], executed(name)["f"]
+    assert made_of(first).key == made_of(second).key
+    assert fingerprint(ps.Dataset.range(3).map(first)._plan) == fingerprint(ps.Dataset.range(3).map(second)._plan)
+
+
+CHANGING = [name for name, (_, source) in ROWS.items() if "def change(" in source]
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_what_a_function_depends_on_is_in_its_key(name):
+    names = executed(name)
+    f = names["f"]
+    key = made_of(f).key
+    assert made_of(f).key == key
+    names["change"]()
+    assert made_of(f).key != key
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGING if "pure" in ROWS[name][0]])
+def test_what_a_pure_function_depends_on_is_watched(name):
+    names = executed(name)
+    read = captured(names["f"])
+    assert read.unchanged()
+    names["change"]()
+    assert not read.unchanged()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_only_what_is_pure_is_traced(name):
+    f = executed(name)["f"]
+    assert traced(f, LEAF, [DenseColumn(np.arange(3)).spec()]).graph is None or why_impure(f) is None
