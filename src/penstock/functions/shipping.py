@@ -1,7 +1,7 @@
-"""May the engine move a function to another process by itself, without anybody noticing? Decided without calling it.
+"""Decides whether the engine may move a function to another process by itself, without anybody noticing.
 
 There nobody sees what the function changes, prints or counts, and what it draws or reads from its own process is not
-the same. So it must not do any of that: the bytecode is gone through (`trace.effects`), with the user's own functions
+the same. So it must not do any of that: the bytecode is gone through (`effects`), with the user's own functions
 and methods that it calls. Lists, dicts, arrays and objects from outside may be read; they must not be written to, by
 itself or by what it hands them to. Of the functions of libraries those count as harmless of which it is known. What
 is left is tried: the function must be one that can be pickled, and not be too large.

@@ -1,4 +1,4 @@
-"""May a function be run on stand-ins and a Block at a time without anybody noticing? Decided from its bytecode.
+"""Decides from its bytecode whether a function may be run on stand-ins, a Block at a time, without anybody noticing.
 
 Allowed is only what is known: arithmetic, primitives, numpy's exact functions, a few builtins, constants and helper
 functions that pass the same test. Anything else (print, global state, an unknown library) and the function runs per
