@@ -12,7 +12,6 @@ from penstock.block.arena import ARENA
 from penstock.io.expected import ANY_LENGTH, Entry, Expected
 from penstock.io.expected import Output as Wanted
 from penstock.io.features import FixedLenFeature
-from penstock.io.kernels.example import memory
 from penstock.io.kernels.example import table as columns
 from penstock.io.values import BYTES, FLOAT, INT64
 
@@ -110,7 +109,7 @@ def _make(expected: Expected) -> Tables:
         [entry.size for entry in entries],
         lengths,
         [_numbers(output) for output in expected.outputs],
-        np.full((len(entries), memory.NOTES), -1, np.int64),
+        np.full((len(entries), columns.NOTES), -1, np.int64),
     )
 
 

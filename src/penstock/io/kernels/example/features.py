@@ -1,4 +1,4 @@
-"""features: a Features message, the map from names to values."""
+"""An Example message: the map from names to values, whose entries often stand where they stood in the record before."""
 
 from __future__ import annotations
 
@@ -6,21 +6,72 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper
+from penstock.compiled.kernel import helper, inlined
 from penstock.compiled.uncounted import uncounted
-from penstock.io.kernels.example.addresses import address_of
-from penstock.io.kernels.example.as_before import as_before
-from penstock.io.kernels.example.direct import direct
-from penstock.io.kernels.example.expected_entry import expected_entry
-from penstock.io.kernels.example.fields import skip, span
-from penstock.io.kernels.example.keys import find
-from penstock.io.kernels.example.map_entry import map_entry
-from penstock.io.kernels.example.memory import REMEMBERED, UNKNOWN, UNWANTED
-from penstock.io.kernels.example.same_unwanted import same_unwanted
-from penstock.io.kernels.example.table import HEAD
-from penstock.io.kernels.example.varint import varint
+from penstock.io.kernels.example.keys import expected_entry, find, same_unwanted
+from penstock.io.kernels.example.table import HEAD, REMEMBERED, UNKNOWN, UNWANTED
+from penstock.io.kernels.example.values import direct
+from penstock.io.kernels.example.wire import address_of, skip, span, varint
 
 U = np.uint64
+
+
+@uncounted
+@helper
+def map_entry(buffer: Any, at: Any, end: Any) -> Any:
+    """(whether it is sound, where its key begins, the key's size, where its value begins and ends)."""
+    key, size, start, stop = at, np.int64(0), at, at
+    while at < end:
+        tag, at = varint(buffer, at, end)
+        if at < 0:
+            return False, key, size, start, stop
+        if tag == U(0x0A):
+            key, at = span(buffer, at, end)
+            size = at - key
+        elif tag == U(0x12):
+            start, at = span(buffer, at, end)
+            stop = at
+        else:
+            at = skip(buffer, at, end, tag)
+        if at < 0:
+            return False, key, size, start, stop
+    return True, key, size, start, stop
+
+
+@uncounted
+@helper
+def as_before(
+    buffer: Any,
+    at: Any,
+    stop: Any,
+    slot: Any,
+    row: Any,
+    table: Any,
+    keys: Any,
+    memory: Any,
+    notes: Any,
+    ints: Any,
+    floats: Any,
+    starts: Any,
+    lengths: Any,
+) -> Any:
+    """Read what stands where it stood before, written at once; (position, slot, entries read)."""
+    first = slot
+    while at < stop and slot < REMEMBERED:
+        guess = memory[0, U(slot)]
+        if guess < 0:
+            break
+        k = U(guess)
+        size = expected_entry(buffer, at, stop, table, k, keys)
+        if size < 0:
+            break
+        value = at + table[k, HEAD]
+        if not direct(buffer, value, size, table, k, row, ints, floats, starts, lengths):
+            break
+        at = value + size
+        notes[k, 2] = 2 * row + 1
+        slot += 1
+    return at, slot, slot - first
 
 
 @uncounted
@@ -112,3 +163,47 @@ def features(
             memory[1, U(slot)] = address_of(buffer) + entry
         slot += 1
     return slot, read, noted
+
+
+@uncounted
+@inlined
+def all_features(
+    buffer: Any,
+    at: Any,
+    stop: Any,
+    row: Any,
+    table: Any,
+    keys: Any,
+    places: Any,
+    memory: Any,
+    notes: Any,
+    ints: Any,
+    floats: Any,
+    starts: Any,
+    lengths: Any,
+) -> Any:
+    """(features written, features noted) of the record from `at` to `stop`; the first is -1 where it is malformed."""
+    slot = np.int64(0)  # a literal 0 would have `features` compiled a second time, for literals
+    written = np.int64(0)
+    noted = np.int64(0)
+    while at < stop:
+        tag, at = varint(buffer, at, stop)
+        if at < 0:
+            return -1, 0
+        if tag == U(0x0A):
+            start, at = span(buffer, at, stop)
+            if at < 0:
+                return -1, 0
+            slot, more_written, more_noted = features(
+                *(buffer, start, at, slot, row, table, keys, places, memory, notes),
+                *(ints, floats, starts, lengths),
+            )
+            if slot < 0:
+                return -1, 0
+            written += more_written
+            noted += more_noted
+        else:
+            at = skip(buffer, at, stop, tag)
+            if at < 0:
+                return -1, 0
+    return written, noted

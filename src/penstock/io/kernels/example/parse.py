@@ -15,11 +15,10 @@ import numpy as np
 from penstock.compiled.kernel import kernel
 from penstock.compiled.only_for import only_for
 from penstock.compiled.uncounted import uncounted
-from penstock.io.kernels.example.addresses import bytes_at
-from penstock.io.kernels.example.all_features import all_features
-from penstock.io.kernels.example.memory import NO_MEMORY
-from penstock.io.kernels.example.status import DONE, NO_ROOM, REJECTED
-from penstock.io.kernels.example.write_noted import write_noted
+from penstock.io.kernels.example.features import all_features
+from penstock.io.kernels.example.table import DONE, NO_MEMORY, NO_ROOM, REJECTED
+from penstock.io.kernels.example.values import write_noted
+from penstock.io.kernels.example.wire import bytes_at
 
 __all__ = ["DONE", "NO_MEMORY", "NO_ROOM", "REJECTED", "parse"]
 

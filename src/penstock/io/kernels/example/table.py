@@ -1,6 +1,13 @@
-"""The table of what is expected: the meaning of its columns, of which each entry has a row, and of what is in them."""
+"""The numbers that the parser and its callers share: what is expected, what is remembered, what is said.
+
+The table of what is expected has a row for each entry; its columns, and what is in them, have their meaning here. So
+have the places of what the parser remembers of the records before, what it notes of the record that it reads, and what
+it says about the record at which it stopped.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 KIND, SIZE, STRIDE, BASE, ROOM, DEFAULT, KEY_SIZE, KEY_AT, SPLITS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 FIRST, LAST = 9, 10  # eight bytes of the key each
@@ -20,3 +27,12 @@ FROM_DEFAULT = -1  # in `starts`: the byte string is that of the default
 
 # Factors of the hash of a key, from its words and its size.
 M1, M2, M3 = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93
+
+
+REMEMBERED = 512  # map entries of a record whose feature is guessed from the records before
+UNKNOWN, UNWANTED = -1, -2  # in the memory, beside the numbers of entries
+NO_MEMORY = np.full((2, REMEMBERED), UNKNOWN)
+NOTES = 4  # numbers of each entry: see `parse`
+
+
+DONE, REJECTED, NO_ROOM = 0, 1, 2
