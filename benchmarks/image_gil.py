@@ -34,7 +34,7 @@ WITHOUT_GOAL = ("per picture", "pipeline, left alone")
 
 
 def per_picture() -> Pass:
-    from penstock.image.kernels.decode_resize import decode_resize_into
+    from penstock.image.jpeg.places import decode_resize_into
 
     files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
 
@@ -47,7 +47,7 @@ def per_picture() -> Pass:
 
 
 def per_block() -> Pass:
-    from penstock.image.jpeg_block import JpegBlock
+    from penstock.image.jpeg.block import JpegBlock
 
     files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
 
@@ -103,7 +103,7 @@ def rate(one_pass: Pass, seconds: float) -> float:
 
 def gil_us_per_picture() -> float:
     """CPU time of a Block outside of the kernels, per picture."""
-    from penstock.image import jpeg_block
+    from penstock.image.jpeg import block as jpeg_block
 
     inside = 0.0
 

@@ -70,7 +70,11 @@ def test_jobs_are_a_number_from_1_on(capsys, jobs):
 
 def test_all_kernels_of_penstock_are_known():
     names = ahead.modules_of_kernels()
-    assert {"penstock.io.kernels.csv", "penstock.io.kernels.tfrecord.scan", "penstock.image.kernels.native"} <= {*names}
+    assert {
+        "penstock.io.kernels.csv",
+        "penstock.io.kernels.tfrecord.scan",
+        "penstock.image.resizing.bilinear_native",
+    } <= {*names}
     assert len(names) > 20
     for name in names:
         assert importlib.util.find_spec(name) is not None, name

@@ -17,7 +17,7 @@ import penstock as ps
 from penstock.compiled import Compiled, note, plain_versions, wait_for_kernels
 from penstock.compiled import module as compiled_module
 from penstock.compiled.note import note_of
-from penstock.image.kernels import bilinear
+from penstock.image.resizing import bilinear
 from penstock.io import blocks
 from penstock.io.kernels.tfrecord.scan import scan
 from penstock.io.tfrecord import framing
@@ -62,7 +62,7 @@ def test_the_first_use_on_a_machine_gives_what_later_ones_give(tmp_path):
     for name in (
         "penstock.io.kernels.tfrecord.scan",
         "penstock.io.kernels.example.parse",
-        "penstock.image.kernels.native",
+        "penstock.image.resizing.bilinear_native",
     ):
         script = f"from penstock.compiled import compile_kernels; compile_kernels({name!r})"
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -23,9 +23,9 @@ from penstock.image import (
     decode_webp,
     extract_jpeg_shape,
     gif,
-    png_pixels,
 )
-from penstock.image.png_chunks import read_png
+from penstock.image.png import pixels as png_pixels
+from penstock.image.png.chunks import read_png
 
 LIMIT = 6 << 30  # bytes of address space: libraries take one, and the largest image that is allowed takes half of one
 

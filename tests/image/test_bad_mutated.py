@@ -25,6 +25,14 @@ def test_mutated_files_give_an_image_or_our_error():
     assert run.stdout.count("images") == 5
 
 
+@pytest.mark.skipif(not SEARCH, reason="compiles kernels anew, which takes long: make fuzz")
+def test_no_read_lies_outside_of_a_file():
+    script = Path(__file__).with_name("checked_reads.py")
+    first = int.from_bytes(os.urandom(4), "big")
+    run = subprocess.run([sys.executable, str(script), "300", str(first)], capture_output=True, text=True)
+    assert run.returncode == 0, f"first={first}: {run.stderr[-2000:]}"
+
+
 BOMBS = {
     "png claims 60000x60000": "claims 60000 x 60000 pixels",
     "png claims 13000x13000": "which 11 packed bytes cannot hold",

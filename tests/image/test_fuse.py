@@ -12,14 +12,11 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
-from penstock.image.colour.brightness import adjust_brightness, random_brightness
-from penstock.image.colour.contrast import adjust_contrast, random_contrast
-from penstock.image.colour.hue import adjust_hue, random_hue
-from penstock.image.colour.saturation import adjust_saturation, random_saturation
+from penstock.image.colour.adjust import adjust_brightness, adjust_contrast, random_brightness, random_contrast
+from penstock.image.colour.hue import adjust_hue, adjust_saturation, random_hue, random_saturation
 from penstock.image.colour.standardize import normalize
-from penstock.image.fuse import fuse, primitives
-from penstock.image.geometry.random_flips import random_flip_left_right, random_flip_up_down
-from penstock.image.kernels.chain import run as chain
+from penstock.image.fuse import chain, fuse, primitives
+from penstock.image.geometry.flips import random_flip_left_right, random_flip_up_down
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace

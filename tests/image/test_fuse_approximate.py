@@ -15,15 +15,12 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
-from penstock.image.colour.brightness import random_brightness
-from penstock.image.colour.contrast import adjust_contrast, random_contrast
-from penstock.image.colour.hue import random_hue
-from penstock.image.colour.saturation import random_saturation
-from penstock.image.fuse import approximate, fuse
-from penstock.image.geometry.random_flips import random_flip_left_right
-from penstock.image.kernels import recolour, recolour_reference
-from penstock.image.kernels.chain import run as chain
-from penstock.image.kernels.codes import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
+from penstock.image.colour.adjust import adjust_contrast, random_brightness, random_contrast
+from penstock.image.colour.hue import random_hue, random_saturation
+from penstock.image.fuse import chain, fuse, recolour
+from penstock.image.fuse import primitives as approximate
+from penstock.image.geometry.flips import random_flip_left_right
+from penstock.image.kernels.numbers import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace
@@ -225,7 +222,7 @@ def test_the_kernel_gives_the_bits_of_the_reference(
     images = np.round(images / 51) * 51 if whole else images
     args = rng.uniform(-1, 1, (count, len(codes))).astype(np.float32) * 2
     args[:, [code in (BRIGHTNESS, HUE) for code in codes]] /= 2
-    wanted = [recolour_reference.recolour(each, codes, own, last) for each, own in zip(images, args, strict=True)]
+    wanted = [recolour.recolour(each, codes, own, last) for each, own in zip(images, args, strict=True)]
     recolour.recolour_in_place(images, codes, args, last)
     np.testing.assert_array_equal(images, wanted)
 

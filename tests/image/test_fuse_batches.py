@@ -11,9 +11,8 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.image.fuse import fuse
-from penstock.image.kernels.chain import run as chain
-from penstock.image.kernels.geometry import moves
+from penstock.image.fuse import chain, fuse
+from penstock.image.fuse import moves_into as moves
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.image.kernels import reference
-from penstock.image.kernels.chain import run as chain
-from penstock.image.kernels.chain.run import Images, PerImage, Recipe, chain_into, images_of
-from penstock.image.kernels.codes import (
+from penstock.image.colour import means, pixels
+from penstock.image.fuse import chain
+from penstock.image.fuse.chain import Images, PerImage, Recipe, chain_into, images_of
+from penstock.image.kernels.numbers import (
     ADD,
     BRIGHTNESS,
     CONTRAST,
@@ -26,8 +26,8 @@ from penstock.image.kernels.codes import (
     SUBTRACT,
     UP_DOWN,
 )
-from penstock.image.kernels.colour import means, pixels
-from penstock.image.kernels.taps import bilinear_taps
+from penstock.image.resizing import reference
+from penstock.image.resizing.taps import bilinear_taps
 
 SINGLE = {
     BRIGHTNESS: pixels.brightness,
@@ -152,7 +152,7 @@ def test_every_image_of_a_block_has_its_own_size_and_arguments() -> None:
 def test_a_mean_that_decides_a_level_is_added_up_as_the_reference_does(flip: int) -> None:
     """Many sizes and factors: among them some where the last bits of the mean matter, and the order of addition."""
     rng = np.random.default_rng(flip)
-    from penstock.image.kernels.chain.means import settled
+    from penstock.image.fuse.chain_colours import settled
 
     unsettled = 0
     for number in range(150):

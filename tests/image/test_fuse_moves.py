@@ -15,12 +15,12 @@ from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
-from penstock.image.fuse import fuse, geometry_chain
+from penstock.image.fuse import fuse, moving
+from penstock.image.fuse import moves_into as moves
 from penstock.image.fuse.inputs import one_by_one as plainly
-from penstock.image.kernels.codes import ADD, MULTIPLY
-from penstock.image.kernels.geometry import moves
-from penstock.image.kernels.geometry.moves import Cover, Turn, Window, moves_into
-from penstock.image.kernels.geometry.transform_reference import transform
+from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into
+from penstock.image.geometry.transform_reference import transform
+from penstock.image.kernels.numbers import ADD, MULTIPLY
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace
@@ -255,7 +255,7 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.extend(step.primitive.name for step in steps)
         return plainly(steps, operands, rows)
 
-    monkeypatch.setattr(geometry_chain, "one_by_one", one_by_one)
+    monkeypatch.setattr(moving, "one_by_one", one_by_one)
     return found
 
 
@@ -284,7 +284,7 @@ def test_what_the_kernel_does_not_take_runs_step_by_step(why: str, monkeypatch: 
 
 
 def test_steps_run_as_they_are_until_the_kernel_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(geometry_chain, "ready", lambda: False)
+    monkeypatch.setattr(moving, "ready", lambda: False)
     steps = spied(monkeypatch)
     fuse(graph_of(cifar, DenseColumn(pictures()))).run([DenseColumn(pictures())], ROWS, keys=keys)
     assert len(steps) == 6

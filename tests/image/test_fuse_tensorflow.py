@@ -12,12 +12,9 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
-from penstock.image.colour.brightness import adjust_brightness
-from penstock.image.colour.contrast import adjust_contrast
-from penstock.image.colour.hue import adjust_hue
-from penstock.image.colour.saturation import adjust_saturation
-from penstock.image.fuse import fuse
-from penstock.image.kernels.chain import run as chain
+from penstock.image.colour.adjust import adjust_brightness, adjust_contrast
+from penstock.image.colour.hue import adjust_hue, adjust_saturation
+from penstock.image.fuse import chain, fuse
 from penstock.trace.traced import trace
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "fuse.npz")

@@ -13,11 +13,11 @@ from tests.image.photos import photo
 import penstock as ps
 from penstock.compiled.sources import source_files
 from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
-from penstock.image import decode_jpeg, encode_jpeg, encode_png, extract_jpeg_shape, jpeg_block
-from penstock.image.jpeg_arguments import FLIPS
-from penstock.image.jpeg_block import JpegBlock, decode_resize_block
-from penstock.image.kernels.bilinear import resize_bilinear_into
-from penstock.image.kernels.decode_resize import decode_resize_into
+from penstock.image import decode_jpeg, encode_jpeg, encode_png, extract_jpeg_shape
+from penstock.image.jpeg import block as jpeg_block
+from penstock.image.jpeg.block import JpegBlock, decode_resize_block
+from penstock.image.jpeg.places import FLIPS, decode_resize_into
+from penstock.image.resizing.bilinear import resize_bilinear_into
 
 PLAIN = {"fancy_upscaling": True, "dct_method": ""}
 
@@ -296,7 +296,7 @@ def test_damage_in_a_pipeline_is_named_with_its_element():
 
 
 def test_the_kernels_follow_the_files_of_their_helpers():
-    names = {file.name for file in source_files("penstock.image.kernels.jpeg.block")}
+    names = {file.name for file in source_files("penstock.image.jpeg.kernels.block")}
     assert {"block.py", "planes.py", "dc.py", "codes.py", "bits.py", "transform.py", "colour.py"} <= names
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from tests.image.codes import AC_SYMBOLS, DC_SYMBOLS, ZEROS, Table, tables
 
-from penstock.image.kernels.jpeg import codes, nears
-from penstock.image.kernels.jpeg.looks import ENDED, LONGER, long_table
+from penstock.image.jpeg.kernels import codes
+from penstock.image.jpeg.kernels import looks as nears
+from penstock.image.jpeg.kernels.looks import ENDED, LONGER, long_table
 
 
 def test_a_table_of_longer_codes_ends_where_its_memory_does():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.image import jpeg_block
+from penstock.image.jpeg import block as jpeg_block
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "jpeg.npz")
 

@@ -7,7 +7,7 @@ from tests.image.photos import photo
 import penstock as ps
 from penstock.errors import InvalidArgumentError
 from penstock.image import adjust_jpeg_quality, random_jpeg_quality, stateless_random_jpeg_quality
-from penstock.image.jpeg_quality import quality_of
+from penstock.image.jpeg.encode import quality_of
 
 PHOTO = photo(24, 32)
 

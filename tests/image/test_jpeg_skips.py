@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.jpegs import jpeg
 
-from penstock.image.kernels.jpeg.codes import KEPT, SYMBOLS
-from penstock.image.kernels.jpeg.skips import FAR, MOST, OVER, SKIP_LOOK, new_skips, prepare_skips
+from penstock.image.jpeg.kernels.codes import FAR, KEPT, MOST, OVER, SKIP_LOOK, SYMBOLS, new_skips, prepare_skips
 
 LONGEST_CODE, BEHIND = 16, 20
 

@@ -12,9 +12,10 @@ from tests.image.codes import AC_SYMBOLS, DC_SYMBOLS, Table, coded, tables, writ
 from tests.image.jpegs import KERNEL_KINDS, jpeg
 from tests.image.test_jpeg_block import EDITS, MUTABLE
 
-from penstock.image import decode_jpeg, jpeg_block, resize
-from penstock.image.jpeg_block import JpegBlock
-from penstock.image.kernels.jpeg.lanes import COST
+from penstock.image import decode_jpeg, resize
+from penstock.image.jpeg import block as jpeg_block
+from penstock.image.jpeg.block import JpegBlock
+from penstock.image.jpeg.kernels.lanes import COST
 
 NO_FLIP = (0, 0)
 

@@ -8,10 +8,11 @@ from tests.image.photos import photo
 
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import cast, decode_jpeg, encode_jpeg, flip_left_right, flip_up_down, resize
-from penstock.image.kernels import reference
-from penstock.image.kernels.bilinear import resize_bilinear_into
-from penstock.image.kernels.decode_resize import Scratch, decode_resize_into
-from penstock.image.kernels.taps import bilinear_taps
+from penstock.image.jpeg.libjpeg import Scratch
+from penstock.image.jpeg.places import decode_resize_into
+from penstock.image.resizing import reference
+from penstock.image.resizing.bilinear import resize_bilinear_into
+from penstock.image.resizing.taps import bilinear_taps
 
 SIDES = st.integers(1, 40)
 FLIPS = st.sampled_from(["", "before", "after"])
@@ -87,7 +88,7 @@ def test_flips_before_and_after_differ_in_the_last_bits_only():
 @pytest.mark.parametrize("which", range(4))
 @pytest.mark.parametrize("wrong", [-1, 5])
 def test_a_tap_outside_the_source_is_refused_unwritten(which, wrong):
-    from penstock.image.kernels import native
+    from penstock.image.resizing import bilinear_native as native
 
     y, x = bilinear_taps(5, 4), bilinear_taps(5, 4)
     indices = [y.low.copy(), y.high.copy(), x.low.copy(), x.high.copy()]
@@ -106,7 +107,7 @@ def test_a_tap_outside_the_source_is_refused_unwritten(which, wrong):
 
 @pytest.mark.parametrize(("height", "width"), [(5, 6), (0, 5), (-1, 5), (1 << 40, 1 << 40)])
 def test_sizes_that_do_not_fit_the_source_are_refused(height, width):
-    from penstock.image.kernels import native
+    from penstock.image.resizing import bilinear_native as native
 
     y, x = bilinear_taps(5, 4), bilinear_taps(5, 4)
     dst = np.full(4 * 4 * 3, 7, np.float32)

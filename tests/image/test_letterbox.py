@@ -11,7 +11,7 @@ from tests.image.photos import photo
 import penstock as ps
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import resize, resize_with_pad
-from penstock.image.letterbox import fitted
+from penstock.image.resizing.resize import fitted
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "resize.npz")
 SIDES = st.integers(1, 5000)

@@ -9,9 +9,10 @@ import pytest
 
 import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
-from penstock.image import decode_and_crop_jpeg, decode_image, decode_jpeg, extract_jpeg_shape, jpeg_parts
-from penstock.image.jpeg_block import JpegBlock
-from penstock.image.jpeg_segments import with_width
+from penstock.image import decode_and_crop_jpeg, decode_image, decode_jpeg, extract_jpeg_shape
+from penstock.image.jpeg import sampling
+from penstock.image.jpeg.block import JpegBlock
+from penstock.image.jpeg.damage import with_width
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "odd_jpegs.npz")
 
@@ -94,7 +95,7 @@ def test_rare_sampling_damaged_or_cut_anywhere_is_an_image_or_our_error(scans):
 
 
 def test_the_kernels_are_compiled_for_what_they_are_given():
-    kernels = jpeg_parts._KERNELS.get()
+    kernels = sampling._KERNELS.get()
     kernels.warm_up()
     for scans in ("one 21x35", "progressive 18x23"):
         decode_jpeg(FILES[f"4x2 1x1 1x1 {scans}"])

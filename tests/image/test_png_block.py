@@ -13,10 +13,10 @@ from tests.image.test_png_and_others import PALETTE, chunk, png
 import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import decode_png, encode_png
-from penstock.image.kernels.png import reference as png_reference
-from penstock.image.png_block import decode_png_block
-from penstock.image.png_chunks import read_png
-from penstock.image.png_pixels import NATIVE, pixels_of
+from penstock.image.png import pixels as png_reference
+from penstock.image.png.chunks import read_png
+from penstock.image.png.decode import decode_png_block
+from penstock.image.png.pixels import NATIVE, pixels_of
 
 native = NATIVE.get()
 

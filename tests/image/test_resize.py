@@ -8,7 +8,7 @@ from tests.image.photos import photo
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import ResizeMethod, resize
-from penstock.image.resizing import METHODS, resize_shape
+from penstock.image.resizing.resize import METHODS, resize_shape
 
 
 def row(*values, dtype=np.uint8):

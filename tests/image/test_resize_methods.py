@@ -13,10 +13,9 @@ from tests.image.photos import photo
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import ResizeMethod, resize
-from penstock.image.kernels import reference
-from penstock.image.kernels.spans import area_spans, cubic_spans, filter_spans
-from penstock.image.kernels.spans_resize import resize_spans_into
-from penstock.image.resizing import METHODS
+from penstock.image.resizing import reference
+from penstock.image.resizing.resize import METHODS
+from penstock.image.resizing.spans import area_spans, cubic_spans, filter_spans, resize_spans_into
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "resize.npz")
 SIDES = st.integers(1, 40)
@@ -52,7 +51,7 @@ def images(draw):
 
 @given(images(), SIDES, SIDES, st.sampled_from([*FILTERED, "cubic"]), st.booleans())
 def test_the_kernel_sums_as_the_reference(batch, height, width, name, antialias):
-    from penstock.image.kernels import spans_native
+    from penstock.image.resizing import spans_native
 
     sizes = (batch.shape[1], height), (batch.shape[2], width)
     y, x = (cubic_spans(*s) if name == "cubic" else filter_spans(*s, name, antialias) for s in sizes)
@@ -64,7 +63,7 @@ def test_the_kernel_sums_as_the_reference(batch, height, width, name, antialias)
 
 @given(images(), SIDES, SIDES)
 def test_the_kernel_of_areas_sums_as_the_reference(batch, height, width):
-    from penstock.image.kernels import spans_native
+    from penstock.image.resizing import spans_native
 
     y, x = area_spans(batch.shape[1], height), area_spans(batch.shape[2], width)
     factor = np.float32(0.3)
@@ -76,7 +75,7 @@ def test_the_kernel_of_areas_sums_as_the_reference(batch, height, width):
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 def test_rows_wider_than_a_tile(kind):
-    from penstock.image.kernels import spans_native
+    from penstock.image.resizing import spans_native
 
     image = photo(30, 700)[None].astype(kind)
     y, x = filter_spans(30, 11, "triangle", True), filter_spans(700, 123, "triangle", True)
@@ -154,7 +153,7 @@ def test_names_of_methods():
 @pytest.mark.parametrize("start", [-1, 4])
 @pytest.mark.parametrize("kernel", ["resize_spans", "resize_area"])
 def test_a_span_outside_the_source_is_refused_unwritten(kernel, start, which):
-    from penstock.image.kernels import spans_native
+    from penstock.image.resizing import spans_native
 
     spans = {axis: area_spans(5, 3) for axis in "yx"}
     wrong = spans[which].starts.copy()
@@ -169,7 +168,7 @@ def test_a_span_outside_the_source_is_refused_unwritten(kernel, start, which):
 
 @pytest.mark.parametrize(("height", "width"), [(5, 6), (0, 5), (-1, 5), (1 << 40, 1 << 40)])
 def test_sizes_that_do_not_fit_the_source_are_refused(height, width):
-    from penstock.image.kernels import spans_native
+    from penstock.image.resizing import spans_native
 
     spans = filter_spans(5, 4, "triangle", True)
     dst = np.full(4 * 4 * 3, 7, np.float32)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.image.kernels import reference
-from penstock.image.kernels.nearest import _NATIVE, resize_nearest
-from penstock.image.kernels.taps import nearest_taps
+from penstock.image.resizing import reference
+from penstock.image.resizing.nearest import _NATIVE, resize_nearest
+from penstock.image.resizing.taps import nearest_taps
 
 SIDES = st.integers(1, 40)
 DTYPES = [np.bool_, np.uint8, np.int16, np.float16, np.float32, np.int64, np.float64]

@@ -22,6 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 if_wanted()
 
+CHECKED = "PENSTOCK_CHECKED_READS"  # a variable: kernels check what they read at addresses, and are not kept
+
 # A division that may raise keeps LLVM from making vectors.
 INLINED: Any = {"error_model": "numpy", "forceinline": True}
 
@@ -63,7 +65,8 @@ def short_kernel(function: F) -> F:
 
 def _kept(function: F, *, nogil: bool) -> F:
     compiled: Any = njit(nogil=nogil, error_model="numpy")(function)
-    compiled._cache = _BySources(function)
+    if CHECKED not in os.environ:
+        compiled._cache = _BySources(function)
     kept: F = compiled
     return kept
 

@@ -2,6 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from penstock.trace.nature import FAMILIES, Family
+
+FAMILIES["image"] = Family(work="works on pictures", fuse="penstock.image.fuse:fuse")
+
 if TYPE_CHECKING:
     from penstock.image.public import *  # noqa: F403 - a type checker's; the names stand there once
 else:

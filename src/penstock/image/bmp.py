@@ -9,9 +9,9 @@ import numpy as np
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
 from penstock.image.channels import with_channels
-from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
-from penstock.image.formats import format_of
+from penstock.image.checks import check_choice, check_contents, format_of, refuse_absurd_size
 from penstock.trace.lift import traceable
+from penstock.trace.nature import of_nature
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,6 +21,7 @@ NONE, MASKS = 0, 3  # compression; masks say which bits are which colour
 USUAL_MASKS = b"\x00\x00\xff\x00\x00\xff\x00\x00\xff\x00\x00\x00"  # red, green, blue as without masks
 
 
+@of_nature(rules.DECODER)
 @traceable("image.decode_bmp", rules.decoded)
 def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
     r"""Decode one BMP into (height, width, channels) uint8, as tf.io.decode_bmp does.

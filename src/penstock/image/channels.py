@@ -1,13 +1,18 @@
-"""Convert between grey, grey with alpha, RGB and RGBA the way libpng does."""
+"""Grey, grey with alpha, RGB and RGBA from one another the way libpng does it, and channels as planes.
+
+A PNG that says its gamma becomes grey in linear light, with libpng's tables.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from penstock.errors import MissingDependencyError
+from penstock.image.backends import opencv
 
 RED, GREEN = 9797, 19234  # 0.299 and 0.587 in 15 bits, as libpng rounds them
 BLUE = (1 << 15) - RED - GREEN
@@ -40,3 +45,85 @@ def _grey(colour: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if colour.dtype == np.uint16:  # libpng rounds 16-bit values and truncates 8-bit ones
         total += 1 << 14
     return (total >> 15).astype(colour.dtype)
+
+
+UNIT = 100_000
+LOWEST, HIGHEST = 16, 625_000_000  # what libpng believes
+INSIGNIFICANT = 5_000  # a gamma so near to 1 is none
+
+
+def grey_in_linear_light(colour: npt.NDArray[Any], gamma: int, shift: int = 0, *, narrow: bool = True) -> Any:
+    """Grey (..., 1) of `colour` (..., 3), uint8 or uint16.
+
+    Of 16 bits `shift` low ones are not looked at; `narrow` says that 8 will be kept in the end.
+
+    >>> grey_in_linear_light(np.array([[[0, 255, 0]]], np.uint8), 45455).tolist()
+    [[[200]]]
+    """
+    wide = colour.dtype == np.uint16
+    to_linear, from_linear = _tables(gamma, shift, wide=wide)
+    red, green, blue = (to_linear[colour[..., c : c + 1] >> shift].astype(np.uint32) for c in range(3))
+    mixed = from_linear[(red * RED + green * GREEN + blue * BLUE + (1 << 14)) >> 15 >> shift]
+    same = (colour[..., :1] == colour[..., 1:2]) & (colour[..., :1] == colour[..., 2:])
+    kept = _rounded(colour[..., :1], gamma, shift, narrow=narrow) if wide else colour[..., :1]
+    return np.where(same, kept, mixed).astype(colour.dtype)
+
+
+def _rounded(grey: npt.NDArray[np.uint16], gamma: int, shift: int, *, narrow: bool) -> npt.NDArray[Any]:
+    """Grey that is grey already: its high bits, rounded to the nearest 8 where no more are kept."""
+    top = (1 << (16 - shift)) - 1
+    found = (grey >> shift).astype(np.uint32)
+    if not narrow:
+        return (found * 65535 + (1 << (15 - shift))) // top if shift else found
+    exponent = int(gamma * reciprocal(gamma) * 1e-5 + 0.5) * 1e-5
+    middles = np.floor(65535 * ((np.arange(255) * 257 + 128) / 65535) ** exponent + 0.5).astype(np.uint32)
+    return np.searchsorted((middles * top + 32768) // 65535 + 1, found, side="right") * 257
+
+
+@lru_cache(8)
+def _tables(gamma: int, shift: int, *, wide: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    top = 65535 if wide else 255
+    entries = np.arange(1 << (16 - shift if wide else 8)) / ((1 << (16 - shift if wide else 8)) - 1)
+
+    def table(exponent: int) -> npt.NDArray[Any]:
+        return np.floor(top * entries ** (exponent * 1e-5) + 0.5).astype(np.uint16)
+
+    inverse = reciprocal(gamma)
+    return table(inverse), table(reciprocal(inverse))
+
+
+def reciprocal(gamma: int) -> int:
+    """1 / gamma in units of 1/100000, rounded.
+
+    >>> reciprocal(45455)
+    219998
+    """
+    return int(1e10 / gamma + 0.5)
+
+
+def is_significant(gamma: int) -> bool:
+    """Whether libpng takes note of this gamma; 0 is none.
+
+    >>> is_significant(45455), is_significant(97_000), is_significant(0)
+    (True, False, False)
+    """
+    return LOWEST <= gamma <= HIGHEST and abs(gamma - UNIT) > INSIGNIFICANT
+
+
+def split(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
+    """Write the planes of pictures into `out`; False where OpenCV is missing, and nothing is written.
+
+    >>> import numpy as np
+    >>> out = np.zeros((1, 3, 2, 2), np.uint8)
+    >>> split(np.arange(12, dtype=np.uint8).reshape(1, 2, 2, 3), out)
+    True
+    >>> out[0, 1].tolist()
+    [[1, 4], [7, 10]]
+    """
+    try:
+        cv2 = opencv()
+    except MissingDependencyError:
+        return False
+    for picture, planes in zip(pictures, out, strict=True):
+        cv2.split(picture, list(planes))
+    return True

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+
 MAX_VALUES = 1 << 29  # height x width x channels that a header may claim: TensorFlow's limit
 
 
@@ -107,3 +108,42 @@ def refuse_absurd_size(op: str, height: int, width: int, channels: int) -> None:
             f"the limit is 2**29 = {MAX_VALUES} values."
         )
         raise InvalidArgumentError(message, hint="The header is damaged, or the picture must be tiled first.")
+
+
+def format_of(contents: bytes | memoryview) -> str:
+    r"""The name of the format, or "" if it is none of those that can be read.
+
+    >>> format_of(b"\x89PNG\r\n\x1a\n"), format_of(b"hello")
+    ('PNG', '')
+    """
+    head = bytes(contents[:12])
+    if head.startswith(b"\xff\xd8\xff"):
+        return "JPEG"
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "PNG"
+    if head.startswith(b"GIF8"):
+        return "GIF"
+    if head.startswith(b"BM"):
+        return "BMP"
+    if head.startswith(b"RIFF") and head[8:] == b"WEBP":
+        return "WebP"
+    return ""
+
+
+def check_encodable(op: str, image: Any, dtypes: tuple[Any, ...], channels: tuple[int, ...]) -> npt.NDArray[Any]:
+    """`image` in C order, as something to encode: (H, W, C) of one of `dtypes` and of a number in `channels`.
+
+    Raises:
+        InvalidArgumentError: another shape or dtype.
+        InvalidTypeError: not numbers.
+    """
+    array = check_image(op, image, ranks=(3,))
+    if array.dtype not in dtypes:
+        wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+        hint = "Use convert_image_dtype(image, np.uint8, saturate=True), or cast."
+        message = f"{op} needs {wanted}, got {array.dtype}."
+        raise InvalidArgumentError(message, hint=hint)
+    if array.shape[2] not in channels or 0 in array.shape:
+        message = f"{op} needs shape (height, width, {' or '.join(map(str, channels))}), got {array.shape}."
+        raise InvalidArgumentError(message)
+    return np.ascontiguousarray(array)

@@ -12,14 +12,14 @@ from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.bmp import decode_bmp
 from penstock.image.channels import with_channels
-from penstock.image.checks import check_choice, check_contents
+from penstock.image.checks import check_choice, check_contents, format_of
 from penstock.image.dtypes import convert_image_dtype
-from penstock.image.formats import format_of
 from penstock.image.gif import gif_frames
-from penstock.image.jpeg import decode_jpeg, jpeg_block
-from penstock.image.png import decode_png, png_block
+from penstock.image.jpeg.decode import decode_jpeg, jpeg_block
+from penstock.image.png.decode import decode_png, png_block
 from penstock.image.webp import webp_frames
 from penstock.trace.lift import traceable
+from penstock.trace.nature import of_nature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +66,7 @@ def _of_kind(kind: str, files: BytesColumn, params: Mapping[str, Any], allocate:
     return column_of([decode_image(bytes(file), **params) for file in files.views()]) if whole is None else whole[0]
 
 
+@of_nature(rules.DECODER)
 @traceable("image.decode_image", rules.decoded_any, block=_block, presumes=lambda params: params["expand_animations"])
 def decode_image(
     contents: bytes,

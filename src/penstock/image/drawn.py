@@ -1,4 +1,4 @@
-"""The numbers that random geometry draws: from one key, or from the keys of many elements at once, with equal results.
+"""The numbers that random functions draw: from one key, or from the keys of many elements at once, with equal results.
 
 A function `sample(key, shape, ...)` of this package takes a key, or an array of keys for elements of one shape; the
 parameters then have one more axis in front. The deterministic functions take such parameters for a batch.
@@ -16,9 +16,10 @@ from penstock.image.checks import numbers
 from penstock.keys import draws, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
+
 
 Keys: TypeAlias = "int | npt.NDArray[np.uint64]"
 
@@ -69,3 +70,21 @@ def stateless_key(op: str, seed: Any) -> int:
         message = f"{op}: seed must be an integer or a pair of integers, got {seed!r}."
         raise InvalidArgumentError(message)
     return fold(*parts)
+
+
+def each(key: Keys, shape: Sequence[int], draw: Callable[[int], npt.ArrayLike]) -> npt.NDArray[np.generic]:
+    """`draw(key)` for an image of `shape`; for a batch one row for each image, from a key of its own.
+
+    An array of keys gives one axis more in front, as many elements of this shape draw.
+
+    >>> each(5, (8, 8, 3), lambda key: [key, 1]).tolist()
+    [5, 1]
+    >>> each(5, (3, 8, 8, 3), lambda key: [key, 1]).shape
+    (3, 2)
+    """
+    if isinstance(key, np.ndarray):
+        return np.stack([each(int(one), shape, draw) for one in key])
+    if len(shape) == 3:
+        return np.asarray(draw(key))
+    rows = [np.asarray(draw(fold(key, number))) for number in range(shape[0])]
+    return np.stack(rows) if rows else np.asarray(draw(key))[None][:0]

@@ -44,10 +44,8 @@ from penstock.image.colour import (
     stateless_random_hue,
     stateless_random_saturation,
 )
-from penstock.image.crop_boxes import crop_and_resize
 from penstock.image.decode import decode_image
 from penstock.image.dtypes import cast, convert_image_dtype
-from penstock.image.encode import encode_jpeg, encode_png
 from penstock.image.geometry import (
     central_crop,
     crop_to_bounding_box,
@@ -73,13 +71,19 @@ from penstock.image.geometry import (
     transpose,
 )
 from penstock.image.gif import decode_gif
-from penstock.image.jpeg import decode_jpeg, extract_jpeg_shape, is_jpeg
-from penstock.image.jpeg_crop import decode_and_crop_jpeg
-from penstock.image.jpeg_quality import adjust_jpeg_quality, random_jpeg_quality, stateless_random_jpeg_quality
-from penstock.image.letterbox import resize_with_pad
+from penstock.image.jpeg import (
+    adjust_jpeg_quality,
+    decode_and_crop_jpeg,
+    decode_jpeg,
+    encode_jpeg,
+    extract_jpeg_shape,
+    is_jpeg,
+    random_jpeg_quality,
+    stateless_random_jpeg_quality,
+)
 from penstock.image.measures import psnr
-from penstock.image.png import decode_png
-from penstock.image.resizing import ResizeMethod, resize
+from penstock.image.png import decode_png, encode_png
+from penstock.image.resizing import ResizeMethod, crop_and_resize, resize, resize_with_pad
 from penstock.image.webp import decode_webp
 
 __all__ = [

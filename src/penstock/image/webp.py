@@ -10,9 +10,9 @@ from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
 from penstock.image.backends import opencv
 from penstock.image.channels import with_channels
-from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
-from penstock.image.formats import format_of
+from penstock.image.checks import check_choice, check_contents, format_of, refuse_absurd_size
 from penstock.trace.lift import traceable
+from penstock.trace.nature import of_nature
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,6 +21,7 @@ ANIMATION = 0x02  # a flag of VP8X
 SHORTEST = 32  # bytes without which OpenCV does not begin
 
 
+@of_nature(rules.DECODER)
 @traceable("image.decode_webp", rules.decoded_frames)
 def decode_webp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
     """Decode a WebP into (frames, height, width, channels) uint8, as tf.image.decode_webp does.

@@ -2,10 +2,9 @@
 
 from penstock.image.bmp import decode_bmp
 from penstock.image.decode import decode_image
-from penstock.image.encode import encode_jpeg, encode_png
 from penstock.image.gif import decode_gif
-from penstock.image.jpeg import decode_jpeg, extract_jpeg_shape, is_jpeg
-from penstock.image.png import decode_png
+from penstock.image.jpeg import decode_jpeg, encode_jpeg, extract_jpeg_shape, is_jpeg
+from penstock.image.png import decode_png, encode_png
 from penstock.image.webp import decode_webp
 from penstock.io.batch import parse_example
 from penstock.io.blocks import parse_columns

@@ -145,7 +145,7 @@ def _copy_into(place: np.ndarray, array: np.ndarray) -> None:
     if array.ndim == 4 and 1 < array.shape[1] <= 4 and array.dtype in (np.uint8, np.float32):
         pixels = array.transpose(0, 2, 3, 1)
         if pixels.flags.c_contiguous and place.flags.c_contiguous and place.dtype == array.dtype and array.size:
-            from penstock.image.kernels.planes import split
+            from penstock.image.channels import split
 
             if split(pixels, place):
                 return

@@ -15,6 +15,7 @@ from penstock.forked import new_lock
 from penstock.physical.both_ways import Ready, Trial, trial_of
 from penstock.trace.drawing import UNNUMBERED, Draws
 from penstock.trace.graph import Allocate, Graph
+from penstock.trace.nature import families
 from penstock.trace.traced import Traced, traced
 
 
@@ -109,9 +110,7 @@ def any_extent(column: Column) -> LeafSpec:
 
 
 def optimised(graph: Graph, *, approximate: bool = False) -> Graph:
-    """The graph with neighbouring primitives fused, where it holds any that can be; of images also approximately."""
-    if any(equation.primitive.name.startswith("image.") for equation in graph.equations):
-        from penstock.image.fuse import fuse
-
-        return fuse(graph, approximate=approximate)
+    """The graph with neighbouring primitives fused, where their family knows how; also approximately, if asked to."""
+    for family in families(equation.primitive for equation in graph.equations):
+        graph = family.fused(graph, approximate=approximate)
     return replace(graph)

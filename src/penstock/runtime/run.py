@@ -18,7 +18,7 @@ from penstock.block.element_type import T_co
 from penstock.block.handover import handed_over
 from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError
 from penstock.frames import let_go, tidied
-from penstock.image.threads import calm_opencv
+from penstock.image.backends import calm_opencv
 from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.fatal import Fatal, fatal

@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image import (
-    cutout,
-    random_cutout,
-    random_erasing,
-    stateless_random_cutout,
-    stateless_random_erasing,
-)
-from penstock.image.augment.erasing import erase, some_box
+from penstock.image import cutout, random_cutout, random_erasing, stateless_random_cutout, stateless_random_erasing
+from penstock.image.augment.covering import erase, some_box
 
 IMAGES = hnp.arrays(
     st.sampled_from([np.uint8, np.float32, np.int16, np.bool_]), hnp.array_shapes(min_dims=3, max_dims=4, max_side=6)

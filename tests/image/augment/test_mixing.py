@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import cutmix, mixup
-from penstock.image.augment.beta import beta
+from penstock.image.augment.mixing import beta
 
 COUNT = 12
 

@@ -6,7 +6,7 @@ import pytest
 import penstock as ps
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
-from penstock.image.colour import rules
+from penstock.image import rules
 from penstock.trace.traced import trace
 
 IMAGES = np.random.default_rng(8).integers(0, 256, (9, 6, 5, 3), dtype=np.uint8)

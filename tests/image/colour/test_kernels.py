@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.colour.pictures import batches
 
-from penstock.image.kernels.colour import means, pixels, run, sharpen, spaces, tables
+from penstock.image.colour import means, pixels, run, tables
 
 FACTORS = st.floats(-3, 3, width=32)
 TURNS = st.floats(-1, 1, width=32)
@@ -14,7 +14,7 @@ TURNS = st.floats(-1, 1, width=32)
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_there():
-    for kernels in (run._PIXELS, run._MEANS, run._SPACES, run._TABLES, run._SHARPEN):
+    for kernels in (run._PIXELS, run._MEANS):
         kernels.get()
         assert kernels.ready() is not None
 
@@ -75,13 +75,13 @@ def test_every_colour_of_the_cube():
 
 @given(batches(channels=(3,), dtypes=(np.float32,)))
 def test_hsv(images):
-    same(run.to_hsv(images), spaces.hsv_of(images))
-    same(run.to_rgb(images), spaces.rgb_of(images))
+    same(run.to_hsv(images), pixels.hsv_of(images))
+    same(run.to_rgb(images), pixels.rgb_of(images))
 
 
 @given(batches(channels=(3,)))
 def test_grey(images):
-    same(run.to_grey(images), spaces.grey_of(images))
+    same(run.to_grey(images), pixels.grey_of(images))
     same(run.spread(images[..., :1]), images[..., :1].repeat(3, axis=-1))
 
 
@@ -115,7 +115,7 @@ def test_tables(images, seed):
 
 @given(batches(), st.floats(0, 3))
 def test_sharpen(images, factor):
-    same(run.sharpen_by(images, factor), sharpen.sharpened(images, factor))
+    same(run.sharpen_by(images, factor), pixels.sharpened(images, factor))
 
 
 @pytest.mark.parametrize("kernel", ["brightness", "saturation", "hue"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.image.colour import draws
+from penstock.image.colour import arguments as draws
 from penstock.keys import fold, uniform
 from penstock.trace.purity import why_impure
 from penstock.trace.random_op import RANDOM_OPS

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.image.kernels.colour import means, pixels
-from penstock.image.kernels.colour.strips import STRIP, in_strips
-from penstock.image.kernels.colour.units import from_unit, to_unit
+from penstock.image.colour import means, pixels
+from penstock.image.colour.units import STRIP, from_unit, in_strips, to_unit
 
 OPERATIONS = {"brightness": (pixels.brightness, 0.1), "saturation": (pixels.saturation, 1.3), "hue": (pixels.hue, 0.2)}
 

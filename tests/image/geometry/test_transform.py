@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.geometry.projective import FILL_MODES, INTERPOLATIONS
-from penstock.image.kernels.geometry import transform as transform_kernel
-from penstock.image.kernels.geometry import transform_reference as reference
-from penstock.image.kernels.geometry import window as window_kernel
-from penstock.image.kernels.geometry.transform import _NATIVE, transform_batch
+from penstock.image.geometry import projective as transform_kernel
+from penstock.image.geometry import transform_reference as reference
+from penstock.image.geometry import window as window_kernel
+from penstock.image.geometry.projective import _NATIVE, FILL_MODES, INTERPOLATIONS, transform_batch
 
 SIDES = st.integers(1, 20)
 NUMBERS = st.floats(-3, 3, width=32) | st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e9, -1e20, 3e38])

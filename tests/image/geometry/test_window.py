@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
-from penstock.image.kernels.geometry import window_reference as reference
-from penstock.image.kernels.geometry.window import _NATIVE, window_batch
+from penstock.image.geometry import window_reference as reference
+from penstock.image.geometry.window import _NATIVE, window_batch
 
 MODES = {"CONSTANT": reference.CONSTANT, "REFLECT": reference.REFLECT, "SYMMETRIC": reference.SYMMETRIC}
 KINDS = st.sampled_from([np.uint8, np.float32, np.int64, np.float16, np.bool_])

@@ -1,12 +1,17 @@
 """Recipes of augmentation: random parts, covered rectangles, mixed batches, drawn lists of operations."""
 
-from penstock.image.augment.cutouts import cutout, random_cutout, stateless_random_cutout
+from penstock.image.augment.covering import (
+    cutout,
+    random_cutout,
+    random_erasing,
+    stateless_random_cutout,
+    stateless_random_erasing,
+)
 from penstock.image.augment.distorted_boxes import (
     sample_distorted_bounding_box,
     stateless_sample_distorted_bounding_box,
 )
 from penstock.image.augment.drawing import draw_bounding_boxes
-from penstock.image.augment.erasing import random_erasing, stateless_random_erasing
 from penstock.image.augment.mixing import cutmix, mixup
 from penstock.image.augment.policies import rand_augment, trivial_augment
 from penstock.image.augment.resized_crops import random_resized_crop, stateless_random_resized_crop

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.augment.arguments import check_range
-from penstock.image.augment.rectangles import placed
+from penstock.image.augment.arguments import check_range, placed
 from penstock.image.checks import numbers
 from penstock.image.colour.arguments import check_number
 from penstock.image.drawn import stateless_key

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.image.kernels.colour.run import look_up
+from penstock.image.colour.run import look_up
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Mix the images of a batch, and their labels in the same shares."""
+"""Mix the images of a batch, and their labels in the same shares, which have a beta distribution."""
 
 from __future__ import annotations
 
@@ -9,15 +9,86 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.augment.arguments import check_number
-from penstock.image.augment.beta import beta
-from penstock.image.augment.labels import weights_of
-from penstock.image.checks import check_image
-from penstock.keys import draw, fold
+from penstock.image.checks import check_image, numbers
+from penstock.image.geometry.arguments import check_integer
+from penstock.keys import draw, fold, uniform
 from penstock.permutation import Permutation
 from penstock.trace.drawing import element_key
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+
+def beta(key: int, alpha: float) -> float:
+    """A number from 0 to 1 with the distribution Beta(alpha, alpha): X / (X + Y) of two gamma variates.
+
+    >>> 0.0 < beta(1, 0.2) < 1.0
+    True
+
+    Args:
+        key: equal keys give equal numbers.
+        alpha: above 0; small ones give numbers near 0 and 1, 1 all alike, large ones numbers near one half.
+    """
+    difference = _log_gamma(fold(key, 1), alpha) - _log_gamma(fold(key, 2), alpha)
+    return 1 / (1 + math.exp(difference)) if difference < 700 else 0.0
+
+
+def _log_gamma(key: int, alpha: float) -> float:
+    """The logarithm of a number with the distribution Gamma(alpha), as it may be too small for a float.
+
+    Marsaglia and Tsang, "A simple method for generating gamma variables", 2000: from alpha + 1, which their method
+    takes, down to alpha by the power of a uniform number.
+    """
+    d = alpha + 1 - 1 / 3
+    c = 1 / math.sqrt(9 * d)
+    attempt = 0
+    while True:
+        radius = math.sqrt(-2 * math.log1p(-uniform(key, 0, 1, 3 * attempt)))
+        normal = radius * math.cos(2 * math.pi * uniform(key, 0, 1, 3 * attempt + 1))
+        v = (1 + c * normal) ** 3
+        share = 1 - uniform(key, 0, 1, 3 * attempt + 2)
+        if v > 0 and math.log(share) < 0.5 * normal * normal + d - d * v + d * math.log(v):
+            return math.log(d * v) + math.log1p(-uniform(fold(key, 1), 0, 1)) / alpha
+        attempt += 1
+
+
+def weights_of(op: str, labels: Any, count: int, num_classes: int | None) -> npt.NDArray[np.float32]:
+    """Labels of `count` images as shares of classes, (count, K): integers become 1 for their class and 0 elsewhere.
+
+    >>> weights_of("mixup", [2, 0], 2, 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+
+    Raises:
+        InvalidArgumentError: another shape, classes that do not fit, or a label that is none of them.
+        InvalidTypeError: not numbers.
+    """
+    array = numbers(labels)
+    if array.dtype.kind not in "biuf":
+        message = f"{op} needs labels that are numbers, got {array.dtype}."
+        raise InvalidTypeError(message, hint="Look the names up in a list of classes first.")
+    classes = None if num_classes is None else check_integer(op, "num_classes", num_classes, 1)
+    if array.ndim not in (1, 2) or len(array) != count:
+        wanted = f"integers ({count},) or shares ({count}, classes)"
+        message = f"{op}: labels of {count} images must be {wanted}, got shape {array.shape}."
+        raise InvalidArgumentError(message, hint="Mix after .batch(), which stacks the labels.")
+    if array.ndim == 2:
+        if classes is not None and array.shape[1] != classes:
+            message = f"{op}: labels of shape {array.shape} have {array.shape[1]} classes, num_classes={classes}."
+            raise InvalidArgumentError(message, hint="Integer labels must have shape (N,): labels[:, 0].")
+        return array.astype(np.float32)
+    if array.dtype.kind not in "iu":
+        message = f"{op}: labels of shape {array.shape} must be integers, got {array.dtype}."
+        raise InvalidTypeError(message)
+    if classes is None:
+        message = f"{op} needs num_classes for integer labels."
+        raise InvalidArgumentError(message, hint="Or make them one-hot: np.eye(classes)[labels].")
+    wrong = array[(array < 0) | (array >= classes)]
+    if wrong.size:
+        message = f"{op}: labels must be from 0 to {classes - 1} for num_classes={classes}, got {wrong[0]}."
+        raise InvalidArgumentError(message)
+    found = np.zeros((count, classes), np.float32)
+    found[np.arange(count), array] = 1
+    return found
 
 
 def mixup(

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.image.augment import enhance
-from penstock.image.colour.histograms import autocontrast, equalize
-from penstock.image.colour.levels import posterize, solarize
-from penstock.image.colour.sharpness import adjust_sharpness
+from penstock.image.colour.adjust import adjust_sharpness
+from penstock.image.colour.levels import autocontrast, equalize, posterize, solarize
 from penstock.image.geometry.affine import rotate, translate
 from penstock.image.geometry.projective import transform
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
 
 Amount = Callable[[float, int, int], float]  # of a share of the range from 0 to 1, height and width
 

@@ -16,6 +16,7 @@ from penstock.image.geometry.projective import INTERPOLATIONS
 from penstock.keys import draw, fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import NotTraceable
+from penstock.trace.nature import of_nature
 from penstock.trace.random_op import random_op
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def _rule(spec: LeafSpec, **_: Any) -> TensorSpec:
     return known
 
 
+@of_nature(rules.COSTLY)
 @random_op(
     "image.rand_augment", _rule, sample=some_operations, becomes=apply_operations, batches=lambda rank: rank == 3
 )
@@ -188,6 +190,7 @@ def rand_augment(
     return apply_operations(array, **some_operations(element_key(seed), array.shape, **how))
 
 
+@of_nature(rules.COSTLY)
 @random_op(
     "image.trivial_augment", _rule, sample=some_operation, becomes=apply_operations, batches=lambda rank: rank == 3
 )

@@ -8,14 +8,14 @@ import numpy as np
 
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
-from penstock.image.augment.arguments import check_range
-from penstock.image.augment.each import each
-from penstock.image.augment.rectangles import placed, tried
+from penstock.image import rules
+from penstock.image.augment.arguments import check_range, placed, tried
 from penstock.image.checks import check_image
-from penstock.image.drawn import Keys, stateless_key
-from penstock.image.resizing import check_resize, resize
+from penstock.image.drawn import Keys, each, stateless_key
+from penstock.image.resizing.resize import check_resize, resize
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import tensor
+from penstock.trace.nature import of_nature
 from penstock.trace.random_op import random_op
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def _rule(spec: LeafSpec, *, size: Any, scale: Any, ratio: Any, method: str, ant
     return TensorSpec((*known.shape[:-3], height, width, known.shape[-1]), dtype)
 
 
+@of_nature(rules.COSTLY)
 @random_op("image.random_resized_crop", _rule, sample=some_box, becomes=resize_box, batches=lambda rank: rank == 3)
 def random_resized_crop(
     image: npt.NDArray[Any],
@@ -139,6 +140,7 @@ def random_resized_crop(
     return resize_box(array, **some_box(key, array.shape, **how))
 
 
+@of_nature(rules.COSTLY)
 def stateless_random_resized_crop(
     image: npt.NDArray[Any],
     size: Sequence[int],

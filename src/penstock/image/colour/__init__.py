@@ -1,13 +1,23 @@
 """Colour functions: brightness, contrast, saturation, hue, gamma, colour spaces, standardisation, levels."""
 
-from penstock.image.colour.brightness import adjust_brightness, random_brightness, stateless_random_brightness
-from penstock.image.colour.contrast import adjust_contrast, random_contrast, stateless_random_contrast
-from penstock.image.colour.gamma import adjust_gamma
-from penstock.image.colour.histograms import autocontrast, equalize
-from penstock.image.colour.hue import adjust_hue, random_hue, stateless_random_hue
-from penstock.image.colour.levels import invert, posterize, solarize
-from penstock.image.colour.saturation import adjust_saturation, random_saturation, stateless_random_saturation
-from penstock.image.colour.sharpness import adjust_sharpness
+from penstock.image.colour.adjust import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_sharpness,
+    random_brightness,
+    random_contrast,
+    stateless_random_brightness,
+    stateless_random_contrast,
+)
+from penstock.image.colour.hue import (
+    adjust_hue,
+    adjust_saturation,
+    random_hue,
+    random_saturation,
+    stateless_random_hue,
+    stateless_random_saturation,
+)
+from penstock.image.colour.levels import adjust_gamma, autocontrast, equalize, invert, posterize, solarize
 from penstock.image.colour.spaces import grayscale_to_rgb, hsv_to_rgb, rgb_to_grayscale, rgb_to_hsv
 from penstock.image.colour.standardize import normalize, per_image_standardization
 

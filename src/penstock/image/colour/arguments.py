@@ -1,17 +1,20 @@
-"""What the colour functions refuse, and the texts."""
+"""What the colour functions take: what they refuse, one image as a batch, a number for each image, given or drawn."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.checks import check_image, numbers
+from penstock.image.drawn import Keys, uniforms
+from penstock.trace.lift import lifted_by
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
+Array = npt.NDArray[Any]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -109,3 +112,84 @@ def check_range(op: str, lower: Any, upper: Any) -> tuple[float, float]:
         message = f"{op}: upper must be greater than lower, got lower={low:g} and upper={high:g}."
         raise InvalidArgumentError(message)
     return low, high
+
+
+def on_batch(operation: Callable[[Array], Array], image: Array) -> Array:
+    """`operation`, which takes (N, H, W, C), of that or of one image (H, W, C).
+
+    >>> on_batch(lambda images: images + len(images), np.zeros((1, 1, 1))).ravel().tolist()
+    [1.0]
+    """
+    return operation(image) if image.ndim == 4 else operation(image[None])[0]
+
+
+def per_image(
+    op: str, name: str, value: Any, image: Array, low: float = -np.inf, high: float = np.inf
+) -> npt.NDArray[np.float32]:
+    """`value` for each image: one number for all, or for a batch (N, H, W, C) an array of N numbers.
+
+    >>> per_image("adjust_brightness", "delta", 0.5, np.zeros((2, 1, 1, 3))).tolist()
+    [0.5, 0.5]
+
+    Raises:
+        InvalidArgumentError: not finite, outside `low` to `high`, or not as many as there are images.
+        InvalidTypeError: no numbers.
+    """
+    count = len(image) if image.ndim == 4 else 1
+    if np.ndim(value) == 0:
+        return np.full(count, check_number(op, name, value, low, high), np.float32)
+    numbers = [check_number(op, name, number, low, high) for number in value]
+    if image.ndim == 3 or len(numbers) != count:
+        message = (
+            f"{op}: {name} must be a number, or one for each image of a batch, got {len(numbers)} for {image.shape}."
+        )
+        raise InvalidArgumentError(message)
+    return np.array(numbers, np.float32)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def around_zero(op: str, key: Keys, max_delta: Any, most: float = np.inf) -> Any:
+    """A number drawn uniformly from [-max_delta, max_delta), for an array of keys an array of them.
+
+    >>> bool(-0.5 <= around_zero("random_hue", 7, 0.5) < 0.5)
+    True
+
+    Raises:
+        InvalidArgumentError: `max_delta` is negative, or above `most`.
+        InvalidTypeError: it is not one number.
+    """
+    delta = check_number(op, "max_delta", max_delta, 0, most)
+    return uniforms(key, 1, -delta, delta)[..., 0]
+
+
+def between(op: str, key: Keys, lower: Any, upper: Any) -> Any:
+    """A number drawn uniformly from [lower, upper), for an array of keys an array of them.
+
+    >>> bool(0.5 <= between("random_contrast", 7, 0.5, 1.5) < 1.5)
+    True
+
+    Raises:
+        InvalidArgumentError: `lower` is negative, or `upper` not above it.
+        InvalidTypeError: either is not one number.
+    """
+    return uniforms(key, 1, *check_range(op, lower, upper))[..., 0]
+
+
+def composed(check: Callable[[str, Any], npt.NDArray[Any]]) -> Callable[[F], F]:
+    """Declare a function that does nothing but call primitives: it may be traced by running it.
+
+    Called with an image, it sees that checked in its own name first, as `check(name, image)`.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def checked(image: Any, *args: Any, **kwargs: Any) -> Any:
+            return function(check(function.__name__, image), *args, **kwargs)
+
+        made: Any = lifted_by(function)(checked)
+        declared: F = made
+        return declared
+
+    return decorate

@@ -1,4 +1,4 @@
-"""Change each value by itself: invert, posterize, solarize, as RandAugment needs them."""
+"""Change each value by itself, or by how often it occurs in the image: gamma, invert, posterize, solarize, equalize."""
 
 from __future__ import annotations
 
@@ -8,13 +8,45 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
-from penstock.image.colour.arguments import check_kind, check_number
-from penstock.image.colour.batches import on_batch
-from penstock.image.kernels.colour import run
+from penstock.image.colour import run, tables
+from penstock.image.colour.arguments import check_kind, check_number, check_numbers, on_batch
+from penstock.image.dtypes import convert_image_dtype
 from penstock.trace.lift import traceable
+from penstock.trace.nature import of_nature
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+
+@traceable("image.adjust_gamma", rules.same_shape, batches=lambda rank: rank == 3)
+def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> npt.NDArray[Any]:
+    """`gain * image ** gamma` of an image (H, W, C) or a batch (N, H, W, C), as tf.image.adjust_gamma does.
+
+    Integers are computed in float32 from 0 to 1, come back truncated and stop at their limits; a float below 0 has a
+    power only if `gamma` is whole, and is NaN otherwise. The result has the dtype of the image. A `gamma` above 1 makes
+    the image darker, one below 1 brighter (https://en.wikipedia.org/wiki/Gamma_correction). Runs without the GIL;
+    uint8 equals TensorFlow's levels, float32 differs from it in the last bits of the power.
+
+    >>> adjust_gamma(np.array([[[0], [128], [255]]], np.uint8), 2).ravel().tolist()
+    [0, 64, 255]
+
+    Args:
+        image: integers or floats.
+        gamma: at least 0.
+        gain: any finite number.
+
+    Raises:
+        InvalidArgumentError: another rank, a negative `gamma`, or a number that is not finite.
+        InvalidTypeError: other values.
+    """
+    array = check_numbers("adjust_gamma", image)
+    power, factor = check_number("adjust_gamma", "gamma", gamma, 0), check_number("adjust_gamma", "gain", gain)
+    if array.dtype == np.uint8:
+        table = tables.power_table(power, factor)
+        return on_batch(lambda images: run.look_up(images, table), array)
+    made = tables.powers(np.asarray(convert_image_dtype(array, np.float32)), power, factor)
+    changed: npt.NDArray[Any] = convert_image_dtype(made, array.dtype, saturate=True)
+    return changed
 
 
 @traceable("image.invert", rules.same_shape, batches=lambda rank: rank == 3)
@@ -85,3 +117,50 @@ def solarize(image: npt.NDArray[Any], threshold: float = 128) -> npt.NDArray[Any
         return on_batch(lambda images: run.look_up(images, table), array)
     least = np.float32(check_number("solarize", "threshold", threshold, 0, 1))
     return np.where(array >= least, np.float32(1) - array, array)
+
+
+@of_nature(rules.COSTLY)
+@traceable("image.autocontrast", rules.same_shape, batches=lambda rank: rank == 3)
+def autocontrast(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Stretch the values of each channel of each image to 0 to 255; a channel of one value stays.
+
+    `(x - lowest) * (255 / (highest - lowest))` in float32, truncated, as torchvision's autocontrast; PIL's
+    ImageOps.autocontrast may differ by one level. Runs without the GIL.
+
+    >>> autocontrast(np.array([[[10], [20], [30]]], np.uint8)).ravel().tolist()
+    [0, 127, 255]
+
+    Args:
+        image: uint8, (H, W, C) or (N, H, W, C).
+
+    Raises:
+        InvalidArgumentError: another rank.
+        InvalidTypeError: another dtype.
+    """
+    array = check_kind("autocontrast", image, floats=False)
+    return on_batch(lambda images: _by_counts(images, tables.stretching), array)
+
+
+@of_nature(rules.COSTLY)
+@traceable("image.equalize", rules.same_shape, batches=lambda rank: rank == 3)
+def equalize(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Make all levels of each channel of each image about equally frequent.
+
+    As torchvision's equalize, which is PIL's ImageOps.equalize. Runs without the GIL.
+
+    >>> equalize(np.arange(256, dtype=np.uint8).repeat(4).reshape(32, 32, 1) // 2)[-1, -1].tolist()
+    [255]
+
+    Args:
+        image: uint8, (H, W, C) or (N, H, W, C).
+
+    Raises:
+        InvalidArgumentError: another rank.
+        InvalidTypeError: another dtype.
+    """
+    array = check_kind("equalize", image, floats=False)
+    return on_batch(lambda images: _by_counts(images, tables.equalising), array)
+
+
+def _by_counts(images: npt.NDArray[np.uint8], tables_of: Any) -> npt.NDArray[np.uint8]:
+    return run.look_up(images, tables_of(run.count(images)))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
 from penstock.image.checks import check_image
+from penstock.image.colour import run
 from penstock.image.colour.arguments import check_colours
-from penstock.image.colour.rules import one_channel, three_channels
-from penstock.image.kernels.colour import run
+from penstock.image.rules import one_channel, three_channels
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.colour.arguments import check_numbers
-from penstock.image.colour.batches import on_batch
-from penstock.image.colour.rules import as_float32
-from penstock.image.kernels.colour import run
+from penstock.image.colour import run
+from penstock.image.colour.arguments import check_numbers, on_batch
+from penstock.image.rules import as_float32
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:

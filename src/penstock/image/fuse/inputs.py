@@ -12,11 +12,11 @@ import numpy.typing as npt
 from penstock.block.arena import ARENA
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.errors import Context, PenstockError, annotate
-from penstock.image.formats import format_of
+from penstock.image.checks import format_of
+from penstock.image.fuse.chain import Images
 from penstock.image.fuse.program import Program
-from penstock.image.jpeg_block import JpegBlock
-from penstock.image.kernels.chain.run import Images
-from penstock.image.kernels.decode_resize import Scratch
+from penstock.image.jpeg.block import JpegBlock
+from penstock.image.jpeg.libjpeg import Scratch
 from penstock.trace.graph import Allocate, Equation, Keys, NotTraceable, Ref
 
 AT_ONCE = 1 << 23  # bytes of decoded pixels that a thread holds at a time

@@ -1,24 +1,26 @@
-"""Moving: what a chain of moves does to the images of a Block, with the numbers that each draws."""
+"""Moving: what a chain of moves does to the images of a Block, with the numbers that each draws; and its primitive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.image.augment.cutouts import rectangles
-from penstock.image.fuse.moves import constant
-from penstock.image.fuse.places import cropped, flipped, padded, shown
+from penstock.block.arena import ARENA
+from penstock.block.column import Column, DenseColumn
+from penstock.image.augment.covering import rectangles
+from penstock.image.fuse.inputs import one_by_one
+from penstock.image.fuse.moves import KINDS, Moves, constant, cropped, flipped, padded, shown
+from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into, ready
 from penstock.image.fuse.program import ARITHMETIC, RETYPED
 from penstock.image.geometry.affine import rotations
 from penstock.image.geometry.arguments import check_fill, check_fills, check_integer
 from penstock.image.geometry.paddings import check_mirrors, check_paddings
 from penstock.image.geometry.projective import check_transform
-from penstock.image.kernels.codes import DIVIDE, MULTIPLY, SUBTRACT
-from penstock.image.kernels.geometry.moves import Cover, Turn, Window, moves_into
-from penstock.trace.graph import Equation, Keys
+from penstock.image.kernels.numbers import DIVIDE, MULTIPLY, SUBTRACT
+from penstock.trace.graph import Allocate, Equation, Keys, Operand, Primitive, Ref
 from penstock.trace.random_op import RANDOM_OPS
 
 
@@ -216,3 +218,32 @@ _DOES: Mapping[str, Callable[..., None]] = {
     "image.normalize": Moving._normalise,
     **{name: _retyped(name) for name in RETYPED},
 }
+
+
+def moved(moves: Moves) -> Equation | None:
+    """One equation for the steps of a chain; None where nothing is gained."""
+    if not moves.gains:
+        return None
+    steps = moves.steps
+    specs = steps[-1].specs
+    image = next(operand for operand in steps[0].operands if isinstance(operand, Ref))
+    draws = [operand for step in steps for operand in step.operands if isinstance(operand, Keys)]
+    operands: tuple[Operand, ...] = (image, *draws)
+    name = f"image.moved({', '.join(moves.words)})"
+    return Equation(Primitive(name, lambda _, __: specs, _run), operands, {"steps": steps}, specs)
+
+
+def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column]:
+    column, steps = operands[0], params["steps"]
+    if not (isinstance(column, DenseColumn) and column.array.ndim >= 4 and column.array.dtype in KINDS and ready()):
+        return one_by_one(steps, operands, rows)
+    try:
+        moving = Moving(column.array)
+        moving.read(steps, operands[1:])
+    except Unfit:
+        return one_by_one(steps, operands, rows)
+    dtype = np.dtype(steps[-1].specs[0].dtype)
+    place = None if allocate is None else allocate(moving.element, dtype)
+    out = ARENA.empty((rows, *moving.element), dtype) if place is None else place
+    moving.apply(out)
+    return [DenseColumn(out)]

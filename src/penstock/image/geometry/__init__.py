@@ -1,19 +1,19 @@
 """Functions that move pixels: flips, crops, paddings, turns, rotations. The values stay, or are blended."""
 
-from penstock.image.geometry.affine import rotate, shear_x, shear_y, translate
-from penstock.image.geometry.crops import central_crop, crop_to_bounding_box
-from penstock.image.geometry.flips import flip_left_right, flip_up_down
-from penstock.image.geometry.paddings import pad, pad_to_bounding_box, resize_with_crop_or_pad
-from penstock.image.geometry.projective import transform
-from penstock.image.geometry.random_crops import random_crop, stateless_random_crop
-from penstock.image.geometry.random_flips import (
+from penstock.image.geometry.affine import random_rotate, rotate, shear_x, shear_y, stateless_random_rotate, translate
+from penstock.image.geometry.crops import central_crop, crop_to_bounding_box, random_crop, stateless_random_crop
+from penstock.image.geometry.flips import (
+    flip_left_right,
+    flip_up_down,
     random_flip_left_right,
     random_flip_up_down,
+    rot90,
     stateless_random_flip_left_right,
     stateless_random_flip_up_down,
+    transpose,
 )
-from penstock.image.geometry.random_rotations import random_rotate, stateless_random_rotate
-from penstock.image.geometry.turns import rot90, transpose
+from penstock.image.geometry.paddings import pad, pad_to_bounding_box, resize_with_crop_or_pad
+from penstock.image.geometry.projective import transform
 
 __all__ = [
     "central_crop",

@@ -1,1 +1,1 @@
-"""Numeric kernels of the image operations: `reference` defines each result, `native` computes the same faster."""
+"""What the compiled kernels of all folders share, and their plain versions with them."""

@@ -12,9 +12,8 @@ import numpy as np
 from penstock.functions.code import words
 from penstock.functions.ownership import is_penstocks, is_users, is_users_path
 from penstock.functions.uses import Use, attribute, keeps_state, loops, uses
+from penstock.trace.nature import draws, nature_of
 
-_DECODERS = ("decode_image", "decode_jpeg", "decode_png")
-_PICTURES = (*_DECODERS, "encode_jpeg", "encode_png", "resize")
 _LIBRARIES = {
     **dict.fromkeys(["cv2", "PIL", "imageio", "skimage", "simplejpeg", "turbojpeg", "tifffile"], "works on pictures"),
     **dict.fromkeys(["librosa", "soundfile", "torchaudio", "av", "decord"], "decodes sound or video"),
@@ -79,10 +78,9 @@ def _is_random(use: Use) -> bool:
         return name not in _SETTERS
     if isinstance(value, BuiltinFunctionType) and value in (time.time, time.time_ns, datetime.now, datetime.today):
         return True
-    module = _module(value)
     if is_penstocks(value):
-        return name == "element_key" or (module.startswith("penstock.image") and name.startswith("random_"))
-    return module == "secrets"
+        return name == "element_key" or draws(value)
+    return _module(value) == "secrets"
 
 
 def draws_by_itself(use: Use) -> bool:
@@ -138,8 +136,8 @@ def _work(use: Use) -> str | None:
         return "reads files"
     name = _name(value)
     module = name if isinstance(value, ModuleType) else _module(value)
-    if module.startswith("penstock.image") and name in _PICTURES:
-        return "works on pictures"
+    if is_penstocks(value):
+        return nature_of(value).work or None
     found = _LIBRARIES.get(module.partition(".")[0])
     return None if found is None or is_users_path(module) else found
 
@@ -147,9 +145,7 @@ def _work(use: Use) -> str | None:
 def decodes(function: Callable[..., Any]) -> str | None:
     """How a function spells the picture decoder that it uses."""
     for use in uses(function):
-        name = _name(use.value)
-        module = _module(use.value)
-        if module.startswith("penstock.image") and name in _DECODERS:
+        if nature_of(use.value).decodes:
             return use.spelled
         if use.spelled.endswith(("cv2.imdecode", "cv2.imread", "Image.open", "imageio.imread")):
             return use.spelled

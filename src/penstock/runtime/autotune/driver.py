@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from penstock.image.threads import calm_opencv
+from penstock.image.backends import calm_opencv
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
 from penstock.runtime.autotune.kept import continued, kept
 from penstock.runtime.autotune.remembered import Remembered, last_pass, recall, remember, remember_pass

@@ -98,7 +98,7 @@ def _keep(end: socket.socket, lifeline: int) -> None:
 
 def _calm_opencv() -> None:
     """All that is imported here is loaded when a function has brought OpenCV, and not before."""
-    from penstock.image.threads import calm_opencv
+    from penstock.image.backends import calm_opencv
 
     calm_opencv()
 

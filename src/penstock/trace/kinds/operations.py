@@ -24,6 +24,7 @@ from penstock.trace.kinds.values import (
     Text,
     Widened,
 )
+from penstock.trace.nature import nature_of
 
 _SAME_TEXT = words(
     """strip lstrip rstrip lower upper replace title capitalize center ljust rjust zfill removeprefix removesuffix
@@ -244,7 +245,6 @@ def called_library(function: Any, arguments: list[Kind], named: list[Kind]) -> K
             return Number(np.dtype(function), first.array)
         if isinstance(first, Constant) and type(first.value) in (int, float) and issubclass(function, np.number):
             return Number(np.dtype(function), array=False)
-    module, name = str(getattr(function, "__module__", "")), str(getattr(function, "__name__", ""))
-    if module.startswith("penstock.image") and name.startswith("decode_") and len(arguments) == 1:
+    if nature_of(function).decodes and len(arguments) == 1:
         return Number(np.dtype(np.uint8), array=True)
     return None

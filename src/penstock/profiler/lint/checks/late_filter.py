@@ -10,6 +10,7 @@ from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import calls
 from penstock.profiler.lint.inspection import Inspection
 from penstock.trace.graph import Graph, Ref
+from penstock.trace.nature import families
 from penstock.trace.traced import traced
 
 
@@ -21,7 +22,7 @@ def late_filter(plan: Inspection) -> Iterator[Advice]:
             continue
         leaves, structure = flatten(mapped.input.spec)
         function = traced(mapped.function, structure, leaves).graph
-        if function is None or not any(step.primitive.name.startswith("image.") for step in function.equations):
+        if function is None or not families(step.primitive for step in function.equations):
             continue
         leaves, structure = flatten(mapped.spec)
         predicate = traced(kept.predicate, structure, leaves).graph

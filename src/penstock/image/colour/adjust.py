@@ -1,0 +1,208 @@
+"""Change the brightness, contrast and sharpness of images, by a given number or one drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.image import rules
+from penstock.image.colour import run
+from penstock.image.colour.arguments import (
+    around_zero,
+    between,
+    check_kind,
+    check_number,
+    check_numbers,
+    composed,
+    on_batch,
+    per_image,
+)
+from penstock.image.drawn import Keys, stateless_key
+from penstock.trace.drawing import element_key
+from penstock.trace.lift import traceable
+from penstock.trace.random_op import random_op
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+
+@traceable("image.adjust_brightness", rules.same_shape, batches=lambda rank: rank == 3)
+def adjust_brightness(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
+    """Add `delta` to each value of an image (H, W, C) or a batch (N, H, W, C), as tf.image.adjust_brightness does.
+
+    `delta` is in units of the full range: 0.1 adds a tenth of 255 to uint8. Integers are computed in float32 from 0 to
+    1, come back truncated and stop at their limits; floats are added to as they are and do not stop at 1. The result
+    has the dtype of the image. Runs without the GIL; equal inputs give equal bits on every machine, those of TensorFlow
+    for uint8 and float32.
+
+    >>> import numpy as np
+    >>> adjust_brightness(np.array([[[0], [100], [250]]], np.uint8), 0.1).ravel().tolist()
+    [25, 125, 255]
+
+    Args:
+        image: integers or floats.
+        delta: a finite number, or for a batch an array of N.
+
+    Raises:
+        InvalidArgumentError: another rank, or a `delta` that is no such number.
+        InvalidTypeError: other values.
+    """
+    array = check_numbers("adjust_brightness", image)
+    deltas = per_image("adjust_brightness", "delta", delta, array)
+    return on_batch(lambda images: run.brightness(images, deltas), array)
+
+
+def some_delta(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, Any]:
+    """The arguments of `adjust_brightness` for an image of this shape."""
+    return {"delta": around_zero("random_brightness", key, max_delta)}
+
+
+@random_op(
+    "image.random_brightness",
+    lambda spec, **_: rules.same_shape(spec),
+    sample=some_delta,
+    becomes=adjust_brightness,
+    batches=lambda rank: rank == 3,
+)
+def random_brightness(image: npt.NDArray[Any], max_delta: float, seed: int | None = None) -> npt.NDArray[Any]:
+    """`adjust_brightness` by a delta drawn uniformly from [-max_delta, max_delta); a batch draws once for all.
+
+    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+
+    >>> import numpy as np
+    >>> image = np.full((1, 1, 3), 100, np.uint8)
+    >>> bool((random_brightness(image, 0.2, seed=1) == random_brightness(image, 0.2, seed=1)).all())
+    True
+
+    Args:
+        image: integers or floats, (H, W, C) or (N, H, W, C).
+        max_delta: at least 0, in units of the full range.
+        seed: any integer; equal seeds draw alike for the same element.
+
+    Raises:
+        InvalidArgumentError: another rank, or a negative `max_delta`.
+        InvalidTypeError: other values.
+    """
+    array = check_numbers("random_brightness", image)
+    return adjust_brightness(array, **some_delta(element_key(seed), array.shape, max_delta=max_delta))
+
+
+@composed(check_numbers)
+def stateless_random_brightness(image: npt.NDArray[Any], max_delta: float, seed: Any) -> npt.NDArray[Any]:
+    """`random_brightness` that follows from `seed` alone, an integer or a pair of integers.
+
+    >>> import numpy as np
+    >>> image = np.full((1, 1, 3), 100, np.uint8)
+    >>> stateless_random_brightness(image, 0.2, (1, 2)).ravel().tolist()
+    [141, 141, 141]
+
+    Raises:
+        InvalidArgumentError: another rank, a negative `max_delta`, or another kind of seed.
+        InvalidTypeError: other values.
+    """
+    op = "stateless_random_brightness"
+    return adjust_brightness(image, around_zero(op, stateless_key(op, seed), max_delta))
+
+
+@traceable("image.adjust_contrast", rules.same_shape, batches=lambda rank: rank == 3)
+def adjust_contrast(images: npt.NDArray[Any], contrast_factor: Any) -> npt.NDArray[Any]:
+    """Multiply the distance of each value from the mean of its channel, as tf.image.adjust_contrast does.
+
+    Each channel of each image has its own mean: `(x - mean) * contrast_factor + mean`. Integers are computed in float32
+    from 0 to 1, come back truncated and stop at their limits; floats do not stop. The result keeps the dtype. Runs
+    without the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and float32.
+
+    >>> import numpy as np
+    >>> adjust_contrast(np.array([[[0], [100]]], np.uint8), 0.5).ravel().tolist()
+    [25, 75]
+
+    Args:
+        images: integers or floats, (H, W, C) or (N, H, W, C).
+        contrast_factor: a finite number, or for a batch an array of N.
+
+    Raises:
+        InvalidArgumentError: another rank, or a factor that is no such number.
+        InvalidTypeError: other values.
+    """
+    array = check_numbers("adjust_contrast", images)
+    factors = per_image("adjust_contrast", "contrast_factor", contrast_factor, array)
+    return on_batch(lambda batch: run.contrast(batch, factors), array)
+
+
+def some_contrast(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) -> dict[str, Any]:
+    """The arguments of `adjust_contrast` for an image of this shape."""
+    return {"contrast_factor": between("random_contrast", key, lower, upper)}
+
+
+@random_op(
+    "image.random_contrast",
+    lambda spec, **_: rules.same_shape(spec),
+    sample=some_contrast,
+    becomes=adjust_contrast,
+    batches=lambda rank: rank == 3,
+)
+def random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: int | None = None) -> npt.NDArray[Any]:
+    """`adjust_contrast` by a factor drawn uniformly from [lower, upper); a batch draws once for all.
+
+    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+
+    >>> import numpy as np
+    >>> image = np.array([[[0], [100]]], np.uint8)
+    >>> bool((random_contrast(image, 0.5, 1.5, seed=1) == random_contrast(image, 0.5, 1.5, seed=1)).all())
+    True
+
+    Args:
+        image: integers or floats, (H, W, C) or (N, H, W, C).
+        lower: at least 0.
+        upper: greater than `lower`.
+        seed: any integer; equal seeds draw alike for the same element.
+
+    Raises:
+        InvalidArgumentError: another rank, or bounds that are not 0 <= lower < upper.
+        InvalidTypeError: other values.
+    """
+    array = check_numbers("random_contrast", image)
+    return adjust_contrast(array, **some_contrast(element_key(seed), array.shape, lower=lower, upper=upper))
+
+
+@composed(check_numbers)
+def stateless_random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: Any) -> npt.NDArray[Any]:
+    """`random_contrast` that follows from `seed` alone, an integer or a pair of integers.
+
+    >>> import numpy as np
+    >>> image = np.array([[[0], [100]]], np.uint8)
+    >>> stateless_random_contrast(image, 0.5, 1.5, (1, 2)).ravel().tolist()
+    [0, 120]
+
+    Raises:
+        InvalidArgumentError: another rank, bounds that are not 0 <= lower < upper, or another kind of seed.
+        InvalidTypeError: other values.
+    """
+    op = "stateless_random_contrast"
+    return adjust_contrast(image, between(op, stateless_key(op, seed), lower, upper))
+
+
+@traceable("image.adjust_sharpness", rules.same_shape, batches=lambda rank: rank == 3)
+def adjust_sharpness(image: npt.NDArray[Any], sharpness_factor: float) -> npt.NDArray[Any]:
+    """Blend an image (H, W, C), or each of a batch (N, H, W, C), with its smoothed self.
+
+    `factor * x + (1 - factor) * smooth(x)`, where `smooth` weighs a pixel 5/13 and its eight neighbours 1/13 each, and
+    leaves the border. As torchvision's adjust_sharpness, which is PIL's ImageEnhance.Sharpness. uint8 is truncated and
+    stops at 0 and 255, float32 at 0 and 1; an image of less than 3 rows or columns stays. Runs without the GIL.
+
+    >>> import numpy as np
+    >>> adjust_sharpness(np.array([0, 0, 0, 0, 13, 0, 0, 0, 0], np.uint8).reshape(3, 3, 1), 2)[1, 1].tolist()
+    [21]
+
+    Args:
+        image: uint8 or float32.
+        sharpness_factor: 0 smooths, 1 changes nothing, 2 sharpens; at least 0.
+
+    Raises:
+        InvalidArgumentError: another rank, or a negative factor.
+        InvalidTypeError: another dtype.
+    """
+    array = check_kind("adjust_sharpness", image, floats=True)
+    factor = check_number("adjust_sharpness", "sharpness_factor", sharpness_factor, 0)
+    return on_batch(lambda images: run.sharpen_by(images, factor), array)

@@ -1,0 +1,369 @@
+"""What concerns pixels, compiled: the numbers of `pixels` and `tables`, bit for bit, without the GIL.
+
+Written without branches, so that LLVM makes vectors of it: a branch, or a division that may raise, costs a factor of
+twenty here. No fast-math flag: these are the same operations in the same order. Imported inside functions only: numba
+takes a third of a second to load.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.extending import overload
+
+from penstock.compiled.kernel import INLINED, inlined, kernel
+from penstock.image.kernels.instructions import floor, pick
+from penstock.image.kernels.numbers import FIVE, FOUR, HALF, LEVELS, ONE, PER_LEVEL, SIX, THREE, TOP, TWO, ZERO
+
+
+@inlined
+def clipped(value: Any, top: Any) -> Any:
+    """`value`, at least 0 and at most `top`."""
+    value = pick(value > ZERO, value, ZERO)
+    return pick(value < top, value, top)
+
+
+@inlined
+def level(value: Any) -> Any:
+    """A float32 as a uint8, saturated and truncated."""
+    return np.uint8(np.int32(clipped(value, TOP)))
+
+
+def unit(pixel: Any) -> Any:
+    """A stored value as float32: a level as its share of 255."""
+
+
+@overload(unit, jit_options=INLINED, strict=False)
+def _unit(pixel: Any) -> Any:
+    if pixel == types.uint8:
+        return lambda pixel: np.float32(pixel) * PER_LEVEL
+    return lambda pixel: pixel
+
+
+def stored(value: Any, like: Any) -> Any:
+    """A float32 as it is stored in an array like `like`: saturated and truncated to a level, or as it is."""
+
+
+@overload(stored, jit_options=INLINED, strict=False)
+def _stored(value: Any, like: Any) -> Any:
+    if like.dtype == types.uint8:
+        return lambda value, like: level(value * LEVELS)
+    return lambda value, like: value
+
+
+@inlined
+def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
+    """One pixel with its saturation times `factor`."""
+    value = pick(red < green, green, red)
+    value = pick(value < blue, blue, value)
+    low = pick(green < red, green, red)
+    low = pick(blue < low, blue, low)
+    span = value - low
+    share = pick(value > ZERO, span / value, ZERO)
+    norm = ONE / (SIX * span)
+    is_red = red == value
+    is_green = green == value
+    turn = norm * pick(is_red, green - blue, pick(is_green, blue - red, red - green))
+    moved = np.float64(turn) + pick(is_green, 2.0 / 6.0, 4.0 / 6.0)
+    turn = pick(is_red, turn, np.float32(moved))
+    turn = pick(turn == turn, turn, ZERO)  # grey has none
+    turn = pick(turn < ZERO, turn + ONE, turn)
+    share = clipped(share * factor, ONE)
+    chroma = share * value
+    rest = value - chroma
+    turn = turn * SIX
+    past = turn - TWO * floor(turn * HALF)
+    second = chroma * (ONE - abs(past - ONE))
+    red, green, blue = around(turn, chroma, second, ZERO)
+    return red + rest, green + rest, blue + rest
+
+
+@inlined
+def turned(red: Any, green: Any, blue: Any, sixths: Any) -> Any:
+    """One pixel with its hue turned by `sixths` of a sixth of the circle."""
+    rising = red < green
+    low = pick(green < red, green, red)
+    high = pick(rising, green, red)
+    below = blue < low
+    above = high < blue
+    middle = pick(below, low, pick(above, high, blue))
+    low = pick(below, blue, low)
+    high = pick(above, blue, high)
+    span = high - low
+    sector = pick(below, pick(rising, ONE, ZERO), pick(above, pick(rising, THREE, FOUR), pick(rising, TWO, FIVE)))
+    odd = rising == (below | above)
+    share = (middle - low) / span
+    turn = sector + pick(odd, ONE - share, share)
+    turn = pick(high == low, ZERO, turn)
+    turn = turn + sixths
+    turn = pick(turn < ZERO, turn + SIX, turn)
+    turn = pick(turn >= SIX, turn - SIX, turn)
+    turn = pick(turn >= SIX, turn - SIX, turn)
+    past = turn - TWO * floor(turn * HALF)
+    share = pick(past < ONE, past, TWO - past)
+    return around(turn, high, low + share * span, low)
+
+
+@inlined
+def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
+    """Red, green and blue of a turn of 0 to 6 sixths."""
+    first, second, third, fourth, fifth = turn < ONE, turn < TWO, turn < THREE, turn < FOUR, turn < FIVE
+    red = pick(first, high, pick(second, middle, pick(fourth, low, pick(fifth, middle, high))))
+    green = pick(first, middle, pick(third, high, pick(fourth, middle, low)))
+    blue = pick(second, low, pick(third, middle, pick(fifth, high, middle)))
+    return red, green, blue
+
+
+@kernel
+def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
+    """Add its own of `deltas` to each flat image of `pixels` times `channels` values."""
+    size = pixels * channels
+    for image in range(fitting(src, size, deltas, dst)):
+        delta = deltas[image]
+        for i in range(image * size, (image + 1) * size):
+            at = np.uint64(i)  # unsigned: numba would otherwise test each index for counting from the end
+            dst[at] = stored(unit(src[at]) + delta, dst)
+
+
+@kernel
+def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
+    """Multiply the saturation of each flat RGB image of `pixels` pixels by its own of `factors`."""
+    for image in range(fitting(src, 3 * pixels, factors, dst)):
+        factor = factors[image]
+        for i in range(image * pixels, (image + 1) * pixels):
+            at = np.uint64(3 * i)
+            second, third = at + np.uint64(1), at + np.uint64(2)
+            red, green, blue = saturated(unit(src[at]), unit(src[second]), unit(src[third]), factor)
+            dst[at] = stored(red, dst)
+            dst[second] = stored(green, dst)
+            dst[third] = stored(blue, dst)
+
+
+@kernel
+def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
+    """Turn the hue of each flat RGB image of `pixels` pixels by its own of `deltas`, shares of the circle."""
+    for image in range(fitting(src, 3 * pixels, deltas, dst)):
+        sixths = deltas[image] * SIX
+        for i in range(image * pixels, (image + 1) * pixels):
+            at = np.uint64(3 * i)
+            second, third = at + np.uint64(1), at + np.uint64(2)
+            red, green, blue = turned(unit(src[at]), unit(src[second]), unit(src[third]), sixths)
+            dst[at] = stored(red, dst)
+            dst[second] = stored(green, dst)
+            dst[third] = stored(blue, dst)
+
+
+@inlined
+def fitting(src: Any, size: int, factors: Any, dst: Any) -> int:
+    """How many images of `size` values there are room and a factor for."""
+    return min(src.size, dst.size) // size if size > 0 and factors.size * size >= min(src.size, dst.size) else 0
+
+
+def _warm_up_pixels() -> None:
+    """Compile for uint8 and for float32."""
+    ones = np.ones(1, np.float32)
+    ones.flags.writeable = False
+    for dtype in (np.uint8, np.float32):
+        src = np.zeros(3, dtype)
+        src.flags.writeable = False
+        for change in (brightness, saturation, hue):
+            change(src, 1, 3, ones, np.zeros(3, dtype))
+
+
+SIXTH, THIRD, TWO_THIRDS = ONE / SIX, TWO / SIX, FOUR / SIX
+RED, GREEN, BLUE = (np.float32(weight) for weight in (0.2989, 0.5870, 0.1140))
+
+
+@kernel
+def to_hsv(src: Any, dst: Any) -> None:
+    """Hue, saturation and value of the flat RGB pixels of `src`."""
+    for i in range(min(src.size, dst.size) // 3):
+        at = np.uint64(3 * i)  # unsigned: numba would otherwise test each index for counting from the end
+        second, third = at + np.uint64(1), at + np.uint64(2)
+        red, green, blue = src[at], src[second], src[third]
+        value = pick(red < green, green, red)
+        value = pick(value < blue, blue, value)
+        low = pick(green < red, green, red)
+        span = value - pick(blue < low, blue, low)
+        norm = (ONE / span) * SIXTH
+        warm = pick(green == value, norm * (blue - red) + THIRD, norm * (red - green) + TWO_THIRDS)
+        hue = pick(red == value, norm * (green - blue), warm)
+        hue = pick(span > ZERO, hue, ZERO)
+        dst[at] = pick(hue < ZERO, hue + ONE, hue)
+        dst[second] = pick(value > ZERO, span / value, ZERO)
+        dst[third] = value
+
+
+@kernel
+def to_rgb(src: Any, dst: Any) -> None:
+    """Red, green and blue of the flat HSV pixels of `src`."""
+    for i in range(min(src.size, dst.size) // 3):
+        at = np.uint64(3 * i)
+        second, third = at + np.uint64(1), at + np.uint64(2)
+        turn, share, value = src[at] * SIX, src[second], src[third]
+        rest = ONE - share
+        dst[at] = (rest + share * clipped(abs(turn - THREE) - ONE, ONE)) * value
+        dst[second] = (rest + share * clipped(TWO - abs(turn - TWO), ONE)) * value
+        dst[third] = (rest + share * clipped(TWO - abs(turn - FOUR), ONE)) * value
+
+
+@kernel
+def to_grey(src: Any, dst: Any) -> None:
+    """The luma of the flat RGB pixels of `src`."""
+    for i in range(min(src.size // 3, dst.size)):
+        at = np.uint64(3 * i)
+        second, third = at + np.uint64(1), at + np.uint64(2)
+        dst[i] = stored(unit(src[at]) * RED + unit(src[second]) * GREEN + unit(src[third]) * BLUE, dst)
+
+
+@kernel
+def spread(src: Any, dst: Any) -> None:
+    """Each value of `src` three times."""
+    for i in range(min(src.size, dst.size // 3)):
+        at = np.uint64(3 * i)
+        value = src[i]
+        dst[at] = value
+        dst[at + np.uint64(1)] = value
+        dst[at + np.uint64(2)] = value
+
+
+def _warm_up_spaces() -> None:
+    """Compile for uint8 and for float32."""
+    for dtype in (np.uint8, np.float32):
+        src = np.zeros(3, dtype)
+        src.flags.writeable = False
+        to_grey(src, np.zeros(1, dtype))
+        spread(src, np.zeros(9, dtype))
+        if dtype == np.float32:
+            to_hsv(src, np.zeros(3, dtype))
+            to_rgb(src, np.zeros(3, dtype))
+
+
+THIRTEEN = np.float32(13)
+
+
+def average(total: Any, like: Any) -> Any:
+    """A thirteenth of `total`; of levels the nearest level, which the error of float32 is too small to change."""
+
+
+@overload(average, jit_options=INLINED, strict=False)
+def _average(total: Any, like: Any) -> Any:
+    if like.dtype == types.uint8:
+        return lambda total, like: np.float32(np.int32(total / THIRTEEN + HALF))
+    return lambda total, like: total / THIRTEEN
+
+
+def blended(value: Any, like: Any) -> Any:
+    """A float32 as it is blended in an array like `like`: clipped to its range, a level truncated."""
+
+
+@overload(blended, jit_options=INLINED, strict=False)
+def _blended(value: Any, like: Any) -> Any:
+    if like.dtype == types.uint8:
+        return lambda value, like: level(value)
+    return lambda value, like: clipped(value, ONE)
+
+
+@inlined
+def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
+    """The border, whose smoothed self is itself."""
+    for i in range(begin, end):
+        value = np.float32(src[np.uint64(i)])
+        dst[np.uint64(i)] = blended(value + other * (value - value), dst)
+
+
+@kernel
+def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: Any) -> None:
+    """Each flat image moved `other` times the way to its smoothed self; images are at least 3 x 3."""
+    row = width * channels
+    size = height * row
+    if height < 3 or width < 3 or channels < 1:
+        return
+    for line in range(min(src.size, dst.size) // size * height):
+        begin = line * row
+        if line % height == 0 or line % height == height - 1:
+            blend_plain(src, begin, begin + row, other, dst)
+            continue
+        blend_plain(src, begin, begin + channels, other, dst)
+        for i in range(begin + channels, begin + row - channels):
+            total = ZERO
+            for up in range(-1, 2):
+                at = i + up * row
+                centre = np.float32(src[np.uint64(at)])
+                total = total + np.float32(src[np.uint64(at - channels)])
+                total = total + (centre * FIVE if up == 0 else centre)
+                total = total + np.float32(src[np.uint64(at + channels)])
+            value = np.float32(src[np.uint64(i)])
+            dst[np.uint64(i)] = blended(value + other * (average(total, src) - value), dst)
+        blend_plain(src, begin + row - channels, begin + row, other, dst)
+
+
+def _warm_up_sharpen() -> None:
+    """Compile for uint8 and for float32."""
+    for dtype in (np.uint8, np.float32):
+        src = np.zeros(9, dtype)
+        src.flags.writeable = False
+        sharpen(src, 3, 3, 1, ZERO, np.zeros(9, dtype))
+
+
+WAYS = 4  # counts side by side: neighbouring pixels are alike, and adding twice to one place takes its time
+
+
+@kernel
+def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None:
+    """Replace each level of the flat `src`, images of `pixels` pixels each, by its entry in the flat `tables`.
+
+    There is one table of 256 entries for each channel of each image, or one in all.
+    """
+    size = min(src.size, dst.size)
+    if tables.size == 256:
+        for k in range(size):
+            dst[k] = tables[np.uint64(src[k])]
+        return
+    if pixels < 1 or channels < 1:
+        return
+    for plane in range(min(size // (pixels * channels), tables.size // (256 * channels)) * channels):
+        begin = first(plane, channels, pixels)
+        for pixel in range(pixels):
+            i = np.uint64(begin + pixel * channels)
+            dst[i] = tables[np.uint64(plane * 256 + src[i])]
+
+
+@kernel
+def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
+    """Add to the flat `counts` how often each level occurs in each channel of each image."""
+    if pixels < 1 or channels < 1:
+        return
+    ways = np.empty(WAYS * 256, np.int64)
+    for plane in range(min(src.size // (pixels * channels), counts.size // (256 * channels)) * channels):
+        ways[:] = 0
+        begin = first(plane, channels, pixels)
+        for pixel in range(pixels):
+            ways[np.uint64(pixel % WAYS * 256 + src[np.uint64(begin + pixel * channels)])] += 1
+        for k in range(256):
+            for way in range(WAYS):
+                counts[plane * 256 + k] += ways[way * 256 + k]
+
+
+@inlined
+def first(plane: int, channels: int, pixels: int) -> int:
+    """Where the values of the plane (image × channels + channel) begin."""
+    return plane // channels * channels * pixels + plane % channels
+
+
+def _warm_up_tables() -> None:
+    """Compile for uint8, the only dtype there is."""
+    src = np.zeros(1, np.uint8)
+    tables = np.zeros(256, np.uint8)
+    for array in (src, tables):
+        array.flags.writeable = False
+    look_up(src, tables, 1, 1, np.zeros(1, np.uint8))
+    count(src, 1, 1, np.zeros(256, np.int64))
+
+
+def warm_up() -> None:
+    """Compile for the types that images have."""
+    for compile_some in (_warm_up_pixels, _warm_up_spaces, _warm_up_sharpen, _warm_up_tables):
+        compile_some()

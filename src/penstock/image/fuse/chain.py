@@ -1,0 +1,147 @@
+"""Colour operations, flips, a bilinear resize and what follows it, as few passes over each image of a Block."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Compiled
+from penstock.errors import InvalidArgumentError
+from penstock.image.kernels.numbers import DIVIDE, MULTIPLY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+
+_NATIVE = Compiled("penstock.image.fuse.chain_native")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is done to every image alike.
+
+    `colours` are operations on uint8 values, each with rounding, in order. Then come `scaling`, a multiplication or
+    division, the resize to `size`, and `last`: operations with a float32 number per channel.
+    """
+
+    size: tuple[int, int]
+    colours: tuple[int, ...] = ()
+    scaling: tuple[int, float] = (MULTIPLY, 1.0)
+    last: tuple[tuple[int, tuple[float, float, float]], ...] = ()
+
+
+class PerImage(NamedTuple):
+    """What differs: the arguments of the colour operations, and how the image is flipped.
+
+    `flips` are those made so far at each colour operation, `before` those at the resize, `after` those behind it.
+    """
+
+    args: npt.NDArray[np.float32]  # (images, operations)
+    flips: npt.NDArray[np.int64]  # (images, operations)
+    before: npt.NDArray[np.int64]  # (images,)
+    after: npt.NDArray[np.int64]  # (images,)
+
+    def at(self, row: int) -> PerImage:
+        """Those of one image."""
+        return self.part(row, row + 1)
+
+    def part(self, start: int, stop: int) -> PerImage:
+        """Those of some images."""
+        return PerImage(self.args[start:stop], self.flips[start:stop], self.before[start:stop], self.after[start:stop])
+
+
+def ready() -> bool:
+    """Whether the kernel is there: it may have to be compiled first, and until then the single operations serve."""
+    return _NATIVE.ready() is not None
+
+
+class Images(NamedTuple):
+    """uint8 RGB images, one behind the other in one memory: image i begins at `starts[i]`."""
+
+    pixels: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    heights: npt.NDArray[np.int64]
+    widths: npt.NDArray[np.int64]
+
+
+def images_of(batch: npt.NDArray[np.uint8]) -> Images:
+    """Those of an array (N, H, W, 3).
+
+    >>> images_of(np.zeros((2, 4, 5, 3), np.uint8)).starts.tolist()
+    [0, 60]
+    """
+    count, height, width, _ = batch.shape
+    starts = np.arange(count) * (3 * height * width)
+    return Images(np.ascontiguousarray(batch).reshape(-1), starts, np.full(count, height), np.full(count, width))
+
+
+def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image: PerImage) -> None:
+    """Write images, coloured, flipped, resized and finished, into `out`, (N, *size, 3) of float32 or uint8 (truncated).
+
+    Each value equals, to the last bit, what the single operations give one after the other. Runs without the GIL, once
+    for all. `out` is C-contiguous.
+
+    Raises:
+        InvalidArgumentError: shapes that do not fit together.
+    """
+    native = _NATIVE.get()
+    codes, last_codes, last_values = _constants(recipe)
+    planes, read, halves = _mine.scratch(int((images.heights * images.widths).max(initial=0)))
+    pixels = images.pixels.view()
+    pixels.flags.writeable = False  # so that the kernel compiles once for arrays of both kinds
+    status = native.chain(
+        pixels,
+        *images[1:],
+        codes,
+        *per_image,
+        np.float32(recipe.scaling[1]),
+        recipe.scaling[0] == DIVIDE,
+        last_codes,
+        last_values,
+        *recipe.size,
+        planes,
+        read,
+        halves,
+        *(out.reshape(-1) if out.dtype == kind else np.empty(0, kind) for kind in (np.float32, np.uint8)),
+    )
+    if status != 0:
+        sizes = sorted(set(zip(images.heights.tolist(), images.widths.tolist(), strict=True)))
+        message = f"A fused chain refused images of {sizes} pixels for a result of shape {out.shape}."
+        raise InvalidArgumentError(message)
+
+
+@lru_cache(maxsize=256)
+def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:
+    """The recipe as the kernel takes it: numbers per channel are repeated along a row."""
+    codes = np.array(recipe.colours, np.int64)
+    last_codes = np.array([code for code, _ in recipe.last], np.int64)
+    numbers = np.array([values for _, values in recipe.last], np.float32).reshape(-1, 3)
+    return codes, last_codes, np.tile(numbers, recipe.size[1])
+
+
+class _PerThread(threading.local):
+    """Memory for one image at a time, which grows and is used again: a fresh page costs 2 µs at its first touch."""
+
+    def __init__(self) -> None:
+        self._pixels = 0
+        self._arrays: Any = ()
+
+    def scratch(self, pixels: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Four bytes and half a number for each pixel, the bytes twice: once to be read only."""
+        if not self._pixels or self._pixels < pixels:
+            planes = np.empty(4 * pixels, np.uint8)
+            read = planes.view()
+            read.flags.writeable = False
+            self._arrays = planes, read, np.empty(pixels // 2 + 1, np.float32)
+            self._pixels = pixels
+        found: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]] = self._arrays
+        return found
+
+
+_mine = _PerThread()

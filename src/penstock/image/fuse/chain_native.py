@@ -1,0 +1,337 @@
+"""A chain of image operations on one image as few passes: colour by chunks of pixels, resize row by row.
+
+    bytes → levels of some hundred pixels, in the first cache → colour operations, one after the other → bytes
+    rows that the resize reads → the last colour operations → along the row → between two rows → scaled → the batch
+
+Imported inside functions only: numba takes a third of a second to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
+from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
+from penstock.image.kernels.numbers import CONTRAST, HALF, LEFT_RIGHT, ONE, UP_DOWN, ZERO
+
+
+def _lerp_pixel(*, falling: bool) -> Callable[[Code], None]:
+    def write(code: Code) -> None:
+        levels, out = 0, 4
+        _, run, at, weight, _, to = code.args
+        b = code.builder
+        green = b.add(at, run)
+        reds, greens = (code.load(code.at(levels, place), 2) for place in (at, green))
+        both = code.shuffled(reds, greens, [0, 2, 1, 3])
+        blues = code.load(code.at(levels, b.add(green, run)), 2)
+        blue = code.shuffled(blues, blues, [0, 1, 0, 1])
+        near, far = code.shuffled(both, blue, [0, 1, 4, 5]), code.shuffled(both, blue, [2, 3, 5, 4])
+        a, c = (far, near) if falling else (near, far)
+        result = b.fadd(a, b.fmul(b.fsub(c, a), code.splat(weight, 4)))
+        code.store(result, code.at(out, to))
+
+    return write
+
+
+lerp_rising, lerp_falling = (vector_step(_lerp_pixel(falling=falling), "aiifai") for falling in (False, True))
+"""lerp_rising(levels, run, at, weight, out, to): weigh two neighbouring pixels of a row: three values, one too many.
+
+The row is three runs of `run` values; the neighbours lie at `at` and right behind. The first counts in full, with
+`lerp_falling` the second, and the other by `weight`. LLVM does not find these vectors of four.
+"""
+
+
+@helper
+def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any) -> None:
+    """The numbers of `bilinear_taps`, but where both taps are the same pixel the weight is 0."""
+    scale = np.float32(n_in) / np.float32(n_out)
+    for i in range(n_out):
+        at = (np.float32(i) + HALF) * scale - HALF
+        floor = np.floor(at)
+        low[i] = min(max(np.int64(floor), 0), n_in - 1)
+        high[i] = min(max(np.int64(floor) + 1, 0), n_in - 1)
+        weight[i] = at - floor
+        if low[i] == high[i]:
+            weight[i] = ZERO
+        if mirrored:
+            low[i], high[i] = n_in - 1 - low[i], n_in - 1 - high[i]
+
+
+@helper
+def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
+    """How many columns are worth taking out of each row, or 0; `left` then points to places among these."""
+    number = np.empty(width, np.int64)
+    for x in range(width):
+        number[x] = -1
+    for j in range(left.size):
+        number[left[j]] = 0
+        number[right[j]] = 0
+    found = 0
+    for x in range(width):
+        if number[x] == 0:
+            number[x] = found
+            columns[found] = x
+            found += 1
+    if 5 * found > 3 * width:
+        return 0
+    for j in range(left.size):
+        left[j] = number[left[j]]
+    return found
+
+
+@helper
+def along(levels: Any, n: int, at: Any, weight: Any, falling: bool, reverse: bool, row: Any) -> None:
+    """Resize a row of `n` pixels, left to right: the value too many of a pixel is written over by the next one's."""
+    count = at.size
+    for j in range(count):
+        k = np.uint64(count - 1 - j if reverse else j)
+        if falling:
+            lerp_falling(levels, n, at[k] - 1, weight[k], row, 3 * j)
+        else:
+            lerp_rising(levels, n, at[k], weight[k], row, 3 * j)
+
+
+@helper
+def between(top: Any, bottom: Any, weight: Any, line: Any) -> None:
+    for j in range(np.uint64(line.size)):
+        a = top[j]
+        line[j] = a + (bottom[j] - a) * weight
+
+
+CHUNK = 512  # pixels at work at a time: 6 kB of levels
+
+
+@helper
+def _passes(
+    src: Any, height: int, width: int, codes: Any, args: Any, flips: Any, planes: Any, read: Any, halves: Any,
+    means: Any,
+) -> Any:  # fmt: skip
+    """All passes over the whole image but the last; the operation that begins with, and whether it reads `planes`."""
+    n = height * width
+    a, b = np.zeros(3 * CHUNK, np.float32), np.zeros(3 * CHUNK, np.float32)
+    doubts = np.zeros(CHUNK, np.uint8)
+    sums = np.zeros(3, np.int64)
+    first = 0
+    ready = 0  # 1 when `first` is a contrast whose means are known
+    in_planes = False
+    while True:
+        last = first + ready
+        while last < codes.size and codes[last] != CONTRAST:
+            last += 1
+        if last == codes.size:
+            return first, in_planes
+        for c in range(3):
+            sums[c] = 0
+        for at in range(0, n, CHUNK):
+            m = min(CHUNK, n - at)
+            if in_planes:
+                load_planes(read, n, at, m, a)
+            else:
+                load(src, 3 * at, m, a)
+            moved = colour(codes, args, first, last, means, a, b, doubts, m)
+            store_planes(b if moved else a, m, planes, n, at, sums)
+        in_planes = True
+        for c in range(3):
+            means[c] = mean_of(sums[c], args[last], read, c * n, height, width, flips[last], planes[3 * n :], halves)
+        first = last
+        ready = 1
+
+
+@helper
+def _one(
+    src: Any,
+    height: int,
+    width: int,
+    codes: Any,
+    args: Any,
+    flips: Any,
+    before: int,
+    after: int,
+    factor: Any,
+    divide: bool,
+    last_codes: Any,
+    last_values: Any,
+    out_height: int,
+    out_width: int,
+    planes: Any,
+    read: Any,
+    halves: Any,
+    floats_out: Any,
+    bytes_out: Any,
+) -> None:
+    """One image, `src`, to its place; all sizes have been checked."""
+    size, line_size = height * width, 3 * out_width
+    means = np.zeros(3, np.float32)
+    first, in_planes = _passes(src, height, width, codes, args, flips, planes, read, halves, means)
+    last = codes.size
+
+    top, bottom, y_weight = (
+        np.empty(out_height, np.int64),
+        np.empty(out_height, np.int64),
+        np.empty(out_height, np.float32),
+    )
+    left, right, x_weight = (
+        np.empty(out_width, np.int64),
+        np.empty(out_width, np.int64),
+        np.empty(out_width, np.float32),
+    )
+    mirrored, reverse = before & LEFT_RIGHT != 0, after & LEFT_RIGHT != 0
+    taps(height, out_height, before & UP_DOWN != 0, top, bottom, y_weight)
+    taps(width, out_width, mirrored, left, right, x_weight)
+    columns = np.empty(width, np.int64)
+    columns = columns[: columns_read(left, right, width, columns)]
+    n = columns.size if columns.size else width
+
+    # Where both taps are the same pixel, at an edge, one beyond is read as well, with weight 0.
+    a, b = np.zeros(3 * n + 2, np.float32)[1:], np.zeros(3 * n + 2, np.float32)[1:]
+    doubts = np.zeros((n + 7) // 8 * 8, np.uint8)
+    upper, lower = np.empty(line_size + 1, np.float32), np.empty(line_size + 1, np.float32)
+    line = np.empty(line_size, np.float32)
+    in_upper, in_lower = -1, -1  # the rows of the source that these are made of
+    for i in range(out_height):
+        tap = out_height - 1 - i if after & UP_DOWN else i
+        if in_lower == top[tap] or in_upper == bottom[tap]:
+            upper, lower = lower, upper
+            in_upper, in_lower = in_lower, in_upper
+        for side in range(2):
+            y = bottom[tap] if side else top[tap]
+            if y == (in_lower if side else in_upper):
+                continue
+            if columns.size and in_planes:
+                load_columns(read, y * width, 1, size, columns, a)
+            elif columns.size:
+                load_columns(src, 3 * y * width, 3, 1, columns, a)
+            elif in_planes:
+                load_planes(read, size, y * width, n, a)
+            else:
+                load(src, 3 * y * width, n, a)
+            levels = b if colour(codes, args, first, last, means, a, b, doubts, n) else a
+            if divide:
+                for j in range(3 * n):
+                    levels[j] = levels[j] / factor
+            elif factor != ONE:
+                for j in range(3 * n):
+                    levels[j] = levels[j] * factor
+            row = lower if side else upper
+            along(levels, n, left, x_weight, mirrored, reverse, row)
+            if side:
+                in_lower = y
+            else:
+                in_upper = y
+        between(upper, lower, y_weight[tap], line)
+        calculate(last_codes, last_values, line)
+        to = np.uint64(i * line_size)
+        if floats_out.size:
+            for j in range(np.uint64(line_size)):
+                floats_out[to + j] = line[j]
+        else:
+            for j in range(np.uint64(line_size)):
+                bytes_out[to + j] = np.uint8(np.int32(line[j]))
+
+
+@kernel
+def chain(
+    src: Any,
+    starts: Any,
+    heights: Any,
+    widths: Any,
+    codes: Any,
+    args: Any,
+    flips: Any,
+    before: Any,
+    after: Any,
+    factor: Any,
+    divide: bool,
+    last_codes: Any,
+    last_values: Any,
+    out_height: int,
+    out_width: int,
+    planes: Any,
+    read: Any,
+    halves: Any,
+    floats_out: Any,
+    bytes_out: Any,
+) -> int:
+    """Images in flat `src`: coloured, times or divided by `factor`, resized and finished; 0 or BAD_ARGUMENT.
+
+    Image i begins at `starts[i]`. Operation k on it is `codes[k]` by `args[i, k]`, with the image flipped by then as
+    `flips[i, k]` says; at the resize it is flipped as `before[i]` says, and afterwards once more by `after[i]`.
+    `last_values[k]` holds a number for each value of a row. `planes` (4 bytes for each pixel of the largest image;
+    `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
+    `floats_out` and `bytes_out`, truncated; the other is empty.
+    """
+    count = starts.size
+    room = floats_out.size + bytes_out.size
+    if out_height <= 0 or out_width <= 0 or out_width > room // 3 or out_height > room // (3 * out_width):
+        return BAD_ARGUMENT
+    line_size = 3 * out_width
+    out_size = out_height * line_size
+    if (
+        heights.size != count
+        or widths.size != count
+        or before.size != count
+        or after.size != count
+        or args.shape[0] != count
+        or args.shape[1] != codes.size
+        or flips.shape[0] != count
+        or flips.shape[1] != codes.size
+        or room != count * out_size
+        or (floats_out.size and bytes_out.size)
+        or last_values.shape[0] != last_codes.size
+        or (last_codes.size and last_values.shape[1] != line_size)
+    ):
+        return BAD_ARGUMENT
+    for i in range(count):
+        height, width = heights[i], widths[i]
+        # Step by step, so that no product can overflow.
+        if height <= 0 or width <= 0 or starts[i] < 0 or starts[i] > src.size:
+            return BAD_ARGUMENT
+        there = (src.size - starts[i]) // 3
+        if width > there or height > there // width:
+            return BAD_ARGUMENT
+        size = height * width
+        if planes.size // 4 < size or read.size // 4 < size or halves.size < size - size // 2:
+            return BAD_ARGUMENT
+    for i in range(count):
+        _one(
+            src[starts[i] : starts[i] + 3 * heights[i] * widths[i]],
+            heights[i],
+            widths[i],
+            codes,
+            args[i],
+            flips[i],
+            before[i],
+            after[i],
+            factor,
+            divide,
+            last_codes,
+            last_values,
+            out_height,
+            out_width,
+            planes,
+            read,
+            halves,
+            floats_out[i * out_size : (i + 1) * out_size],
+            bytes_out[i * out_size : (i + 1) * out_size],
+        )
+    return 0
+
+
+def warm_up() -> None:
+    """Compile for what most pipelines do: photographs to float32."""
+    pixels, scratch = np.zeros(12, np.uint8), np.zeros(16, np.uint8)
+    read = scratch.view()
+    pixels.flags.writeable = read.flags.writeable = False
+    one, none = np.ones(1, np.int64), np.zeros(0, np.int64)
+    numbers, flips, nothing = np.zeros((1, 0), np.float32), np.zeros((1, 0), np.int64), np.zeros((0, 3), np.float32)
+    halves, out = np.zeros(4, np.float32), np.zeros(3, np.float32)
+    sizes = one - 1, one, one
+    per_image = numbers, flips, one, one
+    given: Any = pixels, *sizes, none, *per_image, np.float32(1), False, none, nothing
+    room: Any = 1, 1, scratch, read, halves, out, scratch[:0]
+    compiled: Any = chain
+    compiled(*given, *room)

@@ -1,0 +1,125 @@
+"""Windows, transforms, arithmetic and covered rectangles of a whole batch, as few passes over each image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Compiled
+from penstock.errors import InvalidArgumentError
+from penstock.image.geometry.transform_reference import CONSTANT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+
+PIXELS = 256  # calculated with at once: vectors run long and the values stay in the nearest cache
+_NATIVE = Compiled("penstock.image.fuse.moves_native")
+
+
+class Window(NamedTuple):
+    """Which pixels are shown: `rows` (N, out height) and `columns` (N, out width), where -1 is `fill`."""
+
+    rows: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int64]
+    fill: Any = 0
+
+
+class Turn(NamedTuple):
+    """A projective transform of the window: eight float32 for all images or for each, and how it is read.
+
+    `fill` is a number, or one for each channel.
+    """
+
+    numbers: npt.NDArray[np.float32]
+    mode: int
+    bilinear: bool
+    fill: Any
+
+
+class Cover(NamedTuple):
+    """Rectangles (top, left, height, width), (N, 4), that may lie outside; `values`, one per channel, cover them."""
+
+    boxes: npt.NDArray[np.int64]
+    values: npt.NDArray[Any]
+
+
+def ready() -> bool:
+    """Whether the kernel is there: it may have to be compiled first, and until then the single operations serve."""
+    return _NATIVE.ready() is not None
+
+
+def moves_into(
+    images: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+    window: Window,
+    turn: Turn | None = None,
+    arithmetic: Sequence[tuple[int, npt.NDArray[np.float32]]] = (),
+    covers: Sequence[Cover] = (),
+) -> None:
+    """Write `images`, windowed, transformed, changed and covered, into `out`. Runs without the GIL, once for all.
+
+    Each value equals, to the last bit, what `window`, `transform`, float32 arithmetic with a number for each channel,
+    and the filling of rectangles give one after the other.
+
+    >>> from penstock.image.kernels.numbers import MULTIPLY
+    >>> images = np.array([[[[1], [2], [3]]]], np.uint8)
+    >>> out = np.empty((1, 1, 3, 1), np.float32)
+    >>> two = np.array([2], np.float32)
+    >>> here = Window(np.array([[0]]), np.array([[2, 1, -1]]), 9)
+    >>> moves_into(images, out, here, None, [(MULTIPLY, two)], [Cover(np.array([[0, 1, 1, 1]]), two)])
+    >>> out.ravel().tolist()
+    [6.0, 2.0, 18.0]
+
+    Args:
+        images: (N, H, W, C) of uint8 or float32.
+        out: (N, out height, out width, C), C-contiguous, of the same dtype, or float32.
+        window: which pixels of each image.
+        turn: what is done to them.
+        arithmetic: MULTIPLY, DIVIDE, ADD or SUBTRACT of `kernels.codes`, each with a float32 for each channel; `out` is
+            float32 then.
+        covers: rectangles with values of the dtype of `out`, later ones on top.
+
+    Raises:
+        InvalidArgumentError: shapes that do not fit together.
+    """
+    native = _NATIVE.get()
+    count, channels = len(images), images.shape[3]
+    codes = np.array([code for code, _ in arithmetic], np.int64)
+    numbers = np.empty((len(arithmetic), PIXELS * channels), np.float32)
+    for row, (_, per_channel) in zip(numbers, arithmetic, strict=True):
+        row[:] = np.tile(per_channel, PIXELS)
+    boxes = np.empty((count, len(covers), 4), np.int64)
+    values = np.empty((len(covers), channels), out.dtype)
+    for k, cover in enumerate(covers):
+        boxes[:, k], values[k] = cover
+    turn = turn or Turn(np.empty((0, 8), np.float32), CONSTANT, False, 0)
+    pixels = np.require(images, requirements=["C", "A"]).reshape(-1).view()
+    transforms = np.ascontiguousarray(turn.numbers).view()
+    fill = np.full(channels, turn.fill, images.dtype)
+    # Readable only, so that the kernel compiles once for arrays of both kinds.
+    pixels.flags.writeable = transforms.flags.writeable = fill.flags.writeable = False
+    outside = np.array([window.fill], images.dtype)
+    outside.flags.writeable = False
+    places = (np.ascontiguousarray(axis, np.int64) for axis in window[:2])
+    status = native.moves(
+        pixels,
+        *images.shape,
+        *places,
+        outside,
+        transforms,
+        turn.mode,
+        turn.bilinear,
+        fill,
+        codes,
+        numbers,
+        boxes,
+        values,
+        out.reshape(-1),
+    )
+    if status != 0:
+        message = f"A fused chain refused images of shape {images.shape} for a result of shape {out.shape}."
+        raise InvalidArgumentError(message)

@@ -1,0 +1,363 @@
+"""Projective transforms, compiled: the numbers of the reference, bit for bit, without the GIL.
+
+Imported inside functions only: numba takes a third of a second to load. No fast-math flag is used, so that the order of
+the float32 operations is the one written here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.geometry.transform_reference import CONSTANT, FARTHEST, NEAREST, NOWHERE, REFLECT
+from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, I8, I32, Code, fits, vector_step
+from penstock.image.kernels.numbers import HALF, ONE, ZERO
+
+BEYOND = np.float32(2**25)  # as good as any coordinate outside: a side has less than 2**24 pixels
+
+
+@helper
+def _reflected(at: Any, size: int) -> Any:
+    twice = np.float32(2 * size)
+    if at < ZERO:
+        at = np.float32(2 * size * np.int64(-at / twice)) + at
+        return at + twice if at < np.float32(-size) else -at - ONE
+    at = at - np.float32(2 * size * np.int64(at / twice))
+    return twice - at - ONE if at >= np.float32(size) else at
+
+
+@helper
+def _wrapped(at: Any, size: int) -> Any:
+    turn = np.float32(size - 1)
+    if at < ZERO:
+        return at + np.float32(size * (np.int64(-at / turn) + 1))
+    return at - np.float32(size * np.int64(at / turn))
+
+
+@helper
+def _near(row: Any, size: int) -> bool:
+    """Whether all coordinates are on the image or its first mirror image to either side."""
+    low, high = np.float32(-size), np.float32(2 * size)
+    near = 0
+    for j in range(row.size):
+        near += (row[j] >= low) & (row[j] < high)
+    return bool(near == row.size)
+
+
+@helper
+def _map(row: Any, size: int, mode: int) -> None:
+    """Bring the coordinates of a row inside, each of `mode`."""
+    last = np.float32(size - 1)
+    if mode == CONSTANT:
+        for j in range(row.size):
+            row[j] = row[j] if abs(row[j]) < np.float32(np.inf) else NOWHERE
+        return
+    if mode == REFLECT and size > 1 and _near(row, size):
+        for j in range(row.size):
+            at = row[j]
+            row[j] = -at - ONE if at < ZERO else np.float32(2 * size) - at - ONE if at >= np.float32(size) else at
+    elif mode != NEAREST:
+        for j in range(row.size):
+            at = row[j]
+            if not (at >= ZERO and at <= last):
+                if size <= 1 or not abs(at) < FARTHEST:
+                    row[j] = ZERO
+                else:
+                    row[j] = _reflected(at, size) if mode == REFLECT else _wrapped(at, size)
+    for j in range(row.size):
+        at = row[j] if row[j] > ZERO else ZERO
+        row[j] = last if last < at else at
+
+
+@helper
+def points_of(
+    a: Any, first: int, rows: Any, columns: Any, height: int, width: int, mode: int, ys: Any, xs: Any
+) -> None:
+    """Where output pixels look that lie in `columns`, and in `rows` below row `first`."""
+    base = np.float32(first)
+    projective = a[6] != ZERO or a[7] != ZERO
+    for j in range(columns.size):
+        y = base + rows[j]
+        xs[j] = a[0] * columns[j] + a[1] * y + a[2]
+        ys[j] = a[3] * columns[j] + a[4] * y + a[5]
+    if projective:
+        for j in range(columns.size):
+            k = a[6] * columns[j] + a[7] * (base + rows[j]) + ONE
+            xs[j] = xs[j] / k
+            ys[j] = ys[j] / k
+    _map(xs, width, mode)
+    _map(ys, height, mode)
+    if projective:
+        for j in range(columns.size):
+            k = a[6] * columns[j] + a[7] * (base + rows[j]) + ONE
+            if k == ZERO:
+                xs[j] = NOWHERE
+                ys[j] = NOWHERE
+
+
+@helper
+def rounded(row: Any, size: int, found: Any) -> None:
+    """The nearest pixel of each coordinate, halves away from zero; -1 outside."""
+    for j in range(row.size):
+        far = min(abs(row[j]), BEYOND)
+        whole = np.int32(far)
+        whole = whole + np.int32(1) if far - np.float32(whole) >= HALF else whole
+        found[j] = whole if (row[j] > -HALF) & (whole < size) else np.int32(-1)
+
+
+@helper
+def split(row: Any, found: Any, low: Any, high: Any) -> None:
+    """The pixel below each coordinate, kept in range of an int32, and the weights of that one and the next."""
+    for j in range(row.size):
+        floor = np.floor(row[j])
+        low[j] = floor + ONE - row[j]
+        high[j] = row[j] - floor
+        found[j] = np.int32(min(max(floor, NOWHERE), BEYOND))
+
+
+LANES = 4  # values blended at once per pixel; a pixel of three channels has one too many
+
+
+def _blend_pixel(code: Code) -> None:
+    src, dst = 0, 8
+    top, below, step, left, right, above, under = code.args[1:8]
+    b = code.builder
+
+    def taken(index: Any) -> Any:
+        values = code.load(code.at(src, index), LANES)
+        return values if values.type.element == F32 else b.uitofp(values, ir.VectorType(F32, LANES))
+
+    def mix(one: Any, one_weight: Any, other: Any, other_weight: Any) -> Any:
+        first, second = code.splat(one_weight, LANES), code.splat(other_weight, LANES)
+        return b.fadd(b.fmul(first, one), b.fmul(second, other))
+
+    upper = mix(taken(top), left, taken(b.add(top, step)), right)
+    lower = mix(taken(below), left, taken(b.add(below, step)), right)
+    result = mix(upper, above, lower, under)
+    if code.signature.args[dst].dtype == types.uint8:
+        result = code.narrowed(b.fptosi(result, ir.VectorType(I32, LANES)), I8)
+    code.store(result, code.at(dst, code.args[9]))
+
+
+blend_pixel = vector_step(_blend_pixel, "aiiiffffai")
+"""blend_pixel(src, top, below, step, left, right, above, under, dst, at): the four pixels around a point, blended.
+
+LANES values can be read at `top + step` and `below + step`, and written at `at`. LLVM does not find this vector.
+"""
+
+
+@helper
+def copy_points(src: Any, image: int, width: int, channels: int, y: Any, x: Any, fill: Any, dst: Any, at: int) -> None:
+    for j in range(x.size):
+        to = at + j * channels
+        if (x[j] < 0) | (y[j] < 0):
+            for c in range(channels):
+                dst[np.uint64(to + c)] = fill[np.uint64(c)]
+            continue
+        of = image + (np.int64(y[j]) * width + x[j]) * channels
+        if channels == 3:
+            dst[np.uint64(to)] = src[np.uint64(of)]
+            dst[np.uint64(to + 1)] = src[np.uint64(of + 1)]
+            dst[np.uint64(to + 2)] = src[np.uint64(of + 2)]
+        else:
+            for c in range(channels):
+                dst[np.uint64(to + c)] = src[np.uint64(of + c)]
+
+
+@helper
+def _blend_edge(
+    src: Any,
+    image: int,
+    height: int,
+    width: int,
+    channels: int,
+    y: int,
+    x: int,
+    left: Any,
+    right: Any,
+    above: Any,
+    under: Any,
+    fill: Any,
+    dst: Any,
+    at: int,
+) -> None:
+    """Blend the four pixels around a point where some of them are outside: those are the fill."""
+    top, bottom = (y >= 0) & (y < height), (y >= -1) & (y < height - 1)
+    west, east = (x >= 0) & (x < width), (x >= -1) & (x < width - 1)
+    if not ((top | bottom) & (west | east)):
+        for c in range(channels):
+            outside = np.float32(fill[np.uint64(c)])
+            edge = left * outside + right * outside
+            dst[np.uint64(at + c)] = above * edge + under * edge
+        return
+    of = image + (y * width + x) * channels
+    below = of + width * channels
+    for c in range(channels):
+        outside = np.float32(fill[np.uint64(c)])
+        a = np.float32(src[np.uint64(of + c)]) if top & west else outside
+        b = np.float32(src[np.uint64(of + channels + c)]) if top & east else outside
+        upper = left * a + right * b
+        a = np.float32(src[np.uint64(below + c)]) if bottom & west else outside
+        b = np.float32(src[np.uint64(below + channels + c)]) if bottom & east else outside
+        lower = left * a + right * b
+        dst[np.uint64(at + c)] = above * upper + under * lower
+
+
+@helper
+def _corners(y: Any, x: Any, image: int, height: int, width: int, channels: int, last: int, found: Any) -> None:
+    """Where the upper left pixel of each point begins in `src`; -1 if one of the four is outside or after `last`."""
+    for j in range(x.size):
+        inside = (x[j] >= 0) & (y[j] >= 0) & (x[j] < width - 1) & (y[j] < height - 1)
+        at = image + (np.int64(y[j]) * width + np.int64(x[j])) * channels
+        found[j] = at if inside & (at <= last) else -1
+
+
+@helper
+def _blend_wide(
+    src: Any, corners: Any, row: int, step: int, weights: Any, dst: Any, at: int, start: int, last: int
+) -> int:
+    """Blend pixels from `start` on in vectors, up to one with a corner outside or beyond `last`; returns which one."""
+    j = start
+    while j < last and corners[j] >= 0:
+        top = corners[j]
+        left, right, above, under = weights[0, j], weights[1, j], weights[2, j], weights[3, j]
+        blend_pixel(src, top, top + row, step, left, right, above, under, dst, at + j * step)
+        j += 1
+    return j
+
+
+@helper
+def blend_points(
+    src: Any,
+    image: int,
+    height: int,
+    width: int,
+    channels: int,
+    y: Any,
+    x: Any,
+    corners: Any,
+    weights: Any,
+    fill: Any,
+    dst: Any,
+    at: int,
+) -> None:
+    """Blend the four pixels around each point; `at` is where the results begin in `dst`."""
+    # Vectors read and write LANES values a pixel: those must not leave `src` and `dst`.
+    wide = (channels == 3) | (channels == 4)
+    row = width * channels
+    _corners(y, x, image, height, width, channels, src.size - row - channels - LANES, corners)
+    last = min(x.size, (dst.size - at - LANES) // channels + 1) if wide else 0
+    j: Any = np.int64(0)  # a plain 0 would have `_blend_wide` compiled twice
+    while j < x.size:
+        if wide:  # in order: the lane too many of one pixel is written over by the next
+            j = _blend_wide(src, corners, row, channels, weights, dst, at, j, last)
+            if j == x.size:
+                return
+        left, right, above, under = weights[0, j], weights[1, j], weights[2, j], weights[3, j]
+        yj, xj = int(y[j]), int(x[j])
+        _blend_edge(
+            src, image, height, width, channels, yj, xj, left, right, above, under, fill, dst, at + j * channels
+        )
+        j += 1
+
+
+PIXELS = 512  # whose points are found at once: vectors run long and the arrays stay in the nearest cache
+
+
+@helper
+def points_memory(out_height: int, out_width: int) -> Any:
+    """What finding the points of some rows at a time needs: numbers of rows and columns, coordinates, weights."""
+    step = min(max(PIXELS // out_width, 1), out_height)  # so many rows at a time
+    floats, corners = np.empty((8, step * out_width), np.float32), np.empty(step * out_width, np.int64)
+    for j in range(step * out_width):
+        floats[0, j] = np.float32(j // out_width)
+        floats[1, j] = np.float32(j % out_width)
+    return floats, np.empty((2, step * out_width), np.int32), corners, step
+
+
+@helper
+def transform_one(
+    src: Any,
+    image: int,
+    height: int,
+    width: int,
+    channels: int,
+    a: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    points: Any,
+    dst: Any,
+    start: int,
+) -> None:
+    """Transform the image that begins at `image` by the eight numbers `a` into `dst` from `start` on."""
+    floats, whole, corners, step = points
+    weights = floats[4:]
+    for i in range(0, out_height, step):
+        size = min(step, out_height - i) * out_width
+        at = start + i * out_width * channels
+        ys, xs = floats[2, :size], floats[3, :size]
+        y, x = whole[0, :size], whole[1, :size]
+        points_of(a, i, floats[0, :size], floats[1, :size], height, width, mode, ys, xs)
+        if bilinear:
+            split(xs, x, weights[0], weights[1])
+            split(ys, y, weights[2], weights[3])
+            blend_points(src, image, height, width, channels, y, x, corners, weights, fill, dst, at)
+        else:
+            rounded(xs, width, x)
+            rounded(ys, height, y)
+            copy_points(src, image, width, channels, y, x, fill, dst, at)
+
+
+@kernel
+def transform(
+    src: Any,
+    count: int,
+    height: int,
+    width: int,
+    channels: int,
+    transforms: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    dst: Any,
+) -> int:
+    """Transform each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
+
+    `transforms` is float32 of shape (1, 8) or (count, 8); `fill` has a value for each channel.
+    """
+    if (
+        max(height, width, out_height, out_width) >= 1 << 24
+        or not fits(src.size, count, height, width, channels)
+        or not fits(dst.size, count, out_height, out_width, channels)
+        or transforms.shape[1] != 8
+        or (transforms.shape[0] != 1 and transforms.shape[0] != count)
+        or fill.size != channels
+    ):
+        return BAD_ARGUMENT
+    points = points_memory(out_height, out_width)
+    for n in range(count):
+        a = transforms[n if transforms.shape[0] > 1 else 0]
+        image, at = n * height * width * channels, n * out_height * out_width * channels
+        transform_one(
+            src, image, height, width, channels, a, mode, bilinear, fill, out_height, out_width, points, dst, at
+        )
+    return 0
+
+
+def warm_up() -> None:
+    """Compile for uint8 and float32 images."""
+    transforms = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32)
+    for dtype in (np.uint8, np.float32):
+        pixels, fill = np.zeros(12, dtype), np.zeros(3, dtype)
+        for array in (pixels, transforms, fill):
+            array.flags.writeable = False
+        transform(pixels, 1, 2, 2, 3, transforms, CONSTANT, False, fill, 2, 2, np.zeros(12, dtype))

@@ -1,0 +1,108 @@
+"""Windows of images, compiled: what `window_reference` gives, without the GIL. Imported inside functions only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.geometry.window_reference import CONSTANT, SYMMETRIC
+from penstock.image.kernels.instructions import BAD_ARGUMENT, fits
+
+
+@helper
+def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bool:
+    """Fill in the row or column that each place shows, -1 for the constant; False if one is too far away."""
+    edge = 1 if mode == SYMMETRIC else 0
+    near = True
+    for i in range(found.size):
+        at = start + (found.size - 1 - i if backwards else i)
+        if mode == CONSTANT:
+            at = at if (at >= 0) & (at < size) else -1
+        else:
+            at = -at - edge if at < 0 else at
+            at = 2 * size - 2 + edge - at if at >= size else at
+            near = near & (at >= 0) & (at < size)
+        found[i] = at
+    return near
+
+
+@helper
+def _run(columns: Any, start: int) -> int:
+    """How many columns from `start` on follow one another in the image."""
+    j = start + 1
+    while j < columns.size and columns[j] == columns[j - 1] + 1:
+        j += 1
+    return j - start
+
+
+@kernel
+def window(
+    src: Any,
+    count: int,
+    height: int,
+    width: int,
+    values: int,
+    top: Any,
+    left: Any,
+    upside_down: Any,
+    mirrored: Any,
+    mode: int,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    dst: Any,
+) -> int:
+    """Write the window of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
+
+    A pixel has `values` values, and so has `fill`.
+    """
+    if (
+        not fits(src.size, count, height, width, values)
+        or not fits(dst.size, count, out_height, out_width, values)
+        or fill.size != values
+        or min(top.size, left.size, upside_down.size, mirrored.size) < count
+    ):
+        return BAD_ARGUMENT
+    rows = np.empty(out_height, np.int64)
+    columns = np.empty(out_width, np.int64)
+    for n in range(count):
+        if not _places(top[n], upside_down[n], mode, height, rows) or not _places(
+            left[n], mirrored[n], mode, width, columns
+        ):
+            return BAD_ARGUMENT
+        for i in range(out_height):
+            to = (n * out_height + i) * out_width * values
+            row = (n * height + rows[i]) * width
+            j = 0
+            while j < out_width:
+                if rows[i] < 0 or columns[j] < 0:
+                    for c in range(values):
+                        dst[np.uint64(to + c)] = fill[np.uint64(c)]
+                    j += 1
+                    to += values
+                    continue
+                of = (row + columns[j]) * values
+                if values == 3 and not (j + 1 < out_width and columns[j + 1] == columns[j] + 1):
+                    dst[np.uint64(to)] = src[np.uint64(of)]
+                    dst[np.uint64(to + 1)] = src[np.uint64(of + 1)]
+                    dst[np.uint64(to + 2)] = src[np.uint64(of + 2)]
+                    j += 1
+                    to += values
+                    continue
+                run = _run(columns, j)
+                for c in range(run * values):
+                    dst[np.uint64(to + c)] = src[np.uint64(of + c)]
+                j += run
+                to += run * values
+    return 0
+
+
+def warm_up() -> None:
+    """Compile for pixels of bytes and of four-byte numbers."""
+    place, no = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    for dtype in (np.uint8, np.uint32):
+        src, fill = np.zeros(12, dtype), np.zeros(3, dtype)
+        src.flags.writeable = fill.flags.writeable = False
+        window(src, 1, 2, 2, 3, place, place, no, no, CONSTANT, fill, 2, 2, np.zeros(12, dtype))

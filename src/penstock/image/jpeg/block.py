@@ -1,0 +1,415 @@
+"""JpegBlock: the JPEGs of a Block, decoded in one call without the GIL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Compiled
+from penstock.errors import InvalidArgumentError, PenstockError
+from penstock.image.checks import check_contents
+from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
+from penstock.image.jpeg.places import FLIPS, check_places, cropped, decode_resize_into, flip_codes
+from penstock.image.resizing.bilinear import resize_bilinear_into
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from penstock.image.jpeg.places import Flips, Windows
+
+
+__all__ = ["FLIPS", "JpegBlock", "Packed", "decode_resize_block"]
+
+_KERNELS = Compiled("penstock.image.jpeg.kernels.block")
+_SMALL = Compiled("penstock.image.jpeg.kernels.small_block")
+
+_NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
+_NO_WINDOWS = np.empty((0, 4), np.int64)
+
+
+class Packed(NamedTuple):
+    """Pictures one behind the other in `pixels`; picture i has `shapes[i]` and begins at `starts[i]`."""
+
+    pixels: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    shapes: npt.NDArray[np.int64]  # (N, 3); zeros for a picture that failed
+    failed: dict[int, PenstockError]
+
+
+class JpegBlock:
+    """The JPEGs of a Block; their headers are read at once, and each call of a method decodes all of them.
+
+    The numbers are those of `decode_jpeg` and `resize`, to the last bit. Kernels take files as cameras and encoders
+    write them: sequential, 8 bit, grey or colour at full, half or quarter resolution. Other files (progressive, CMYK),
+    files that are damaged, and `fancy_upscaling=False` or the accurate DCT go one by one through libjpeg, as all do
+    while the kernels are being compiled.
+
+    A file that cannot be decoded does not keep the others from it: methods return what went wrong by row, and leave the
+    places of such rows as they are.
+
+    >>> from penstock.image import encode_jpeg
+    >>> files = [encode_jpeg(np.full((8, 8, 3), shade, np.uint8)) for shade in (0, 255)]
+    >>> batch = np.empty((2, 4, 4, 3), np.float32)
+    >>> JpegBlock(files).decode_resize(batch, divide=255.0)
+    {}
+    >>> batch[:, 0, 0, 0].tolist()
+    [0.0, 1.0]
+    """
+
+    def __init__(self, contents: Sequence[bytes | memoryview]) -> None:
+        checked = [check_contents("decode_jpeg", each) for each in contents]
+        held = [np.frombuffer(each, np.uint8) if len(each) else _NO_BYTES for each in checked]
+        addresses = [array.__array_interface__["data"][0] for array in held]
+        lengths = [array.size for array in held]
+        self._read(np.array(addresses, np.int64), np.array(lengths, np.int64), held, checked.__getitem__)
+
+    @classmethod
+    def within(
+        cls,
+        buffers: Sequence[npt.NDArray[np.uint8]],
+        starts: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
+        which: npt.NDArray[np.integer[Any]] | None = None,
+    ) -> JpegBlock:
+        """Of a column of byte strings: file i lies at `starts[i]` of the contiguous buffer `which[i]`, or of the first.
+
+        This takes less of the interpreter's time than a view per file.
+
+        >>> from penstock.image import encode_jpeg
+        >>> file = np.frombuffer(encode_jpeg(np.zeros((4, 6, 3), np.uint8)), np.uint8)
+        >>> JpegBlock.within([file], np.array([0]), np.array([file.size])).shapes().tolist()
+        [[4, 6, 3]]
+
+        Raises:
+            InvalidArgumentError: a file that does not lie inside its buffer.
+        """
+        numbers = np.zeros(len(starts), np.int64) if which is None else np.asarray(which, np.int64)
+        sizes = np.array([buffer.size for buffer in buffers] or [0], np.int64)
+        bases = np.array([buffer.__array_interface__["data"][0] for buffer in buffers] or [0], np.int64)
+        starts, lengths = np.asarray(starts, np.int64), np.array(lengths, np.int64)
+        inside = (starts >= 0) & (lengths >= 0) & (lengths <= sizes[numbers] - starts)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            message = f"JpegBlock: file {row} at {starts[row]}, {lengths[row]} bytes, lies outside of its buffer."
+            raise InvalidArgumentError(message)
+
+        def content(row: int) -> memoryview:
+            view: memoryview = buffers[numbers[row]].data
+            return view[starts[row] : starts[row] + lengths[row]]
+
+        block = cls.__new__(cls)
+        block._read(bases[numbers] + starts, lengths, buffers, content)
+        return block
+
+    def _read(
+        self,
+        addresses: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
+        held: Any,
+        content: Callable[[int], bytes | memoryview],
+    ) -> None:
+        self._addresses, self._lengths, self._held, self._content = addresses, lengths, held, content
+        self._kernels = _KERNELS.ready()
+        self._table: npt.NDArray[np.int64] | None = None
+        if self._kernels is not None:
+            self._table = np.empty((len(lengths), self._kernels.FIELDS), np.int64)
+            self._kernels.read_headers(addresses, lengths, self._table)
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def part(self, start: int, stop: int) -> JpegBlock:
+        """The files from `start` on and before `stop`."""
+        block = JpegBlock.__new__(JpegBlock)
+        block._addresses, block._lengths, block._held = (
+            self._addresses[start:stop],
+            self._lengths[start:stop],
+            self._held,
+        )
+        block._content = lambda row: self._content(start + row)
+        block._kernels, block._table = self._kernels, None if self._table is None else self._table[start:stop]
+        return block
+
+    def shapes(self) -> npt.NDArray[np.int64]:
+        """(N, 3): height, width, and channels as stored; zeros for a file whose header cannot be read."""
+        found = np.zeros((len(self), 3), np.int64)
+        if self._kernels is not None and self._table is not None:
+            h = self._kernels
+            taken = self._table[:, h.TAKEN] != 0
+            found[taken] = self._table[taken][:, [h.HEIGHT, h.WIDTH, h.COMPONENTS]]
+        for row in np.flatnonzero(found[:, 0] == 0).tolist():
+            try:
+                found[row] = extract_jpeg_shape(bytes(self._content(row)))
+            except PenstockError:
+                continue
+        return found
+
+    def decode_resize(
+        self,
+        out: npt.NDArray[Any],
+        *,
+        multiply: float | None = None,
+        divide: float | None = None,
+        flip_left_right: Flips = "",
+        flip_up_down: Flips = "",
+        windows: Windows = None,
+        fancy_upscaling: bool = True,
+        dct_method: str = "",
+    ) -> dict[int, PenstockError]:
+        """Write each picture, resized (bilinear), flipped and scaled, into its row of `out`; the rows that failed.
+
+        Args:
+            out: C-contiguous (N, H, W, C), C 1 or 3, float32; or uint8 (truncated) without scaling.
+            multiply: factor applied to each result.
+            divide: divisor applied to each result; not both.
+            flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
+            flip_up_down: likewise.
+            windows: (N, 4) top, left, height and width of the part to resize; the whole picture if left out.
+            fancy_upscaling: as in `decode_jpeg`.
+            dct_method: as in `decode_jpeg`.
+
+        Raises:
+            InvalidArgumentError: arguments that do not fit; not for a file, whose error is returned.
+        """
+        if out.dtype not in (np.float32, np.uint8) or (multiply is not None and divide is not None):
+            message = f"decode_resize takes one of multiply and divide, and gives float32 or uint8; got {out.dtype}."
+            raise InvalidArgumentError(message)
+        if out.dtype == np.uint8 and (multiply is not None or divide is not None):
+            message = "decode_resize: a uint8 result cannot be scaled; the values may not fit it."
+            raise InvalidArgumentError(message, hint="Write to float32 and cast afterwards.")
+        check_places(out, len(self), windows)
+        flips = flip_codes(flip_left_right, flip_up_down, len(self))
+        settings: dict[str, Any] = {"fancy_upscaling": fancy_upscaling, "dct_method": dct_method}
+        check_decode_jpeg(out.shape[3], 1, dct_method)
+        scale: dict[str, Any] = {"multiply": multiply, "divide": divide}
+        mode = "TIMES" if divide is None else "OVER"
+        factor = (1.0 if multiply is None else multiply) if divide is None else divide
+        places = np.arange(len(self)) * (out[0].size if len(out) else 0)
+        left = self._run(out, mode, factor, out.shape[1:], places, flips, windows, settings)
+        failed: dict[int, PenstockError] = {}
+        for row in left:
+            names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
+            try:
+                if windows is None:
+                    decode_resize_into(self._content(row), out[row], **scale, **names, **settings)
+                else:
+                    part = self._decoded(row, out.shape[3], windows, settings)
+                    resize_bilinear_into(np.ascontiguousarray(part), out[row], **scale, **names)
+            except PenstockError as error:
+                failed[row] = error
+        return failed
+
+    def decode_approximately(
+        self,
+        out: npt.NDArray[Any],
+        ratios: npt.NDArray[np.int64],
+        mirrored: npt.NDArray[np.int8],
+        *,
+        multiply: float | None = None,
+        divide: float | None = None,
+    ) -> list[int]:
+        """`decode_resize` of pictures decoded at 1 / `ratios` of their size, not to the last bit; the rows left to do.
+
+        Those are files that the kernels do not take, damaged ones, and all of them for a result without three channels.
+        It waits for the kernel to be compiled, so that values never depend on that.
+
+        Args:
+            out: as in `decode_resize`.
+            ratios: (N,) 1, 2, 4 or 8; 0 for a row that is to be left.
+            mirrored: (N, 2) whether columns and rows are.
+            multiply: factor applied to each result.
+            divide: divisor applied to each result; not both.
+        """
+        check_places(out, len(self), None)
+        if out.shape[3] != 3 or not ratios.any():
+            return list(range(len(self)))
+        kernels = _SMALL.get()
+        table = self._table
+        if table is None:
+            table = np.empty((len(self), _KERNELS.get().FIELDS), np.int64)
+            _KERNELS.get().read_headers(self._addresses, self._lengths, table)
+        done = np.empty(len(self), np.int8)
+        flat = out.reshape(-1)
+        factor = np.float32((1.0 if multiply is None else multiply) if divide is None else divide)
+        scratch = thread_scratch()
+        needed = kernels.decode_small_block(
+            self._addresses,
+            self._lengths,
+            table,
+            ratios,
+            mirrored,
+            scratch.of(0),
+            factor,
+            divide is not None,
+            *out.shape[1:3],
+            *((flat, _NO_BYTES) if out.dtype == np.float32 else (_NO_FLOATS, flat)),
+            done,
+            kernels.COST,
+        )
+        scratch.of(needed)
+        return np.flatnonzero(done == 0).tolist()
+
+    def decode(
+        self,
+        out: npt.NDArray[np.uint8],
+        *,
+        windows: Windows = None,
+        fancy_upscaling: bool = True,
+        dct_method: str = "",
+    ) -> dict[int, PenstockError]:
+        """Write each picture, or its window, into its row of `out` (N, H, W, C) uint8; the rows that failed.
+
+        A picture of another size fails.
+
+        Raises:
+            InvalidArgumentError: arguments that do not fit; not for a file, whose error is returned.
+        """
+        if out.dtype != np.uint8:
+            message = f"decode writes uint8, got {out.dtype}."
+            raise InvalidArgumentError(message)
+        check_places(out, len(self), windows)
+        check_decode_jpeg(out.shape[3], 1, dct_method)
+        settings: dict[str, Any] = {"fancy_upscaling": fancy_upscaling, "dct_method": dct_method}
+        shapes = self.shapes() if windows is None else windows[:, 2:]
+        fits = (shapes[:, 0] == out.shape[1]) & (shapes[:, 1] == out.shape[2])
+        size = out[0].size if len(out) else 0
+        places = np.where(fits, np.arange(len(self)) * size, -1)
+        failed: dict[int, PenstockError] = {}
+        for row in self._copy(out, out.shape[3], places, windows, settings):
+            try:
+                image = self._decoded(row, out.shape[3], windows, settings)
+                if image.shape != out.shape[1:]:
+                    message = f"decode: a picture of shape {image.shape} does not fit a batch of {out.shape[1:]}."
+                    raise InvalidArgumentError(message)
+                out[row] = image
+            except PenstockError as error:
+                failed[row] = error
+        return failed
+
+    def decode_packed(
+        self, channels: int = 3, *, fancy_upscaling: bool = True, dct_method: str = "", memory: Any = None
+    ) -> Packed:
+        """Pictures of any sizes one behind the other, for kernels that work on them.
+
+        Args:
+            channels: 1 or 3.
+            fancy_upscaling: as in `decode_jpeg`.
+            dct_method: as in `decode_jpeg`.
+            memory: a function from a number of bytes to a uint8 array at least as large, which must not be the thread's
+                scratch; a new array if left out.
+
+        Raises:
+            InvalidArgumentError: arguments out of range; not for a file, whose error is in the result.
+        """
+        check_decode_jpeg(channels, 1, dct_method)
+        settings: dict[str, Any] = {"fancy_upscaling": fancy_upscaling, "dct_method": dct_method}
+        shapes = np.zeros((len(self), 3), np.int64)
+        images: dict[int, npt.NDArray[np.uint8]] = {}
+        failed: dict[int, PenstockError] = {}
+        taken = self.taken(**settings)
+        for row in np.flatnonzero(~taken).tolist():
+            try:
+                images[row] = self._decoded(row, channels, None, settings)
+                shapes[row] = images[row].shape
+            except PenstockError as error:
+                failed[row] = error
+        if taken.any():
+            shapes[taken, :2] = self.shapes()[taken, :2]
+            shapes[taken, 2] = channels
+        sizes = shapes.prod(axis=1)
+        starts = np.cumsum(sizes) - sizes
+        total = int(sizes.sum())
+        pixels = np.empty(total, np.uint8) if memory is None else memory(total)
+        for row in self._copy(pixels, channels, np.where(taken, starts, -1), None, settings):
+            try:
+                image = images[row] if row in images else self._decoded(row, channels, None, settings)
+                pixels[starts[row] : starts[row] + sizes[row]] = image.reshape(-1)
+            except PenstockError as error:
+                failed[row] = error
+                shapes[row] = 0
+        return Packed(pixels, starts, shapes, failed)
+
+    def taken(self, *, fancy_upscaling: bool = True, dct_method: str = "") -> npt.NDArray[np.bool_]:
+        """(N,): which files are for the kernels. None of them claims more pixels than its bytes can hold."""
+        plain = fancy_upscaling and dct_method != "INTEGER_ACCURATE"
+        if self._kernels is None or self._table is None or not plain:
+            return np.zeros(len(self), np.bool_)
+        taken: npt.NDArray[np.bool_] = self._table[:, self._kernels.TAKEN] != 0
+        return taken
+
+    def _run(
+        self,
+        out: npt.NDArray[Any],
+        mode: str,
+        factor: float,
+        size: tuple[int, int, int],
+        places: npt.NDArray[np.int64],
+        flips: npt.NDArray[np.int8],
+        windows: Windows,
+        settings: Mapping[str, Any],
+    ) -> list[int]:
+        """What the kernel does of it; the rows that are left to do.
+
+        Arrays of other layouts, and those that are read-only, are copied: the kernel would be compiled anew for them.
+        """
+        kernels = self._kernels
+        if kernels is None or not out.size or not self.taken(**settings).any():
+            return list(range(len(self)))
+        done = np.empty(len(self), np.int8)
+        flat = out.reshape(-1)
+        floats, few = (flat, _NO_BYTES) if out.dtype == np.float32 else (_NO_FLOATS, flat)
+        scratch = thread_scratch()
+        needed = kernels.decode_block(
+            self._addresses,
+            self._lengths,
+            self._table,
+            scratch.of(0),
+            _NO_WINDOWS if windows is None else np.array(windows, order="C"),
+            flips,
+            getattr(kernels, mode),
+            np.float32(factor),
+            *size,
+            floats,
+            few,
+            places,
+            done,
+        )
+        scratch.of(needed)
+        return np.flatnonzero(done == 0).tolist()
+
+    def _copy(
+        self,
+        out: npt.NDArray[np.uint8],
+        channels: int,
+        places: npt.NDArray[np.int64],
+        windows: Windows,
+        settings: Mapping[str, Any],
+    ) -> list[int]:
+        flips = np.zeros((len(self), 2), np.int8)
+        return self._run(out, "COPY", 1.0, (1, 1, channels), places, flips, windows, settings)
+
+    def _decoded(self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+        """One picture, or its window, by libjpeg."""
+        image = decode_into(
+            self._content(row),
+            None,
+            channels,
+            fastdct=settings["dct_method"] != "INTEGER_ACCURATE",
+            fastupsample=not settings["fancy_upscaling"],
+        )
+        return image if windows is None else cropped("decode_jpeg", image, windows[row])
+
+
+def decode_resize_block(
+    contents: Sequence[bytes | memoryview], out: npt.NDArray[Any], **settings: Any
+) -> dict[int, PenstockError]:
+    """`JpegBlock(contents).decode_resize(out, **settings)`.
+
+    >>> from penstock.image import encode_jpeg
+    >>> decode_resize_block([b"no picture"], np.empty((1, 2, 2, 3), np.float32))
+    {0: InvalidArgumentError("decode_jpeg: these 10 bytes are not a JPEG: they start with b'no pictu'...")}
+    """
+    return JpegBlock(contents).decode_resize(out, **settings)

@@ -1,0 +1,148 @@
+"""Reading a file at an address: bytes, and the bits of coded data.
+
+A reader's state is four numbers: the address of the next byte; 64 bits, the next one uppermost; how many of them count;
+and how many of those were made up behind a marker or the end. All reads lie before `end`.
+
+Addresses, as files of a Block lie in any number of buffers. What may be read is checked by those who call; with the
+variable PENSTOCK_CHECKED_READS each read is looked up besides (`checked`), which `make fuzz` does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core.extending import intrinsic
+
+from penstock.compiled.kernel import CHECKED
+
+FILLED = 56  # bits that are there after `fill`, at least
+
+ZERO, _EIGHT, _63 = np.uint64(0), np.uint64(8), np.uint64(63)
+_ENOUGH = np.uint64(FILLED)
+_ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+
+
+def _look(builder: Any, address: Any, size: int) -> None:
+    """Where reads are to be checked: look up whether memory may be read, or written."""
+    if CHECKED in os.environ:
+        from penstock.image.jpeg.kernels.checked import emit
+
+        emit("_look", builder, address, size)
+
+
+def _allow(typing: Any, address: Any, size: Any) -> Any:
+    """Where reads are to be checked: let memory be read and written from now on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if CHECKED in os.environ:
+            from penstock.image.jpeg.kernels.checked import emit
+
+            emit("_allow", builder, *args)
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64), generate
+
+
+allow: Any = intrinsic(_allow)
+
+
+def _byte(typing: Any, address: Any) -> Any:
+    """The byte at an address that the caller has checked."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _look(builder, args[0], 1)
+        value = builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
+        return builder.zext(value, ir.IntType(64))
+
+    return types.int64(types.int64), generate
+
+
+byte: Any = intrinsic(_byte)
+
+
+def _eight(typing: Any, address: Any) -> Any:
+    """The eight bytes at an address that the caller has checked, the first one uppermost."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _look(builder, args[0], 8)
+        value = builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        value.align = 1
+        return builder.bswap(value) if sys.byteorder == "little" else value
+
+    return types.uint64(types.int64), generate
+
+
+eight_bytes: Any = intrinsic(_eight)
+
+
+def _copy(count: int) -> Any:
+    def copy(typing: Any, source: Any, target: Any) -> Any:
+        """Copy some bytes between addresses that the caller has checked; how many are before one that is 0xFF."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            for address in args:
+                _look(builder, address, count)
+            kind, bits = ir.VectorType(ir.IntType(8), count), ir.IntType(count)
+            several = builder.load(builder.inttoptr(args[0], kind.as_pointer()))
+            stored = builder.store(several, builder.inttoptr(args[1], kind.as_pointer()))
+            several.align = stored.align = 1
+            alike = builder.bitcast(builder.icmp_unsigned("==", several, ir.Constant(kind, [0xFF] * count)), bits)
+            before = builder.cttz if sys.byteorder == "little" else builder.ctlz
+            return builder.zext(before(alike, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
+
+        return types.int64(types.int64, types.int64), generate
+
+    return intrinsic(copy)
+
+
+SEVERAL = 32
+copy_several, copy_eight = _copy(SEVERAL), _copy(8)
+
+
+@njit(nogil=True, error_model="numpy")
+def fill(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
+    """Add bytes until FILLED bits are there, never more than 63."""
+    if at + 8 <= end:
+        more = eight_bytes(at)
+        if (~more - _ONES) & more & _TOPS == ZERO:  # no byte is 0xFF
+            return at + np.int64((_63 - count) >> np.uint64(3)), bits | more >> count, count | _ENOUGH, missing
+    return _fill_slowly(at, end, bits, count, missing)
+
+
+@njit(nogil=True, error_model="numpy")
+def _fill_slowly(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
+    while count < _ENOUGH:
+        value = 0
+        step = 0
+        if at < end:
+            value = byte(at)
+            step = 1
+            if value == 0xFF:  # data if a zero follows it, else a marker
+                step = 2 if at + 1 < end and byte(at + 1) == 0 else 0
+        if step == 0:
+            value = 0
+            missing += _EIGHT
+        at += step
+        bits |= np.uint64(value) << (_ENOUGH - count)
+        count += _EIGHT
+    return at, bits, count, missing
+
+
+@njit(nogil=True, error_model="numpy")
+def signed(bits: Any, size: Any) -> Any:
+    """The number that the first `size` bits, at least one, stand for."""
+    negative = ~(np.int64(bits) >> 63)
+    return np.int64(bits >> (np.uint64(64) - size)) + (negative & ((np.int64(-1) << np.int64(size)) + 1))
+
+
+@njit(nogil=True, error_model="numpy")
+def at_marker(at: int, end: int, count: Any, missing: Any, kind: int) -> Any:
+    """Whether all bits up to the marker at `at` were used, and it is this one."""
+    if count < missing or count - missing >= _EIGHT or at + 2 > end:
+        return False
+    return byte(at) == 0xFF and byte(at + 1) == kind

@@ -1,0 +1,250 @@
+"""decode_block: a Block of JPEGs decoded, cropped, flipped, resized and scaled into a batch in one call.
+
+    coded bits → coefficients of one row of blocks → samples of the picture → rows of pixels → the batch
+
+Imported inside functions only: numba takes a third of a second to load.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from penstock.compiled.kernel import kernel
+from penstock.image.jpeg.kernels.headers import COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH, read_headers
+from penstock.image.jpeg.kernels.pixels import PIXELS, STEP, along, between_over, between_times, packed, row_of_pixels
+from penstock.image.jpeg.kernels.planes import MARGIN, decode_planes, layout, new_work, room
+
+__all__ = ["COMPONENTS", "FIELDS", "HEIGHT", "TAKEN", "WIDTH", "decode_block", "read_headers", "warm_up"]
+
+COPY, TIMES, OVER = 0, 1, 2  # what becomes of pixels: as they are, or resized and multiplied or divided
+NO_FLIP, BEFORE, AFTER = 0, 1, 2
+
+
+@njit(nogil=True, error_model="numpy")
+def _taps(start: int, n_in: int, n_out: int, flip: int, low: Any, high: Any, weight: Any) -> None:
+    """`bilinear_taps` of the `n_in` pixels from `start` on."""
+    half = np.float32(0.5)
+    scale = np.float32(n_in) / np.float32(n_out)
+    for i in range(n_out):
+        where = (np.float32(i) + half) * scale - half
+        floor = np.floor(where)
+        a: Any = min(max(np.int64(floor), 0), n_in - 1)
+        b: Any = min(max(np.int64(floor) + 1, 0), n_in - 1)
+        to = n_out - 1 - i if flip == AFTER else i
+        low[to] = start + (n_in - 1 - a if flip == BEFORE else a)
+        high[to] = start + (n_in - 1 - b if flip == BEFORE else b)
+        weight[to] = where - floor
+
+
+@njit(nogil=True, error_model="numpy")
+def _copied(header: Any, samples: Any, rgbx: Any, y: Any, x: Any, channels: int, out: Any, start: int) -> None:
+    """Pixels without a resize; `y` and `x` are the rows and columns to take."""
+    width = x.size
+    along_the_row = x[width - 1] - x[0] == width - 1
+    stride = layout(header)[2]
+    for i in range(y.size):
+        at = start + i * width * channels
+        if channels == 1:
+            for j in range(width):
+                out[at + j] = samples[np.uint64(y[i] * stride + MARGIN + x[j])]
+            continue
+        row_of_pixels(header, samples, y[i], rgbx)
+        done = 0
+        if along_the_row:
+            for j in range(0, width // PIXELS * PIXELS, PIXELS):
+                packed(rgbx, 4 * (x[0] + j), out, at + 3 * j)
+            done = width // PIXELS * PIXELS
+        for j in range(done, width):
+            for c in range(3):
+                out[np.uint64(at + 3 * j + c)] = rgbx[np.uint64(4 * x[j] + c)]
+
+
+@njit(nogil=True, error_model="numpy")
+def _resized(
+    header: Any,
+    samples: Any,
+    rgbx: Any,
+    floats: Any,
+    y: Any,
+    x: Any,
+    width: int,
+    factor: Any,
+    divide: bool,
+    channels: int,
+    floats_out: Any,
+    bytes_out: Any,
+    start: int,
+) -> None:
+    y_low, y_high, y_weight = y
+    in_row = width * channels
+    line = np.empty(0 if floats_out.size else in_row, np.float32)  # of values that are to become bytes
+    target = floats_out if floats_out.size else line
+    between = np.empty(2, np.int64)  # the rows that the halves of `floats` hold, each between its columns
+    between[0] = between[1] = -1
+    if channels == 3:
+        for j in range(width):
+            x[0][j] *= 4
+            x[1][j] *= 4
+    for i in range(y_low.size):
+        at = start + i * in_row if floats_out.size else 0
+        if channels == 1:
+            _row_of_luma(header, samples, y_low[i], y_high[i], y_weight[i], x, width, factor, divide, target, at)
+        else:
+            for side in range(2):
+                row, other = (y_high[i], y_low[i]) if side else (y_low[i], y_high[i])
+                if row != between[0] and row != between[1]:
+                    half = 1 if between[0] == other else 0
+                    between[half] = row
+                    row_of_pixels(header, samples, row, rgbx)
+                    for j in range(0, x[0].size, STEP):
+                        along(rgbx, x[0], x[1], x[2], j, floats, half * 4 * x[0].size + 4 * j)
+            above = 0 if y_low[i] == between[0] else 4 * x[0].size
+            below = 0 if y_high[i] == between[0] else 4 * x[0].size
+            between_rows(floats, above, below, y_weight[i], width, factor, divide, target, at)
+        if floats_out.size == 0:
+            for j in range(in_row):
+                bytes_out[np.uint64(start + i * in_row + j)] = np.uint8(np.int32(line[j]))
+
+
+@njit(nogil=True, error_model="numpy")
+def between_rows(
+    floats: Any, above: int, below: int, weight: Any, width: int, factor: Any, divide: bool, out: Any, at: int
+) -> None:
+    vectors = width // STEP * STEP
+    if divide:
+        for j in range(0, vectors, STEP):
+            between_over(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + 3 * j)
+    else:
+        for j in range(0, vectors, STEP):
+            between_times(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + 3 * j)
+    for j in range(vectors, width):
+        for c in range(3):
+            a = floats[above + 4 * j + c]
+            value = a + (floats[below + 4 * j + c] - a) * weight
+            out[at + 3 * j + c] = value / factor if divide else value * factor
+
+
+@njit(nogil=True, error_model="numpy")
+def _row_of_luma(
+    header: Any,
+    samples: Any,
+    low: int,
+    high: int,
+    weight: Any,
+    x: Any,
+    width: int,
+    factor: Any,
+    divide: bool,
+    out: Any,
+    at: int,
+) -> None:
+    left, right, across = x
+    stride = layout(header)[2]
+    top, bottom = low * stride + MARGIN, high * stride + MARGIN
+    for j in range(width):
+        a = np.float32(samples[np.uint64(top + left[j])])
+        b = np.float32(samples[np.uint64(bottom + left[j])])
+        a = a + (np.float32(samples[np.uint64(top + right[j])]) - a) * across[j]
+        b = b + (np.float32(samples[np.uint64(bottom + right[j])]) - b) * across[j]
+        value = a + (b - a) * weight
+        out[np.uint64(at + j)] = value / factor if divide else value * factor
+
+
+@kernel
+def decode_block(
+    addresses: Any,
+    lengths: Any,
+    table: Any,
+    samples: Any,
+    windows: Any,
+    flips: Any,
+    mode: int,
+    factor: Any,
+    height: int,
+    width: int,
+    channels: int,
+    floats_out: Any,
+    bytes_out: Any,
+    places: Any,
+    done: Any,
+) -> int:
+    """Decode each file and write it to its place, an index into a flat `floats_out` or `bytes_out`; the other is empty.
+
+    With COPY a picture keeps its size, else it is resized to `height` and `width`, and multiplied or divided by
+    `factor`. `table` is that of `read_headers`; `windows` (N, 4) holds top, left, height and width of the part to take,
+    or is empty; `flips` (N, 2) what becomes of columns and of rows. `done[n]` is 1 where the place was written, 0 where
+    it is left as it was. The result says how much memory `samples` were enough; if they are less, it is taken anew.
+    """
+    in_row = in_picture = tallest = widest = 0
+    for n in range(table.shape[0]):
+        if table[n, TAKEN]:
+            coefficients, planes = room(table[n])
+            in_row, in_picture = max(in_row, coefficients), max(in_picture, planes)
+            tallest, widest = max(tallest, table[n, HEIGHT]), max(widest, table[n, WIDTH])
+    if in_picture > samples.size:
+        samples = np.empty(in_picture, np.uint8)
+    work = new_work(in_row)
+    rgbx = np.empty(4 * (widest + PIXELS), np.uint8)
+    lines = tallest if mode == COPY else height
+    steps = ((widest if mode == COPY else width) + STEP - 1) // STEP * STEP
+    y = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines, np.float32)
+    x = np.zeros(steps, np.int64), np.zeros(steps, np.int64), np.zeros(steps, np.float32)
+    floats = np.empty(2 * 4 * steps, np.float32)
+    for n in range(table.shape[0]):
+        done[n] = 0
+        header = table[n]
+        if not header[TAKEN]:
+            continue
+        top, left, rows, columns = 0, 0, header[HEIGHT], header[WIDTH]
+        if windows.size:
+            top, left, rows, columns = windows[n, 0], windows[n, 1], windows[n, 2], windows[n, 3]
+            if min(top, left) < 0 or min(rows, columns) < 1:
+                continue
+            if rows > header[HEIGHT] - top or columns > header[WIDTH] - left:
+                continue
+        out_rows, out_columns = (rows, columns) if mode == COPY else (height, width)
+        size = out_rows * out_columns * channels
+        if places[n] < 0 or places[n] + size > max(floats_out.size, bytes_out.size):
+            continue
+        only_luma = channels == 1
+        if not decode_planes(addresses[n], lengths[n], header, work, samples, only_luma, top, top + rows):
+            continue
+        done[n] = 1
+        _taps(top, rows, out_rows, flips[n, 1], *y)
+        _taps(left, columns, out_columns, flips[n, 0], *x)
+        if mode == COPY:
+            _copied(header, samples, rgbx, y[0][:rows], x[0][:columns], channels, bytes_out, places[n])
+        else:
+            divide = mode == OVER
+            _resized(
+                header,
+                samples,
+                rgbx,
+                floats,
+                y,
+                x,
+                width,
+                factor,
+                divide,
+                channels,
+                floats_out,
+                bytes_out,
+                places[n],
+            )
+    return in_picture
+
+
+def warm_up() -> None:
+    """Compile both kernels."""
+    nothing = np.zeros(0, np.int64)
+    none = np.zeros((0, 4), np.int64)
+    table = np.zeros((0, FIELDS), np.int64)
+    flips = np.zeros((0, 2), np.int8)
+    few, floats = np.zeros(0, np.uint8), np.zeros(0, np.float32)
+    done = np.zeros(0, np.int8)
+    read_headers(nothing, nothing, table)
+    one = np.float32(1)
+    decode_block(nothing, nothing, table, few, none, flips, COPY, one, 1, 1, 3, floats, few, nothing, done)

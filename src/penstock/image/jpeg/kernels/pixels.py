@@ -1,0 +1,185 @@
+"""From samples to pixels: colour interpolated and mixed, rows between rows, and the halves of a bilinear resize."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit
+
+from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, WIDTH
+from penstock.image.jpeg.kernels.planes import MARGIN, layout
+from penstock.image.kernels.instructions import F32, I8, I16, I32, Code, vector_step
+
+PIXELS = 32  # of one step
+
+
+def _rgbx(code: Code, luma: Any, cb: Any, cr: Any, out: Any) -> None:
+    """PIXELS pixels from 16-bit lanes of luma and centred colour: the formulas of JFIF as jdcolor rounds them."""
+    b = code.builder
+    one = code.all(1, luma)
+
+    def share(vector: Any, factor: int) -> Any:
+        """(vector * factor + 32768) >> 16."""
+        return b.ashr(b.add(code.high_product(b.add(vector, vector), factor), one), one)
+
+    red = b.add(luma, b.add(cr, share(cr, 26345)))
+    blue = b.add(luma, b.add(b.add(cb, cb), share(cb, -14942)))
+    wide_cb, wide_cr = (code.widened(vector, I32, signed=True) for vector in (cb, cr))
+    mixed = b.add(b.mul(wide_cb, code.all(-22554, wide_cb)), b.mul(wide_cr, code.all(18734, wide_cr)))
+    mixed = b.ashr(b.add(mixed, code.all(32768, mixed)), code.all(16, mixed))
+    green = b.sub(b.add(luma, b.trunc(mixed, luma.type)), cr)
+    r, g, bl = (code.narrowed(code.clamped(vector, 0, 255), I8) for vector in (red, green, blue))
+    alternate = [lane for i in range(PIXELS) for lane in (i, PIXELS + i)]
+    pairs = ir.VectorType(I16, PIXELS)
+    rg = b.bitcast(code.shuffled(r, g, alternate), pairs)
+    bx = b.bitcast(code.shuffled(bl, code.all(0, bl), alternate), pairs)
+    code.store(b.bitcast(code.shuffled(rg, bx, alternate), ir.VectorType(I8, 4 * PIXELS)), out)
+
+
+def _samples(code: Code, index: Any, lanes: int) -> Any:
+    return code.widened(code.load(code.at(0, index), lanes), I16, signed=False)
+
+
+def _colour_full(code: Code) -> None:
+    _, luma_at, cb_at, cr_at, _, to = code.args
+    luma, cb, cr = (_samples(code, at, PIXELS) for at in (luma_at, cb_at, cr_at))
+    cb, cr = (code.builder.sub(vector, code.all(128, vector)) for vector in (cb, cr))
+    _rgbx(code, luma, cb, cr, code.at(4, to))
+
+
+def _colour_half(code: Code) -> None:
+    b = code.builder
+    _, luma_at, cb_near, cb_far, cr_near, cr_far, even, odd, _, to = code.args
+
+    def interpolated(near: Any, far: Any) -> Any:
+        """A triangle over two rows and two columns: weights 9, 3, 3, 1."""
+        left, here, right = (
+            b.add(b.mul(value, code.all(3, value)), _samples(code, code.offset(far, by), PIXELS // 2))
+            for by, value in ((by, _samples(code, code.offset(near, by), PIXELS // 2)) for by in (-1, 0, 1))
+        )
+        weighty = b.mul(here, code.all(3, here))
+        halves: list[Any] = []
+        for side, bias in ((left, even), (right, odd)):
+            rounding = code.splat(b.trunc(bias, I16), PIXELS // 2)
+            halves.append(b.lshr(b.add(b.add(weighty, side), rounding), code.all(4, here)))
+        together = code.shuffled(
+            halves[0], halves[1], [lane for i in range(PIXELS // 2) for lane in (i, PIXELS // 2 + i)]
+        )
+        return b.sub(together, code.all(128, together))
+
+    cb, cr = interpolated(cb_near, cb_far), interpolated(cr_near, cr_far)
+    _rgbx(code, _samples(code, luma_at, PIXELS), cb, cr, code.at(8, to))
+
+
+colour_full = vector_step(_colour_full, "aiiiai")
+"""colour_full(samples, luma_at, cb_at, cr_at, rgbx, to): colour sampled as often as luma."""
+
+colour_half = vector_step(_colour_half, "aiiiiiiiai")
+"""colour_half(samples, luma_at, cb_near, cb_far, cr_near, cr_far, even, odd, rgbx, to): half as often along the row.
+
+`near` and `far` are the two rows of colour to mix; `even` and `odd` what is added before the division by 16.
+"""
+
+
+def _packed(code: Code) -> None:
+    _, at, _, to = code.args
+    four = code.load(code.at(0, at), 4 * PIXELS)
+    three = code.shuffled(four, four, [4 * i + c for i in range(PIXELS) for c in range(3)])
+    code.store(three, code.at(2, to))
+
+
+packed = vector_step(_packed, "aiai")
+"""packed(rgbx, at, rgb, to): PIXELS pixels without their fourth values."""
+
+
+@njit(nogil=True, error_model="numpy")
+def row_of_pixels(header: Any, samples: Any, y: int, rgbx: Any) -> None:
+    """Row `y` as red, green, blue and a fourth byte of no meaning; `rgbx` has room for PIXELS more than the width."""
+    _, _, stride, colour_stride, plane, colour_plane = layout(header)
+    width = header[WIDTH]
+    luma = y * stride + MARGIN
+    if header[COMPONENTS] == 1:
+        for x in range(width):
+            value = samples[np.uint64(luma + x)]
+            for c in range(3):
+                rgbx[np.uint64(4 * x + c)] = value
+        return
+    near, far = y, y
+    if header[DOWN] == 2:
+        near = y >> 1
+        far = min(max(near + 1 if y & 1 else near - 1, 0), (header[HEIGHT] + 1) // 2 - 1)
+    cb_near, cb_far = plane + MARGIN + near * colour_stride, plane + MARGIN + far * colour_stride
+    cr_near, cr_far = cb_near + colour_plane, cb_far + colour_plane
+    if header[ACROSS] == 1:
+        for x in range(0, width, PIXELS):
+            colour_full(samples, luma + x, cb_near + x, cr_near + x, rgbx, 4 * x)
+        return
+    even, odd = (8, 7) if header[DOWN] == 2 else (4, 8)
+    for x in range(0, width, PIXELS):
+        h = x >> 1
+        colour_half(samples, luma + x, cb_near + h, cb_far + h, cr_near + h, cr_far + h, even, odd, rgbx, 4 * x)
+
+
+SAMPLES, WEIGHTS = 32, 128  # of one step; that stand for 1
+
+
+def _upright(code: Code) -> None:
+    _, above, below, weight, _, to = code.args
+    b = code.builder
+    top, bottom = (code.widened(code.load(code.at(0, at), SAMPLES), I16, signed=False) for at in (above, below))
+    share = code.splat(b.trunc(weight, I16), SAMPLES)
+    mixed = b.add(b.mul(top, code.all(WEIGHTS, top)), b.mul(b.sub(bottom, top), share))
+    rounded = b.lshr(b.add(mixed, code.all(WEIGHTS // 2, mixed)), code.all(7, mixed))
+    code.store(code.narrowed(rounded, I8), code.at(4, to))
+
+
+upright = vector_step(_upright, "aiiiai")
+"""upright(samples, above, below, weight, lines, to): SAMPLES samples between two rows of a plane."""
+
+
+STEP = 4  # pixels
+
+
+def _along(code: Code) -> None:
+    column, to = code.args[4], code.args[6]
+    b = code.builder
+
+    def pixels(positions: int) -> Any:
+        parts = []
+        for k in range(STEP):
+            index = b.load(code.at(positions, code.offset(column, k)))
+            parts.append(code.load(code.at(0, index), 4))
+        whole = code.both(code.both(parts[0], parts[1]), code.both(parts[2], parts[3]))
+        return b.uitofp(whole, ir.VectorType(F32, 4 * STEP))
+
+    weights = code.load(code.at(3, column), STEP)
+    across = code.shuffled(weights, weights, [lane // 4 for lane in range(4 * STEP)])
+    left, right = pixels(1), pixels(2)
+    code.store(b.fadd(left, b.fmul(b.fsub(right, left), across)), code.at(5, to))
+
+
+along = vector_step(_along, "aaaaiai")
+"""along(rgbx, left, right, weights, column, floats, to): STEP pixels between two of a row each, four values a pixel."""
+
+
+def _between(divide: bool) -> Callable[[Code], None]:
+    def write(code: Code) -> None:
+        _, above, below, weight, factor, _, to = code.args
+        b = code.builder
+        top, bottom = (code.load(code.at(0, at), 4 * STEP) for at in (above, below))
+        mixed = b.fadd(top, b.fmul(b.fsub(bottom, top), code.splat(weight, 4 * STEP)))
+        result = (b.fdiv if divide else b.fmul)(mixed, code.splat(factor, 4 * STEP))
+        result = code.shuffled(result, result, [4 * i + c for i in range(STEP) for c in range(3)])
+        code.store(result, code.at(5, to))
+
+    return write
+
+
+between_times = vector_step(_between(divide=False), "aiiffai")
+"""between_times(floats, above, below, weight, factor, out, to): STEP pixels between two rows, times `factor`."""
+
+between_over = vector_step(_between(divide=True), "aiiffai")
+"""between_over: the same, divided by `factor`."""

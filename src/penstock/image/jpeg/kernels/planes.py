@@ -1,0 +1,348 @@
+"""From a file to samples: the planes of luma and colour, as large as their blocks, with a margin around each row.
+
+Here is also what `small` shares with it, the blocks of a unit and the restarts between units; and the inverse DCT:
+libjpeg's fast integer one, in the 16-bit integers of libjpeg-turbo's vector code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill, signed
+from penstock.image.jpeg.kernels.codes import (
+    ALONE,
+    FIRST,
+    LAST,
+    LOOK,
+    LOOKS,
+    STEP,
+    ZEROS,
+    difference,
+    long_code,
+    new_tables,
+    prepare,
+)
+from penstock.image.jpeg.kernels.headers import (
+    AC,
+    ACROSS,
+    COMPONENTS,
+    DC,
+    DOWN,
+    EOI,
+    HEIGHT,
+    QUANT,
+    RESTART,
+    SCAN,
+    WIDTH,
+)
+from penstock.image.kernels.instructions import I8, Code, vector_step
+
+MOST_BLOCKS = 6  # of a unit
+RST0 = 0xD0
+_UNTIL, _DONE = 0, 1  # of `restarts`: units until the next one, and how many there were
+
+
+@njit(nogil=True, error_model="numpy")
+def new_numbers() -> Any:
+    """Memory for numbers of each component, or of each block of a unit.
+
+    Each component's tables of DC, then of AC; each block's component, where it lies in a row of units, and how far it
+    is to where it lies in the next unit; each component's last DC; and the restarts.
+    """
+    used, components, begins = np.zeros(6, np.int64), np.zeros(MOST_BLOCKS, np.int64), np.zeros(MOST_BLOCKS, np.int64)
+    return used, components, begins, np.zeros(MOST_BLOCKS, np.int64), np.zeros(3, np.int64), np.zeros(2, np.int64)
+
+
+@njit(nogil=True, error_model="numpy")
+def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> Any:
+    """How many blocks a unit has: those of luma row by row, then one of each colour. No DC and no restart was read."""
+    _, components, begins, steps, before, restarts = numbers
+    across, down = header[ACROSS], header[DOWN]
+    luma = across * down
+    for b in range(luma):
+        components[b] = 0
+        begins[b] = (b // across) * blocks + b % across
+        steps[b] = across
+    for c in range(header[COMPONENTS] - 1):
+        components[luma + c] = c + 1
+        begins[luma + c] = down * blocks + c * colour_blocks
+        steps[luma + c] = 1
+    before[0] = before[1] = before[2] = 0
+    restarts[_UNTIL], restarts[_DONE] = header[RESTART], 0
+    return luma + header[COMPONENTS] - 1
+
+
+@njit(nogil=True, error_model="numpy")
+def before_unit(at: int, end: int, bits: Any, count: Any, missing: Any, header: Any, before: Any, restarts: Any) -> Any:
+    """In a file with restarts, go on behind a marker that is due; the reader's state, and whether it is there."""
+    if restarts[_UNTIL] == 0:
+        if not at_marker(at, end, count, missing, RST0 + restarts[_DONE] % 8):
+            return at, bits, count, missing, False
+        at += 2
+        bits = count = missing = ZERO
+        before[0] = before[1] = before[2] = 0
+        restarts[_UNTIL] = header[RESTART]
+        restarts[_DONE] += 1
+    restarts[_UNTIL] -= 1
+    return at, bits, count, missing, True
+
+
+WIDE = 2  # blocks in one vector: 16 lanes of 16 bits fill an AVX2 register
+SAMPLES = 8 * WIDE
+
+
+def _transposed(code: Code, rows: list[Any]) -> list[Any]:
+    """Each block's 8 × 8 values with rows and columns exchanged; blocks stay in their own 8 lanes."""
+    for step in (1, 2, 4):  # exchange the off-diagonal blocks of `step` rows and columns
+        upper = [lane if not lane & step else SAMPLES + lane - step for lane in range(SAMPLES)]
+        lower = [lane + step if not lane & step else SAMPLES + lane for lane in range(SAMPLES)]
+        for i in (i for i in range(8) if not i & step):
+            top, bottom = rows[i], rows[i + step]
+            rows[i], rows[i + step] = code.shuffled(top, bottom, upper), code.shuffled(top, bottom, lower)
+    return rows
+
+
+def _dct_pass(code: Code, v: list[Any]) -> list[Any]:
+    """One dimension of the transform of Arai, Agui and Nakajima, as jidctfst has it."""
+    add, sub = code.builder.add, code.builder.sub
+
+    def times(vector: Any, factor: int) -> Any:
+        """(vector * factor) >> 8, where 256 stands for 1."""
+        return code.high_product(code.builder.shl(vector, code.all(2, vector)), factor << 6)
+
+    even, odd = add(v[0], v[4]), sub(v[0], v[4])
+    outer = add(v[2], v[6])
+    inner = sub(times(sub(v[2], v[6]), 362), outer)
+    a0, a3, a1, a2 = add(even, outer), sub(even, outer), add(odd, inner), sub(odd, inner)
+    z13, z10, z11, z12 = add(v[5], v[3]), sub(v[5], v[3]), add(v[1], v[7]), sub(v[1], v[7])
+    b7 = add(z11, z13)
+    z5 = times(add(z10, z12), 473)
+    b6 = sub(add(sub(times(z10, -413), z10), z5), b7)
+    b5 = sub(times(sub(z11, z13), 362), b6)
+    b4 = add(sub(times(z12, 277), z5), b5)
+    return [add(a0, b7), add(a1, b6), add(a2, b5), sub(a3, b4), add(a3, b4), sub(a2, b5), sub(a1, b6), sub(a0, b7)]
+
+
+def _idct(code: Code) -> None:
+    builder = code.builder
+    _, at, _, quant_at, _, to, stride = code.args
+    rows = []
+    for i in range(8):
+        factors = code.load(code.at(2, code.offset(quant_at, 8 * i)), 8)
+        row = code.load(code.at(0, code.offset(at, SAMPLES * i)), SAMPLES)
+        rows.append(builder.mul(row, code.both(factors, factors)))
+    rows = _transposed(code, _dct_pass(code, _transposed(code, _dct_pass(code, rows))))
+    for row in rows:
+        shifted = code.clamped(builder.ashr(row, code.all(5, row)), -128, 127)
+        code.store(code.narrowed(builder.add(shifted, code.all(128, shifted)), I8), code.at(4, to))
+        to = builder.add(to, stride)
+
+
+idct = vector_step(_idct, "aiaiaii")
+"""idct(coefficients, at, factors, factors_at, samples, to, stride): `WIDE` blocks beside each other."""
+
+
+MARGIN = 32  # samples that vector steps may touch on either side of a row
+
+_SHORT = np.uint64(64 - LOOK)
+_63 = np.uint64(63)
+
+
+def _along_diagonals(cell: tuple[int, int]) -> tuple[int, int]:
+    diagonal = cell[0] + cell[1]
+    return diagonal, cell[0] if diagonal % 2 else cell[1]
+
+
+_ZIGZAG = np.array(sorted(((r, c) for r in range(8) for c in range(8)), key=_along_diagonals))
+NATURAL = _ZIGZAG[:, 0] * 8 + _ZIGZAG[:, 1]
+# Where coefficient k lies in its half of a vector's rows; what a damaged run puts past the end falls on the last.
+_PLACES = np.append(_ZIGZAG[:, 0] * SAMPLES + _ZIGZAG[:, 1], np.full(192, 7 * SAMPLES + 7)).astype(np.int64)
+
+# The fast DCT's own factors, by which a table of quantisation is multiplied: cos(k pi / 16) sqrt(2), and 1 for k = 0.
+_COSINES = np.array([1.0, *(np.cos(np.arange(1, 8) * np.pi / 16) * np.sqrt(2))])
+_SCALES = np.round(np.outer(_COSINES, _COSINES) * (1 << 14)).astype(np.int64).reshape(-1)
+
+
+@njit(nogil=True, error_model="numpy")
+def layout(header: Any) -> Any:
+    """Of luma and of colour: blocks across, rounded up to whole vectors, bytes of a row, and bytes of a plane.
+
+    As (luma, colour, luma, colour, luma, colour); the planes of luma, Cb and Cr follow one another.
+    """
+    across, down = header[ACROSS], header[DOWN]
+    units_x = (header[WIDTH] + 8 * across - 1) // (8 * across)
+    units_y = (header[HEIGHT] + 8 * down - 1) // (8 * down)
+    blocks = (units_x * across + WIDE - 1) // WIDE * WIDE
+    colour_blocks = (units_x + WIDE - 1) // WIDE * WIDE
+    stride, colour_stride = blocks * 8 + 2 * MARGIN, colour_blocks * 8 + 2 * MARGIN
+    return blocks, colour_blocks, stride, colour_stride, units_y * down * 8 * stride, units_y * 8 * colour_stride
+
+
+@njit(nogil=True, error_model="numpy")
+def room(header: Any) -> Any:
+    """How many coefficients a row of units holds, and how many samples the picture."""
+    blocks, colour_blocks, _, _, plane, colour_plane = layout(header)
+    others = header[COMPONENTS] - 1
+    return (header[DOWN] * blocks + others * colour_blocks) * 64, plane + others * colour_plane
+
+
+@njit(nogil=True, error_model="numpy")
+def new_work(in_row: int) -> Any:
+    """Memory that `decode_planes` works with, for pictures of up to `in_row` coefficients in a row of units."""
+    return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
+
+
+@njit(nogil=True, error_model="numpy")
+def share_tables(header: Any, used: Any) -> None:
+    """Which table each component uses, of DC, then of AC: one that several share has the number of the first."""
+    for i in range(header[COMPONENTS]):
+        for kind in range(2):
+            number, column = 3 * kind + i, AC if kind else DC
+            used[number] = number
+            for j in range(i):
+                if header[column + j] == header[column + i]:
+                    used[number] = used[3 * kind + j]
+
+
+@njit(nogil=True, error_model="numpy")
+def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
+    """The factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
+    share_tables(header, used)
+    for i in range(header[COMPONENTS]):
+        for k in range(64):
+            scaled = byte(start + header[QUANT + i] + k) * _SCALES[NATURAL[k]]
+            factors[i * 64 + NATURAL[k]] = (scaled + (1 << 11)) >> 12
+        for kind in range(2):
+            column = AC if kind else DC
+            number = 3 * kind + i
+            if used[number] == number and not prepare(start + header[column + i], number, tables):
+                return False
+    return True
+
+
+@njit(nogil=True, error_model="numpy")
+def _transform(header: Any, unit_y: int, only_luma: bool, coefficients: Any, factors: Any, samples: Any) -> None:
+    """The samples of a row of units."""
+    blocks, colour_blocks, stride, colour_stride, plane, colour_plane = layout(header)
+    down = header[DOWN]
+    for v in range(down):
+        to = (unit_y * down + v) * 8 * stride + MARGIN
+        for i in range(0, blocks, WIDE):
+            idct(coefficients, (v * blocks + i) * 64, factors, 0, samples, to + i * 8, stride)
+    if only_luma:
+        return
+    width = (header[WIDTH] + header[ACROSS] - 1) // header[ACROSS]
+    for c in range(header[COMPONENTS] - 1):
+        to = plane + c * colour_plane + unit_y * 8 * colour_stride + MARGIN
+        begin = (down * blocks + c * colour_blocks) * 64
+        for i in range(0, colour_blocks, WIDE):
+            idct(coefficients, begin + i * 64, factors, (c + 1) * 64, samples, to + i * 8, colour_stride)
+        for i in range(8):  # beyond its edges a row goes on as it ends
+            samples[to + i * colour_stride - 1] = samples[to + i * colour_stride]
+            samples[to + i * colour_stride + width] = samples[to + i * colour_stride + width - 1]
+
+
+@njit(nogil=True, error_model="numpy")
+def decode_planes(
+    start: int,
+    size: int,
+    header: Any,
+    work: Any,
+    samples: Any,
+    only_luma: bool,
+    top: int,
+    bottom: int,
+) -> Any:
+    """Decode a file of `size` bytes at `start` into `samples`; whether all of it was as it should be.
+
+    `work` is that of `new_work`, and `samples` has the `room`. Transformed is only what rows `top` to `bottom` of the
+    picture need.
+    """
+    across, down = header[ACROSS], header[DOWN]
+    blocks, colour_blocks, _, _, _, _ = layout(header)
+    in_row, in_picture = room(header)
+    tables, factors, coefficients, numbers = work
+    used, components, begins, steps, before, restarts = numbers
+    if in_row > coefficients.size or in_picture > samples.size or not make_tables(start, header, tables, factors, used):
+        return False
+    entries = tables[1]
+    in_unit = lay_out_unit(header, blocks, colour_blocks, numbers)
+    at = start + header[SCAN]
+    end = start + size
+    bits = count = missing = ZERO
+    for unit_y in range((header[HEIGHT] + 8 * down - 1) // (8 * down)):
+        for i in range(in_row):
+            coefficients[i] = 0
+        for unit_x in range((header[WIDTH] + 8 * across - 1) // (8 * across)):
+            if header[RESTART]:
+                at, bits, count, missing, fine = before_unit(at, end, bits, count, missing, header, before, restarts)
+                if not fine:
+                    return False
+            for b in range(in_unit):
+                component = components[b]
+                block = begins[b] + unit_x * steps[b]
+                place = (block // WIDE) * (8 * SAMPLES) + block % WIDE * 8
+                at, bits, count, missing = fill(at, end, bits, count, missing)
+                number = used[component]
+                entry = entries[np.uint64(number << LOOK) + (bits >> _SHORT)]
+                if entry == 0:
+                    entry = long_code(bits, number, tables)
+                    if entry == 0:
+                        return False
+                value, bits, count = difference(entry, bits, count)
+                before[component] += value
+                coefficients[np.uint64(place)] = before[component]
+                number = used[3 + component]
+                base = np.uint64(number << LOOK)
+                k = 1
+                while k < 64:
+                    at, bits, count, missing = fill(at, end, bits, count, missing)
+                    held = bits
+                    first = 0
+                    for _ in range(LOOKS):
+                        entry = entries[base + (bits >> _SHORT)]
+                        n = np.uint64(entry & 63)
+                        if n == ZERO:
+                            break
+                        held = bits
+                        bits <<= n
+                        count -= n
+                        first = k + ((entry >> ZEROS) & 15)
+                        k += (entry >> STEP) & 255
+                        coefficients[np.uint64(place + _PLACES[np.uint64(first)])] = entry >> FIRST
+                        coefficients[np.uint64(place + _PLACES[np.uint64(k - 1)])] = entry >> LAST
+                        if k > 63:
+                            break
+                    alone = np.uint64((entry >> ALONE) & 63)
+                    if n == ZERO:
+                        at, bits, count, missing = fill(at, end, bits, count, missing)
+                        if entry == 0:
+                            entry = long_code(bits, number, tables)
+                            if entry == 0:
+                                return False
+                            alone = np.uint64((entry >> ALONE) & 63)
+                        bits <<= alone
+                        count -= alone
+                        run = (entry >> ZEROS) & 15
+                        n = np.uint64(entry >> FIRST)
+                        k += run + 1
+                        if n != ZERO:
+                            coefficients[np.uint64(place + _PLACES[np.uint64(k - 1)])] = signed(bits, n)
+                            bits <<= n
+                            count -= n
+                        elif run != 15:
+                            break
+                    elif first > 62 and alone != n:
+                        # The block ended with the first coefficient; what the entry has behind it is of the next one.
+                        coefficients[np.uint64(place + _PLACES[_63])] = entry >> FIRST
+                        bits = held << alone
+                        count += n - alone
+        if count < missing:
+            return False
+        # Interpolated colour looks one sample further, which is two rows of the picture.
+        if unit_y * 8 * down < bottom + 2 and (unit_y + 1) * 8 * down > top - 2:
+            _transform(header, unit_y, only_luma, coefficients, factors, samples)
+    return at_marker(at, end, count, missing, EOI)

@@ -1,0 +1,121 @@
+"""Where the pictures of a Block go: places, flips and windows checked, and one picture to its place by libjpeg."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from penstock.errors import InvalidArgumentError
+from penstock.image.checks import check_choice, check_contents
+from penstock.image.jpeg.libjpeg import Scratch, decode_into, thread_scratch
+from penstock.image.resizing.bilinear import resize_bilinear_into
+from penstock.image.resizing.taps import Flip
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+Flips: TypeAlias = "Flip | npt.NDArray[np.int8]"
+Windows: TypeAlias = "npt.NDArray[np.int64] | None"
+
+FLIPS: tuple[Flip, ...] = ("", "before", "after")  # an array of flips holds positions in this
+
+
+def check_places(out: npt.NDArray[Any], count: int, windows: Windows) -> None:
+    """Refuse a batch that is not one for `count` pictures, or windows that are not theirs.
+
+    Raises:
+        InvalidArgumentError: it is not.
+    """
+    if out.ndim != 4 or len(out) != count or out.shape[3] not in (1, 3) or not out.flags.c_contiguous:
+        message = (
+            f"JpegBlock writes to a C-contiguous array ({count}, height, width, 1 or 3), "
+            f"got shape {out.shape} with strides {out.strides}."
+        )
+        raise InvalidArgumentError(message)
+    if windows is not None and (windows.shape != (count, 4) or windows.dtype != np.int64):
+        message = f"JpegBlock takes windows as int64 ({count}, 4), got {windows.dtype} {windows.shape}."
+        raise InvalidArgumentError(message)
+
+
+def flip_codes(left_right: Flips, up_down: Flips, count: int) -> npt.NDArray[np.int8]:
+    """(count, 2) positions in FLIPS."""
+    flips = np.empty((count, 2), np.int8)
+    for column, given in enumerate((left_right, up_down)):
+        if isinstance(given, str):
+            check_choice("decode_resize", "a flip", given, FLIPS)
+            flips[:, column] = FLIPS.index(given)
+        else:
+            flips[:, column] = given
+    if flips.size and not (flips.min() >= 0 and flips.max() < len(FLIPS)):
+        message = f"decode_resize: flips are positions in {FLIPS}, got {flips.min()} to {flips.max()}."
+        raise InvalidArgumentError(message)
+    return flips
+
+
+def cropped(op: str, image: npt.NDArray[np.uint8], window: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """The part of `image` at (y, x, height, width), as a view.
+
+    >>> cropped("crop", np.zeros((4, 6, 1), np.uint8), np.array([1, 2, 3, 4])).shape
+    (3, 4, 1)
+
+    Raises:
+        InvalidArgumentError: the window is empty or not inside the image.
+    """
+    y, x, height, width = window.tolist()
+    if min(y, x) < 0 or min(height, width) < 1 or y + height > image.shape[0] or x + width > image.shape[1]:
+        message = (
+            f"{op}: the window (y={y}, x={x}, height={height}, width={width}) "
+            f"does not lie inside the picture of {image.shape[0]} rows and {image.shape[1]} columns."
+        )
+        raise InvalidArgumentError(message)
+    return image[y : y + height, x : x + width]
+
+
+def decode_resize_into(
+    contents: bytes | memoryview,
+    dst: npt.NDArray[Any],
+    *,
+    multiply: float | None = None,
+    divide: float | None = None,
+    flip_left_right: Flip = "",
+    flip_up_down: Flip = "",
+    fancy_upscaling: bool = True,
+    dct_method: str = "",
+    scratch: Scratch | None = None,
+) -> None:
+    """Write `resize(decode_jpeg(contents), dst's size)`, flipped and scaled, into `dst`; equal to the last bit.
+
+    >>> from penstock.image import encode_jpeg
+    >>> batch = np.zeros((2, 2, 2, 3), np.float32)
+    >>> decode_resize_into(encode_jpeg(np.full((8, 8, 3), 255, np.uint8)), batch[0], divide=255.0)
+    >>> batch[:, 0, 0, 0].tolist()
+    [1.0, 0.0]
+
+    Args:
+        contents: the bytes of a JPEG.
+        dst: C-contiguous (H, W, C), C 1 or 3, float32; or uint8 without scaling.
+        multiply: factor applied to each result.
+        divide: divisor applied to each result; not both.
+        flip_left_right: mirror "before" or "after" the resize.
+        flip_up_down: likewise.
+        fancy_upscaling: as in `decode_jpeg`.
+        dct_method: as in `decode_jpeg`.
+        scratch: memory for the decoded image; one per thread if left out.
+
+    Raises:
+        DataLossError: the file is cut short or damaged; `dst` is untouched.
+        InvalidArgumentError: not a JPEG, or arguments that do not fit.
+    """
+    scratch = thread_scratch() if scratch is None else scratch
+    image = decode_into(
+        check_contents("decode_jpeg", contents),
+        scratch.of,
+        dst.shape[-1],
+        fastdct=dct_method != "INTEGER_ACCURATE",
+        fastupsample=not fancy_upscaling,
+    )
+    resize_bilinear_into(
+        image, dst, multiply=multiply, divide=divide, flip_left_right=flip_left_right, flip_up_down=flip_up_down
+    )

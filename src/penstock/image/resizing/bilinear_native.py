@@ -1,0 +1,317 @@
+"""The fast bilinear kernel: the numbers of `reference`, bit for bit, compiled and run without the GIL.
+
+A source row is interpolated along its width once and kept while the next result row needs it; then the two rows that a
+result lies between are mixed. Where the processor can pick the bytes of a register by a table (AVX2, SSSE3, NEON), a
+row of uint8 is read sixteen bytes at a time, and the table sends each to the results it belongs to, for any number of
+channels. LLVM finds none of these vectors by itself.
+
+Imported inside functions only: numba takes a third of a second to load. No fast-math flag is used: with them the same
+source compiled afresh and loaded from the cache differ in the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.extending import intrinsic
+
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, I8, I32, Code, images_in, vector_step
+
+LANES = 4  # values made from one window, or loaded per pixel; a pixel of three channels has one too many
+WINDOW = 16  # bytes of a source row that LANES values are picked from
+STEP = 2  # windows or pixels at a time: 8 lanes fill an AVX2 register
+
+
+def _picker(context: Any) -> tuple[str, int]:
+    """The instruction that picks bytes by a table (255 picks nothing: 0), and how many windows it takes at once."""
+    triple, _, features = context.codegen().magic_tuple()
+    known = features.split(",")
+    if "+avx2" in known:
+        return "llvm.x86.avx2.pshuf.b", 2
+    if "+ssse3" in known:
+        return "llvm.x86.ssse3.pshuf.b.128", 1
+    if triple.startswith(("aarch64", "arm64")):
+        return "llvm.aarch64.neon.tbl1.v16i8", 1
+    return "", 0
+
+
+@intrinsic
+def _can_pick(typing: Any) -> Any:
+    """Whether the processor can do what `lerp_windows` is made of."""
+    return types.boolean(), lambda context, *_: ir.Constant(ir.IntType(1), bool(_picker(context)[0]))
+
+
+can_pick: Any = _can_pick  # as those who call it see it, without numba's own first argument
+
+
+def _between(builder: Any, low: Any, high: Any, weight: Any) -> Any:
+    return builder.fadd(low, builder.fmul(builder.fsub(high, low), weight))
+
+
+def _joined(code: Code, parts: list[Any]) -> Any:
+    return code.both(*parts) if len(parts) == 2 else parts[0]
+
+
+def _lerp_windows(code: Code) -> None:
+    src, base, low, high, weights, out = 0, 2, 3, 4, 5, 7
+    start, window = code.args[1], code.args[6]
+    b = code.builder
+    name, at_once = _picker(code.context)
+    if not name:  # compiled, but not reached
+        return
+    table = ir.VectorType(I8, WINDOW * at_once)
+    pick = b.module.declare_intrinsic(name, (), ir.FunctionType(table, [table, table]))
+    integers, floats = (ir.VectorType(kind, LANES * at_once) for kind in (I32, F32))
+    for first in range(0, STEP, at_once):
+        lane = b.mul(code.offset(window, first), ir.Constant(ir.IntType(64), LANES))
+        windows = []
+        for k in range(first, first + at_once):
+            offset = b.load(code.at(base, code.offset(window, k)))
+            place = b.bitcast(code.at(src, b.add(start, offset)), I8.as_pointer())  # not reached with floats
+            windows.append(code.load(place, WINDOW))
+        both = _joined(code, windows)
+        picks = [b.bitcast(code.load(code.at(of, lane), LANES * at_once), table) for of in (low, high)]
+        chosen = [b.bitcast(b.call(pick, [both, each]), integers) for each in picks]
+        left, right = (b.sitofp(values, floats) for values in chosen)
+        share = code.load(code.at(weights, lane), LANES * at_once)
+        code.store(_between(b, left, right, share), code.at(out, lane))
+
+
+lerp_windows = vector_step(_lerp_windows, "aiaaaaia")
+"""lerp_windows(src, start, base, low, high, weight, window, out): interpolate STEP windows, from `window` on.
+
+They lie along the row that begins at `start`; the results go to `out`. WINDOW bytes can be read at `start + base[...]`.
+"""
+
+
+def _expect_write(code: Code) -> None:
+    b, pointer = code.builder, I8.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
+    prefetch = b.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
+    place = b.bitcast(code.at(0, code.args[1]), pointer)
+    b.call(prefetch, [place, *(ir.Constant(I32, value) for value in (1, 3, 1))])  # to write, to keep, data
+
+
+expect_write = vector_step(_expect_write, "ai")
+"""expect_write(array, at): tell the processor to fetch what its caches do not hold of `array[at]`, to be written.
+
+Without it, results in memory not used for a while cost a third more.
+"""
+
+
+def _lerp_pixels(kind: str) -> Callable[[Code], None]:
+    def write(code: Code) -> None:
+        src, weights, out = 0, 3, 10
+        pixel, channels, top, bottom, y_weight, factor = code.args[4:10]
+        at = code.args[11]
+        b = code.builder
+        floats = ir.VectorType(F32, LANES * STEP)
+        offsets = [[b.load(code.at(taps, code.offset(pixel, k))) for k in range(STEP)] for taps in (1, 2)]
+        shares = code.load(code.at(weights, pixel), STEP)
+        across = code.shuffled(shares, shares, [lane // LANES for lane in range(LANES * STEP)])
+
+        def along(start: Any) -> Any:
+            ends = []
+            for pair in offsets:
+                both = _joined(code, [code.load(code.at(src, b.add(start, offset)), LANES) for offset in pair])
+                ends.append(both if both.type.element == F32 else b.uitofp(both, floats))
+            return _between(b, ends[0], ends[1], across)
+
+        result = along(top)
+        if kind != "row":
+            scale = b.fmul if kind == "times" else b.fdiv
+            across_rows = code.splat(y_weight, LANES * STEP)
+            result = scale(_between(b, result, along(bottom), across_rows), code.splat(factor, LANES * STEP))
+        if code.signature.args[out].dtype == types.uint8:
+            result = code.narrowed(b.fptosi(result, ir.VectorType(I32, LANES * STEP)), I8)
+        for k in range(STEP):
+            place = code.at(out, b.add(at, b.mul(channels, ir.Constant(ir.IntType(64), k))))
+            code.store(code.shuffled(result, result, list(range(LANES * k, LANES * (k + 1)))), place)
+
+    return write
+
+
+lerp_row, lerp_times, lerp_over = (vector_step(_lerp_pixels(kind), "aaaaiiiiffai") for kind in ("row", "times", "over"))
+"""lerp_times(src, left, right, weight, pixel, channels, top, bottom, y_weight, factor, out, at): STEP pixels.
+
+They begin with number `pixel`, between the source rows that begin at `top` and `bottom`; times `factor` they go to
+`out` from `at` on. `lerp_over` divides by `factor`; `lerp_row` stays on the row at `top`, and scales nothing. LANES
+values can be read at each tap, and written for each pixel: the lane too many of one is written over by the next.
+"""
+
+
+@helper
+def _inside(taps: Any, size: int) -> bool:
+    inside = True
+    for i in range(taps.size):
+        inside &= (taps[i] >= 0) & (taps[i] < size)
+    return inside
+
+
+@helper
+def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, high: Any, weight: Any) -> None:
+    """From taps of each pixel those of each value; behind the last its copies."""
+    at = 0
+    for j in range(x_low.size):
+        for c in range(channels):
+            low[at] = x_low[j] * channels + c
+            high[at] = x_high[j] * channels + c
+            weight[at] = x_weight[j]
+            at += 1
+    for k in range(at, low.size):
+        low[k] = low[at - 1]
+        high[k] = high[at - 1]
+        weight[k] = weight[at - 1]
+
+
+@helper
+def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_pick: Any) -> bool:
+    """Fill the tables of `lerp_windows`; False if some window would have to be wider."""
+    fits = row_size >= WINDOW
+    for window in range(base.size):
+        first = np.int64(row_size - WINDOW)
+        last = np.int64(0)
+        for lane in range(LANES * window, LANES * (window + 1)):
+            first = min(first, low[lane], high[lane])
+            last = max(last, low[lane], high[lane])
+        if last - first >= WINDOW:
+            fits = False
+        base[window] = first
+        for lane in range(LANES * window, LANES * (window + 1)):
+            # Of each value's four bytes the upper three pick nothing.
+            low_pick[lane] = np.uint32(low[lane] - first) | np.uint32(0xFFFFFF00)
+            high_pick[lane] = np.uint32(high[lane] - first) | np.uint32(0xFFFFFF00)
+    return fits
+
+
+@kernel
+def resize_bilinear(
+    src: Any,
+    height: int,
+    width: int,
+    channels: int,
+    y_low: Any,
+    y_high: Any,
+    y_weight: Any,
+    x_low: Any,
+    x_high: Any,
+    x_weight: Any,
+    factor: Any,
+    divide: bool,
+    dst: Any,
+) -> int:
+    """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`; 0 or BAD_ARGUMENT.
+
+    `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated); the taps are those of `bilinear_taps`.
+    """
+    out_height = y_low.size
+    out_width = x_low.size
+    count = images_in(src.size, height, width, channels)
+    row_size = width * channels
+    image_size = height * row_size
+    out_row = out_width * channels
+    if (
+        count < 0
+        or min(out_height, out_width) < 1
+        or dst.size != count * out_height * out_row
+        or y_high.size != out_height
+        or y_weight.size != out_height
+        or x_high.size != out_width
+        or x_weight.size != out_width
+        or not (_inside(y_low, height) and _inside(y_high, height))
+        or not (_inside(x_low, width) and _inside(x_high, width))
+    ):
+        return BAD_ARGUMENT
+    steps = (out_row + STEP * LANES - 1) // (STEP * LANES)
+    room = steps * STEP * LANES
+    low = np.empty(room, np.int64)
+    high = np.empty(room, np.int64)
+    weight = np.empty(room, np.float32)
+    _spread(x_low, x_high, x_weight, channels, low, high, weight)
+    base = np.empty(steps * STEP, np.int64)
+    low_pick = np.empty(room, np.uint32)
+    high_pick = np.empty(room, np.uint32)
+    by_window = src.itemsize == 1 and can_pick() and _windows(low, high, row_size, base, low_pick, high_pick)
+    left = np.empty(out_width, np.int64)
+    right = np.empty(out_width, np.int64)
+    for j in range(out_width):
+        left[j] = x_low[j] * channels
+        right[j] = x_high[j] * channels
+    by_pixel = not by_window and (channels == 3 or channels == 4)
+    # Far apart, rows are needed once: it does not pay to keep them.
+    direct = by_pixel and 2 * height >= 3 * out_height
+    one = np.empty(room + LANES, np.float32)
+    other = np.empty(room + LANES, np.float32)
+    one_is = np.int64(-1)  # where the source row begins that `one` was made of
+    other_is = np.int64(-1)
+    for i in range(count * out_height):
+        image = (i // out_height) * image_size
+        tap = i % out_height
+        top = image + y_low[tap] * row_size
+        bottom = image + y_high[tap] * row_size
+        wy = y_weight[tap]
+        at = i * out_row
+        # A pixel is read as LANES values: the last of a row must not leave `src`.
+        readable = by_pixel and max(top, bottom) + row_size - channels + LANES <= src.size
+        if direct and readable:
+            # The row's last pixel is never part of a vector, so the lane too many stays inside the row.
+            for j in range(0, out_width - STEP, STEP):
+                to = at + j * channels
+                if divide:
+                    lerp_over(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
+                else:
+                    lerp_times(src, left, right, x_weight, j, channels, top, bottom, wy, factor, dst, to)
+            for k in range(np.uint64((out_width - 1) // STEP * STEP * channels), np.uint64(out_row)):
+                a = np.float32(src[np.uint64(top + low[k])])
+                b = np.float32(src[np.uint64(bottom + low[k])])
+                a = a + (np.float32(src[np.uint64(top + high[k])]) - a) * weight[k]
+                b = b + (np.float32(src[np.uint64(bottom + high[k])]) - b) * weight[k]
+                value = a + (b - a) * wy
+                dst[np.uint64(at) + k] = value / factor if divide else value * factor
+            continue
+        if top == other_is or bottom == one_is:
+            one, other = other, one
+            one_is, other_is = other_is, one_is
+        for side in range(2):
+            start = bottom if side else top
+            if start == (other_is if side else one_is):
+                continue
+            row = other if side else one
+            done = 0
+            if by_window:
+                for window in range(0, STEP * steps, STEP):
+                    lerp_windows(src, start, base, low_pick, high_pick, weight, window, row)
+                    expect_write(dst, at + window * LANES)
+                done = out_row
+            elif readable:
+                for j in range(0, out_width - 1, STEP):
+                    lerp_row(src, left, right, x_weight, j, channels, start, start, wy, wy, row, j * channels)
+                done = out_width // STEP * STEP * channels
+            for k in range(np.uint64(done), np.uint64(out_row)):
+                a = np.float32(src[np.uint64(start + low[k])])
+                row[k] = a + (np.float32(src[np.uint64(start + high[k])]) - a) * weight[k]
+        one_is = top
+        other_is = bottom
+        if divide:
+            for k in range(np.uint64(out_row)):
+                dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) / factor
+        else:
+            for k in range(np.uint64(out_row)):
+                dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) * factor
+    return 0
+
+
+def warm_up() -> None:
+    """Compile for photographs to float32 and to uint8, and for floats."""
+    taps = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.float32)
+    for array in taps:
+        array.flags.writeable = False
+    for source, target in ((np.uint8, np.float32), (np.uint8, np.uint8), (np.float32, np.float32)):
+        pixels = np.zeros(12, source)
+        pixels.flags.writeable = False
+        resize_bilinear(pixels, 2, 2, 3, *taps, *taps, np.float32(1), False, np.zeros(3, target))

@@ -1,0 +1,288 @@
+"""Resizing by weighted sums: which input pixels each output pixel sums up, with which weights, and the sums.
+
+Weights are made once per pair of sizes, all of it in float32 and in the order of TensorFlow's ScaleAndTranslate, so
+that they have the same bits. Only a sine and an exponential are taken in float64 and rounded; the float32 sine of
+TensorFlow's C library differs in some last bits.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Compiled
+from penstock.errors import InvalidArgumentError
+from penstock.image.resizing import reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
+
+_F = np.float32
+
+
+class Filter(NamedTuple):
+    """`weigh` takes distances of at least 0; beyond `radius` all weights are 0."""
+
+    radius: np.float32
+    weigh: Callable[[Floats], Floats]
+
+
+def _triangle(x: Floats) -> Floats:
+    return np.where(x < _F(1), _F(1) - x, _F(0))
+
+
+def _keys_cubic(x: Floats) -> Floats:
+    """R. G. Keys, Cubic convolution interpolation for digital image processing, 1981."""
+    near = ((_F(1.5) * x - _F(2.5)) * x) * x + _F(1)
+    far = ((_F(-0.5) * x + _F(2.5)) * x - _F(4)) * x + _F(2)
+    return np.where(x >= _F(2), _F(0), np.where(x >= _F(1), far, near))
+
+
+def _mitchell_cubic(x: Floats) -> Floats:
+    """D. P. Mitchell and A. N. Netravali, Reconstruction filters in computer graphics, 1988."""
+    near = ((_F(7) / _F(6) * x - _F(2)) * x) * x + _F(8) / _F(9)
+    far = ((_F(-7) / _F(18) * x + _F(2)) * x - _F(10) / _F(3)) * x + _F(16) / _F(9)
+    return np.where(x >= _F(2), _F(0), np.where(x >= _F(1), far, near))
+
+
+def _gaussian(x: Floats) -> Floats:
+    """A standard deviation of half a pixel, cut off at three of them."""
+    return np.where(x >= _F(1.5), _F(0), np.exp((-x * x).astype(np.float64) / 0.5).astype(np.float32))
+
+
+def _lanczos(radius: int) -> Callable[[Floats], Floats]:
+    pi, square = _F(np.pi), _F(np.pi) * _F(np.pi)
+
+    def weigh(x: Floats) -> Floats:
+        far = np.maximum(x, _F(1e-3))  # closer to 0 the formula loses its digits
+        wave = _F(radius) * _sine(pi * far) * _sine(pi * far / _F(radius)) / (square * far * far)
+        return np.where(x > _F(radius), _F(0), np.where(x <= _F(1e-3), _F(1), wave))
+
+    return weigh
+
+
+def _sine(x: Floats) -> Floats:
+    return np.sin(x.astype(np.float64)).astype(np.float32)
+
+
+FILTERS = {
+    "triangle": Filter(_F(1), _triangle),
+    "keyscubic": Filter(_F(2), _keys_cubic),
+    "mitchellcubic": Filter(_F(2), _mitchell_cubic),
+    "gaussian": Filter(_F(1.5), _gaussian),
+    "lanczos3": Filter(_F(3), _lanczos(3)),
+    "lanczos5": Filter(_F(5), _lanczos(5)),
+}
+
+
+_TABLE = 1024  # steps of a pixel that ResizeBicubic rounds positions to
+_TINY = _F(1000) * np.finfo(np.float32).tiny  # weights that sum to less count nothing
+
+
+class Spans(NamedTuple):
+    """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`, in this order; read-only.
+
+    Only the spans of an area resize may reach one pixel beyond the input, which stands for the last pixel.
+    """
+
+    starts: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float32]
+
+
+@lru_cache(maxsize=1024)
+def filter_spans(n_in: int, n_out: int, name: str, antialias: bool) -> Spans:
+    """Spans of a resize by one of `FILTERS`, as in TensorFlow's ScaleAndTranslate.
+
+    With `antialias` and fewer outputs than inputs the filter is as much wider.
+
+    >>> spans = filter_spans(4, 2, "triangle", True)  # (3, 3, 1) / 7 and (1, 3, 3) / 7
+    >>> spans.starts.tolist(), [[round(float(7 * w)) for w in row] for row in spans.weights]
+    ([0, 1], [[3, 3, 1], [1, 3, 3]])
+    >>> filter_spans(4, 2, "triangle", False).weights.tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    radius, weigh = FILTERS[name]
+    half = _F(0.5)
+    step = _F(1) / (_F(n_out) / _F(n_in))  # TensorFlow inverts the scale, which rounds twice
+    widening = max(step, _F(1)) if antialias else _F(1)
+    reach = radius * widening
+    centre = (np.arange(n_out, dtype=np.float32) + half) * step
+    starts = np.clip(np.ceil(centre - reach - half).astype(np.int64), 0, n_in - 1)
+    stops = np.clip(np.floor(centre + reach - half).astype(np.int64), 0, n_in - 1) + 1
+    at = starts[:, None] + np.arange((stops - starts).max())
+    distance = np.abs((at.astype(np.float32) + half - centre[:, None]) * (_F(1) / widening))
+    weights = np.where(at < stops[:, None], weigh(distance), _F(0))
+    _normalise(weights)
+    weights[centre > _F(n_in)] = 0  # a centre that rounding pushed off the input sees nothing
+    return _tight(starts, weights, n_in)
+
+
+@lru_cache(maxsize=1024)
+def cubic_spans(n_in: int, n_out: int) -> Spans:
+    """Spans of a bicubic resize, as in TensorFlow's ResizeBicubic with half-pixel centres.
+
+    Its weights come from a table: positions are rounded to the 1024th part of a pixel.
+
+    >>> [[round(float(16 * w)) for w in row] for row in cubic_spans(8, 4).weights[1:3]]
+    [[-1, 9, 9, -1], [-1, 9, 9, -1]]
+    """
+    half = _F(0.5)
+    centre = (np.arange(n_out, dtype=np.float32) + half) * (_F(n_in) / _F(n_out)) - half
+    floor = np.floor(centre)
+    offset = np.rint((centre - floor) * _F(_TABLE)).astype(np.int64)
+    near, far = _cubic_table()
+    weights = np.stack([far[offset], near[offset], near[_TABLE - offset], far[_TABLE - offset]], axis=1)
+    starts = floor.astype(np.int64) - 1
+    at = starts[:, None] + np.arange(4)
+    weights[(at < 0) | (at >= n_in)] = 0
+    _normalise(weights)
+    return _tight(starts, weights, n_in)
+
+
+@lru_cache(maxsize=1)
+def _cubic_table() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Keys' cubic at the distances i / 1024, and at those one pixel further: computed in float64, as there."""
+    x = np.arange(_TABLE + 1) / _TABLE
+    a = -0.5
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    y = x + 1
+    far = ((a * y - 5 * a) * y + 8 * a) * y - 4 * a
+    return near.astype(np.float32), far.astype(np.float32)
+
+
+@lru_cache(maxsize=1024)
+def area_spans(n_in: int, n_out: int) -> Spans:
+    """How much of each input pixel an output pixel covers, as in TensorFlow's ResizeArea; not yet divided by the area.
+
+    >>> spans = area_spans(3, 2)
+    >>> spans.starts.tolist(), spans.weights.tolist()
+    ([0, 1], [[1.0, 0.5], [0.5, 1.0]])
+    """
+    step = _F(n_in) / _F(n_out)
+    begin = np.arange(n_out).astype(np.float32) * step
+    end = np.arange(1, n_out + 1).astype(np.float32) * step
+    starts = np.floor(begin).astype(np.int64)
+    stops = np.ceil(end).astype(np.int64)
+    at = starts[:, None] + np.arange((stops - starts).max())
+    low, high = at.astype(np.float32), (at + 1).astype(np.float32)
+    begin, end = begin[:, None], end[:, None]
+    inner = np.where(high > end, end - low, _F(1))
+    first = np.where(high > end, step, high - begin)
+    weights = np.where(at < stops[:, None], np.where(low < begin, first, inner), _F(0))
+    return _tight(starts, weights, max(n_in, int(stops.max())))
+
+
+def _normalise(weights: npt.NDArray[np.float32]) -> None:
+    """Make each row sum to 1, added up in order of position; nothing is left of weights too small for that."""
+    total = np.zeros(len(weights), np.float32)
+    for k in range(weights.shape[1]):
+        total += weights[:, k]
+    enough = np.abs(total) >= _TINY
+    weights *= np.where(enough, _F(1) / np.where(enough, total, _F(1)), _F(0))[:, None]
+
+
+def _tight(starts: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], n_in: int) -> Spans:
+    """The same sums with as few weights as the longest needs, none of them beyond the input."""
+    counts = weights != 0
+    first = counts.argmax(axis=1)
+    last = np.maximum(weights.shape[1] - 1 - counts[:, ::-1].argmax(axis=1), first)
+    last[~counts.any(axis=1)] = 0
+    length = int((last - first).max()) + 1
+    tight = np.clip(starts + first, 0, n_in - length)
+    source = (tight - starts)[:, None] + np.arange(length)
+    inside = (source >= 0) & (source < weights.shape[1])
+    moved = np.take_along_axis(weights, np.clip(source, 0, weights.shape[1] - 1), axis=1)
+    return Spans(_frozen(tight), _frozen(np.where(inside, moved, _F(0))))  # type: ignore[arg-type]
+
+
+def _frozen(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    array.flags.writeable = False
+    return array
+
+
+_NATIVE = Compiled("penstock.image.resizing.spans_native")
+
+# The filter of each method; without antialias bilinear and bicubic have ways of their own.
+_FILTER_OF = {
+    "bilinear": "triangle",
+    "bicubic": "keyscubic",
+    "lanczos3": "lanczos3",
+    "lanczos5": "lanczos5",
+    "gaussian": "gaussian",
+    "mitchellcubic": "mitchellcubic",
+}
+
+
+def resize_spans_into(
+    src: npt.NDArray[Any], dst: npt.NDArray[np.float32], method: str, *, antialias: bool = False
+) -> None:
+    """Write the resize of `src` to the size of `dst` into `dst`, for every method but nearest and plain bilinear.
+
+    Rows are summed up before columns, for "area" after them, as TensorFlow does it. Runs without the GIL, for all
+    images of a batch in one go.
+
+    >>> batch = np.zeros((2, 1, 2, 1), np.float32)
+    >>> resize_spans_into(np.array([4, 8, 0, 2], np.uint8).reshape(1, 4, 1), batch[1], "area")
+    >>> batch.ravel().tolist()
+    [0.0, 0.0, 6.0, 1.0]
+
+    Args:
+        src: uint8 or float32, (H, W, C) or (N, H, W, C), at least one pixel and channel.
+        dst: C-contiguous float32 of the same rank, N and C.
+        method: "bilinear", "bicubic", "area", "lanczos3", "lanczos5", "gaussian" or "mitchellcubic".
+        antialias: widen the filter when shrinking.
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes do not fit.
+    """
+    if (
+        src.dtype not in (np.uint8, np.float32)
+        or dst.dtype != np.float32
+        or (src.shape[:-3], src.shape[-1]) != (dst.shape[:-3], dst.shape[-1])
+        or not dst.flags.c_contiguous
+        or 0 in src.shape[-3:]
+    ):
+        message = (
+            f"resize: the fast path takes uint8 and float32 and writes C-contiguous float32 of the same batch and "
+            f"channels; got {src.dtype} {src.shape} and {dst.dtype} {dst.shape}."
+        )
+        raise InvalidArgumentError(message)
+    if dst.size == 0:
+        return
+    height, width, channels = src.shape[-3:]
+    sizes = (height, dst.shape[-3]), (width, dst.shape[-2])
+    area = method == "area"
+    if area:
+        y, x = (area_spans(*pair) for pair in sizes)
+    elif method == "bicubic" and not antialias:
+        y, x = (cubic_spans(*pair) for pair in sizes)
+    else:
+        y, x = (filter_spans(*pair, _FILTER_OF[method], antialias) for pair in sizes)
+    factor = _area_factor(*sizes) if area else np.float32(1)
+    native = _NATIVE.ready()
+    if native is None:
+        whole = src if src.ndim == 4 else src[None]
+        result = reference.resize_area(whole, y, x, factor) if area else reference.resize_spans(whole, y, x)
+        dst[...] = result if src.ndim == 4 else result[0]
+        return
+    # Readable only, so that the kernel compiles once for arrays of both kinds.
+    pixels = np.ascontiguousarray(src).reshape(-1).view()
+    pixels.flags.writeable = False
+    kernel = native.resize_area if area else native.resize_spans
+    status = kernel(pixels, height, width, channels, *y, *x, factor, dst.reshape(-1))
+    if status != 0:
+        message = f"resize: the kernel refused an image of shape {src.shape} for a result of shape {dst.shape}."
+        raise InvalidArgumentError(message)
+
+
+def _area_factor(y: tuple[int, int], x: tuple[int, int]) -> np.float32:
+    """One over the area of an output pixel, in TensorFlow's order of rounding."""
+    height, width = (np.float32(n_in) / np.float32(n_out) for n_in, n_out in (y, x))
+    return np.float32(1.0 / float(height * width))

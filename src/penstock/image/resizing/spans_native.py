@@ -1,0 +1,287 @@
+"""The fast kernels of resizing by weighted sums: the numbers of `reference`, bit for bit, compiled, without the GIL.
+
+A vector holds the same value of eight rows, so that all lanes are of use whatever the number of channels, and a sum is
+added up in order of position. Eight rows are turned that way by blocks of 8 x 8, and back on their way out.
+
+Imported inside functions only: numba takes a third of a second to load. No fast-math flag is used: with them the same
+source compiled afresh and loaded from the cache differ in the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, Code, images_in, vector_step
+
+LANES = 8  # rows at a time: an AVX2 register of float32
+
+_LONG, _FLOATS = ir.IntType(64), ir.VectorType(F32, LANES)
+
+
+def _turn(code: Code) -> None:
+    at, stride, to, to_stride = (code.args[position] for position in (1, 2, 4, 5))
+    b = code.builder
+    numbers = [ir.Constant(_LONG, r) for r in range(LANES)]
+    rows = [code.load(code.at(0, b.add(at, b.mul(stride, r))), LANES) for r in numbers]
+    for width in (4, 2, 1):  # swap the off-diagonal halves, then those of the halves, then single values
+        low = [lane if not lane & width else lane - width + LANES for lane in range(LANES)]
+        high = [lane + width if not lane & width else lane + LANES for lane in range(LANES)]
+        for r in range(LANES):
+            if not r & width:
+                pair = rows[r], rows[r + width]
+                rows[r], rows[r + width] = (code.shuffled(*pair, lanes) for lanes in (low, high))
+    for r, row in zip(numbers, rows, strict=True):
+        code.store(row, code.at(3, b.add(to, b.mul(to_stride, r))))
+
+
+turn = vector_step(_turn, "aiiaii")
+"""turn(src, at, stride, dst, to, to_stride): transpose LANES x LANES floats.
+
+Row r of `src` begins at `at + r * stride`, of `dst` at `to + r * to_stride`.
+"""
+
+
+def _sum(together: int) -> Callable[[Code], None]:
+    def write(code: Code) -> None:
+        lanes, weights, out = 0, 3, 7
+        at, stride, first, taps, factor, to = (code.args[position] for position in (1, 2, 4, 5, 6, 8))
+        b = code.builder
+        before = b.block
+        loop, after = (b.append_basic_block(name) for name in ("taps", "summed"))
+        b.branch(loop)  # there is at least one
+        b.position_at_end(loop)
+        tap, place = b.phi(_LONG), b.phi(_LONG)
+        totals = [b.phi(_FLOATS) for _ in range(together)]
+        weight = code.splat(b.load(code.at(weights, b.add(first, tap))), LANES)
+        sums = []
+        for c, total in enumerate(totals):
+            value = code.load(code.at(lanes, code.offset(place, c * LANES)), LANES)
+            sums.append(b.fadd(total, b.fmul(weight, value)))
+        next_tap, next_place = code.offset(tap, 1), b.add(place, stride)
+        b.cbranch(b.icmp_signed("<", next_tap, taps), loop, after)
+        starts = [(tap, ir.Constant(_LONG, 0), next_tap), (place, at, next_place)]
+        starts += [(total, ir.Constant(_FLOATS, [0.0] * LANES), sums[c]) for c, total in enumerate(totals)]
+        for variable, start, following in starts:
+            variable.add_incoming(start, before)
+            variable.add_incoming(following, loop)
+        b.position_at_end(after)
+        scale = code.splat(factor, LANES)
+        for c, total in enumerate(sums):
+            code.store(b.fmul(total, scale), code.at(out, code.offset(to, c * LANES)))
+
+    return write
+
+
+sum_one, sum_three, sum_four = (vector_step(_sum(together), "aiiaiifai") for together in (1, 3, 4))
+"""sum_three(lanes, at, stride, weights, first, taps, factor, out, to): sum up `taps` pixels of LANES rows.
+
+The first of three channels lies at `lanes[at]`, those of the next pixel `stride` further; the weights begin at
+`weights[first]`; the sums, times `factor`, go to `out[to]` and behind it. `sum_one` and `sum_four` do so for one
+channel, and for four.
+"""
+
+
+TILE = 512  # values of a row that are summed up before they are turned: eight rows of them stay in the L1 cache
+
+
+@helper
+def _sum_columns(lanes: Any, starts: Any, weights: Any, channels: int, factor: Any, out: Any) -> None:
+    """Sum up the pixels of LANES rows, times `factor`."""
+    taps = weights.shape[1]
+    stride = channels * LANES
+    for j in range(starts.size):
+        at = starts[j] * stride
+        if channels == 3:
+            sum_three(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
+        elif channels == 4:
+            sum_four(lanes, at, stride, weights, j * taps, taps, factor, out, j * stride)
+        else:
+            for c in range(0, stride, LANES):
+                sum_one(lanes, at + c, stride, weights, j * taps, taps, factor, out, j * stride + c)
+
+
+@helper
+def _sum_rows(src: Any, start: int, row_size: int, size: int, weights: Any, y: int, out: Any, to: int) -> None:
+    """Sum up `size` values of rows, the first from `start` on, with the weights of result `y`; four rows at a time."""
+    # Unsigned indices: numba would otherwise test each for counting from the end.
+    count, at = np.uint64(size), np.uint64(to)
+    for i in range(count):
+        out[at + i] = 0
+    taps = weights.shape[1]
+    k = 0
+    while k + 4 <= taps:
+        w0, w1, w2, w3 = weights[y, k], weights[y, k + 1], weights[y, k + 2], weights[y, k + 3]
+        a = np.uint64(start + k * row_size)
+        b, c, d = a + np.uint64(row_size), a + np.uint64(2 * row_size), a + np.uint64(3 * row_size)
+        for i in range(count):
+            total = out[at + i] + w0 * np.float32(src[a + i])
+            total = total + w1 * np.float32(src[b + i])
+            total = total + w2 * np.float32(src[c + i])
+            out[at + i] = total + w3 * np.float32(src[d + i])
+        k += 4
+    while k < taps:
+        weight = weights[y, k]
+        a = np.uint64(start + k * row_size)
+        for i in range(count):
+            out[at + i] += weight * np.float32(src[a + i])
+        k += 1
+
+
+@helper
+def _turn_tile(tile: Any, size: int, lanes: Any, to: int) -> None:
+    for at in range(0, size, LANES):
+        turn(tile, at, TILE, lanes, (to + at) * LANES, LANES)
+
+
+@helper
+def _turn_back(out: Any, rows: int, size: int, dst: Any, to: int) -> None:
+    """Write `size` values of `rows` rows to `dst`, one row behind the other."""
+    whole = size // LANES * LANES if rows == LANES else 0
+    for at in range(0, whole, LANES):
+        turn(out, at * LANES, LANES, dst, to + at, size)
+    for r in range(rows):
+        for at in range(whole, size):
+            dst[np.uint64(to + r * size + at)] = out[np.uint64(at * LANES + r)]
+
+
+@helper
+def _count(
+    src: Any,
+    height: int,
+    width: int,
+    channels: int,
+    y_starts: Any,
+    y_weights: Any,
+    x_starts: Any,
+    x_weights: Any,
+    dst: Any,
+    beyond: int,
+) -> int:
+    """How many images there are; -1 if the arguments do not fit each other. Spans may reach `beyond` the input."""
+    count = images_in(src.size, height, width, channels)
+    fits = (
+        count >= 0
+        and min(y_starts.size, x_starts.size) > 0
+        and dst.size == count * y_starts.size * x_starts.size * channels
+        and y_weights.shape[0] == y_starts.size
+        and x_weights.shape[0] == x_starts.size
+        and 0 < y_weights.shape[1] <= height + beyond
+        and 0 < x_weights.shape[1] <= width + beyond
+    )
+    for i in range(y_starts.size):
+        fits &= 0 <= y_starts[i] <= height + beyond - y_weights.shape[1]
+    for i in range(x_starts.size):
+        fits &= 0 <= x_starts[i] <= width + beyond - x_weights.shape[1]
+    return count if fits else -1
+
+
+@kernel
+def resize_spans(
+    src: Any,
+    height: int,
+    width: int,
+    channels: int,
+    y_starts: Any,
+    y_weights: Any,
+    x_starts: Any,
+    x_weights: Any,
+    factor: Any,
+    dst: Any,
+) -> int:
+    """Sum up rows, then columns, of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
+
+    `src` is flat uint8 or float32, `dst` flat float32; `factor` is applied to each result.
+    """
+    count = _count(src, height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 0)
+    if count < 0:
+        return BAD_ARGUMENT
+    row_size = width * channels
+    out_row = x_starts.size * channels
+    tile = np.zeros(LANES * TILE, np.float32)
+    lanes = np.empty((row_size + LANES) * LANES, np.float32)
+    out = np.empty(out_row * LANES, np.float32)
+    total = count * y_starts.size
+    for first in range(0, total, LANES):
+        rows = min(LANES, total - first)
+        for column in range(0, row_size, TILE):
+            size = min(TILE, row_size - column)
+            for r in range(rows):
+                image, y = (first + r) // y_starts.size, (first + r) % y_starts.size
+                start = (image * height + y_starts[y]) * row_size + column
+                _sum_rows(src, start, row_size, size, y_weights, y, tile, r * TILE)
+            _turn_tile(tile, size, lanes, column)
+        _sum_columns(lanes, x_starts, x_weights, channels, factor, out)
+        _turn_back(out, rows, out_row, dst, first * out_row)
+    return 0
+
+
+@kernel
+def resize_area(
+    src: Any,
+    height: int,
+    width: int,
+    channels: int,
+    y_starts: Any,
+    y_weights: Any,
+    x_starts: Any,
+    x_weights: Any,
+    factor: Any,
+    dst: Any,
+) -> int:
+    """As `resize_spans`, columns before rows; a position one beyond the input is its edge."""
+    count = _count(src, height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1)
+    if count < 0:
+        return BAD_ARGUMENT
+    row_size = width * channels
+    out_row = x_starts.size * channels
+    tile = np.zeros(LANES * TILE, np.float32)
+    lanes = np.empty((row_size + channels + LANES) * LANES, np.float32)
+    out = np.empty(out_row * LANES, np.float32)
+    summed = np.empty(LANES * out_row, np.float32)
+    total = np.empty(out_row, np.float32)
+    held = np.int64(-1)  # the first of the source rows that are in `summed`
+    for i in range(count * y_starts.size):
+        image, y = i // y_starts.size, i % y_starts.size
+        for c in range(np.uint64(out_row)):
+            total[c] = 0
+        for k in range(y_weights.shape[1]):
+            source = min(y_starts[y] + k, height - 1)
+            first = image * height + source // LANES * LANES
+            if first != held:
+                rows = min(LANES, (image + 1) * height - first)
+                for column in range(0, row_size, TILE):
+                    size = min(TILE, row_size - column)
+                    for r in range(rows):
+                        at, to = np.uint64((first + r) * row_size + column), np.uint64(r * TILE)
+                        for c in range(np.uint64(size)):
+                            tile[to + c] = np.float32(src[at + c])
+                    _turn_tile(tile, size, lanes, column)
+                for c in range(row_size * LANES, (row_size + channels) * LANES):
+                    lanes[c] = lanes[c - channels * LANES]
+                _sum_columns(lanes, x_starts, x_weights, channels, np.float32(1), out)
+                _turn_back(out, rows, out_row, summed, 0)
+                held = first
+            weight = y_weights[y, k]
+            at = np.uint64((image * height + source - first) * out_row)
+            for c in range(np.uint64(out_row)):
+                total[c] += weight * summed[at + c]
+        for c in range(np.uint64(out_row)):
+            dst[np.uint64(i * out_row) + c] = total[c] * factor
+    return 0
+
+
+def warm_up() -> None:
+    """Compile for photographs and for floats."""
+    starts, weights = np.zeros(1, np.int64), np.ones((1, 1), np.float32)
+    for array in (starts, weights):
+        array.flags.writeable = False
+    for kind in (np.uint8, np.float32):
+        pixels = np.zeros(12, kind)
+        pixels.flags.writeable = False
+        for resize in (resize_spans, resize_area):
+            resize(pixels, 2, 2, 3, starts, weights, starts, weights, np.float32(1), np.zeros(3, np.float32))
