@@ -52,6 +52,12 @@ def frame(contents: bytes | memoryview) -> bytes:
     return next((segment for kind, segment in segments(contents) if kind in FRAMES), b"")
 
 
+def size_of(contents: bytes | memoryview) -> tuple[int, int]:
+    """Rows and columns that the header says."""
+    header = frame(contents)
+    return int.from_bytes(header[5:7], "big"), int.from_bytes(header[7:9], "big")
+
+
 def components(contents: bytes | memoryview) -> int:
     """How many the header names, 0 if there is none."""
     header = frame(contents)
@@ -101,9 +107,9 @@ def describe(contents: bytes, complaint: str) -> PenstockError:
         message = f"JPEG cut short: it ends after {len(contents)} bytes without its end marker (libjpeg: {complaint})."
         hint = "Write the file anew, or accept the loss with try_recover_truncated=True."
         return DataLossError(message, hint=hint)
-    sampling = _sampling(contents) if is_unnamed(complaint) else ""
-    if sampling:
-        message = f"decode_jpeg: this JPEG samples its components {sampling}, which simplejpeg does not read."
+    factors = sampling(contents) if is_unnamed(complaint) else ""
+    if factors:
+        message = f"decode_jpeg: this JPEG samples its components {factors}, which simplejpeg does not read."
         return InvalidArgumentError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0; OpenCV can read it.")
     return DataLossError(f"JPEG damaged: libjpeg reports {complaint!r} in {len(contents)} bytes.")
 
@@ -113,11 +119,25 @@ def is_unnamed(complaint: str) -> bool:
     return "subsampling level" in complaint or complaint.isdigit()
 
 
-def _sampling(contents: bytes) -> str:
+def sampling(contents: bytes | memoryview) -> str:
     """The sampling factors in a header, such as 2x2, 1x1, 1x1: columns by rows; nothing if there can be no such."""
+    return ", ".join(f"{columns}x{rows}" for columns, rows in _factors(contents))
+
+
+def oddly_sampled(contents: bytes | memoryview) -> bool:
+    """Whether there are three components in a sampling that is possible, if simplejpeg does not read them."""
+    return components(contents) == 3 and sampling(contents) != ""
+
+
+def is_whole(contents: bytes | memoryview) -> bool:
+    """Whether all components are sampled in whole ratios to the most finely sampled one."""
+    return all(max(side) % factor == 0 for side in zip(*_factors(contents), strict=True) for factor in side)
+
+
+def _factors(contents: bytes | memoryview) -> list[tuple[int, int]]:
     pairs = [(factors >> 4, factors & 15) for factors in frame(contents)[11::3]]
     possible = len(pairs) == components(contents) and all(1 <= factor <= 4 for pair in pairs for factor in pair)
-    return ", ".join(f"{columns}x{rows}" for columns, rows in pairs) if possible else ""
+    return pairs if possible else []
 
 
 def despite_damage(

@@ -66,8 +66,10 @@ def decode_jpeg(
     """Decode one JPEG into (height, width, channels) uint8, as tf.io.decode_jpeg does.
 
     The default is TensorFlow's: the fast integer DCT with smooth upsampling of colour. CMYK becomes RGB. An EXIF
-    rotation is not applied. A progressive file that lacks scans is smoothed, by a few levels otherwise than there. Runs
-    without the GIL; in `Dataset.map` a Block of pictures of one size at a time.
+    rotation is not applied. A progressive file that lacks scans is smoothed, by a few levels otherwise than there. A
+    file whose colour is sampled in a rare way (none of 4:4:4, 4:2:2, 4:2:0, 4:4:0, 4:1:1) has the accurate DCT and
+    interpolated colour, whatever is asked for. Runs without the GIL; in `Dataset.map` a Block of pictures of one size
+    at a time.
 
     >>> from penstock.image import encode_jpeg
     >>> decode_jpeg(encode_jpeg(np.full((4, 6, 3), 200, np.uint8)), channels=1).shape

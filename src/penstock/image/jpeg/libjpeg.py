@@ -9,18 +9,29 @@ import numpy as np
 
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
-from penstock.image.backends import simplejpeg
+from penstock.image.backends import opencv, simplejpeg
 from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
-from penstock.image.jpeg.damage import REFUSALS, describe, despite_damage, is_unnamed, with_width, without_capacity
-from penstock.image.jpeg.sampling import decode_parts, oddly_sampled
+from penstock.image.jpeg.damage import (
+    END,
+    REFUSALS,
+    describe,
+    despite_damage,
+    is_unnamed,
+    is_whole,
+    oddly_sampled,
+    sampling,
+    size_of,
+    with_width,
+    without_capacity,
+)
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-PARTED = "sampled so that its components are decoded one by one"
-COMPONENTS = {PARTED: 3, "Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
+ODD = "sampled in a way that simplejpeg does not read"
+COMPONENTS = {ODD: 3, "Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
 AMBIGUOUS = 5  # pixels of a side, of which several of libjpeg's scales make as many: it would take the largest of them
 PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8: no file that is whole holds more
 
@@ -106,9 +117,8 @@ def decode_into(
     colorspace = "CMYK" if cmyk else "GRAY" if channels == 1 else "RGB"
     if callable(buffer):
         buffer = buffer(height * width * channels)
-    if space == PARTED:
-        image = decode_parts(bytes(data), channels, ratio, fastdct=fastdct, fastupsample=fastupsample)
-        return _placed(image, buffer)
+    if space == ODD:
+        return _placed(_by_opencv(bytes(data), (height, width), channels, ratio, cut=cut), buffer)
     if ratio > 1 and max(rows, columns) <= AMBIGUOUS:
         settings = {"fastdct": fastdct, "fastupsample": fastupsample, "cut": cut}
         wider = decode_into(with_width(data, 8), None, channels, ratio, **settings)
@@ -143,14 +153,43 @@ def _header(data: bytes | memoryview) -> tuple[int, int, str]:
     try:
         height, width, space, _ = simplejpeg().decode_jpeg_header(data, strict=False)
     except REFUSALS as error:
-        found = oddly_sampled(data) if is_unnamed(str(error)) else None
-        if found is None:
+        if not is_unnamed(str(error)) or not oddly_sampled(data):
             raise describe(bytes(data), str(error)) from None
-        return found.height, found.width, PARTED
+        return *size_of(data), ODD
     if space not in COMPONENTS:
         message = f"decode_jpeg: unknown colour space {space!r}."
         raise InvalidArgumentError(message)
     return height, width, space
+
+
+def _by_opencv(
+    contents: bytes, size: tuple[int, int], channels: int, ratio: int, *, cut: bool
+) -> npt.NDArray[np.uint8]:
+    """A file whose three components are sampled in a rare way: by the accurate DCT, its colour interpolated.
+
+    Raises:
+        DataLossError: it is cut short or damaged.
+        InvalidArgumentError: sampled so that libjpeg does not enlarge it.
+    """
+    if END not in contents[-1024:]:
+        if not cut:
+            raise describe(contents, "Premature end of JPEG file")
+        contents += END
+    cv2 = opencv()
+    kind = "GRAYSCALE" if channels == 1 else "COLOR"
+    flag = getattr(cv2, f"IMREAD_{kind}" if ratio == 1 else f"IMREAD_REDUCED_{kind}_{ratio}")
+    try:
+        image: Any = cv2.imdecode(np.frombuffer(contents, np.uint8), flag | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error:
+        image = None
+    if image is None or image.shape[:2] != size:
+        factors = sampling(contents)
+        if not is_whole(contents):
+            message = f"decode_jpeg: this JPEG samples its components {factors}: not in whole ratios."
+            raise InvalidArgumentError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0.")
+        message = f"JPEG damaged: libjpeg cannot read it, with components sampled {factors}, in {len(contents)} bytes."
+        raise DataLossError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0.")
+    return image[..., None] if channels == 1 else np.ascontiguousarray(image[..., ::-1])
 
 
 def _rgb_from_cmyk(image: npt.NDArray[np.uint8], contents: bytes, buffer: Any) -> npt.NDArray[np.uint8]:
