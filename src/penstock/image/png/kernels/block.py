@@ -166,6 +166,7 @@ def decode_block(
     flat = np.empty(pixels * 4, np.uint8)
     colours = np.empty((256, 4), np.uint8)
     found = np.empty(4, np.int64)
+    first: Any = np.int64(0)  # for a literal, `unfilter` would be compiled once more
     for i in range(rows):
         start, length = starts[i], lengths[i]
         if start < 0 or length < 0 or start > data.size or length > data.size - start:
@@ -192,7 +193,7 @@ def decode_block(
         to = i * pixels * channels
         if colour != 3 and samples == channels:
             done[i] = unfilter(raw, height, stride, samples, out, to)
-        elif unfilter(raw, height, stride, samples, flat, np.int64(0)):  # for a literal it would be compiled anew
+        elif unfilter(raw, height, stride, samples, flat, first):
             _convert(flat, pixels, colour, colours, channels, out, to)
             done[i] = 1
 
