@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from penstock.trace.graph import Graph, Primitive
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,15 +71,17 @@ class Family:
     work: str
     fuse: str
 
-    def fused(self, graph: Any, *, approximate: bool) -> Any:
+    def fused(self, graph: Graph, *, approximate: bool) -> Graph:
+        """The graph with neighbours as one; also such that give other bits, if `approximate`."""
         module, _, name = self.fuse.partition(":")
-        return getattr(import_module(module), name)(graph, approximate=approximate)
+        found: Graph = getattr(import_module(module), name)(graph, approximate=approximate)
+        return found
 
 
 FAMILIES: dict[str, Family] = {}
 
 
-def families(primitives: Iterable[Any]) -> list[Family]:
+def families(primitives: Iterable[Primitive]) -> list[Family]:
     """The families of primitives, each once, in the order in which they come."""
     words = dict.fromkeys(primitive.name.partition(".")[0] for primitive in primitives)
     return [FAMILIES[word] for word in words if word in FAMILIES]
