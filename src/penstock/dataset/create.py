@@ -212,7 +212,7 @@ def _zipped(parts: Sequence[Any], structure: Structure) -> Dataset:
         if not isinstance(part, Base):
             message = f"zip takes a nest of data sets, got {type(part).__name__}."
             raise InvalidTypeError(message, hint="Use tuples and dicts for the nest; lists are tensors.")
-        options = options._merged(part.options())
+        options = options._merged(part._options)
     return Base._of(Zip(parts=tuple(part._plan for part in parts), structure=structure), options)
 
 

@@ -178,7 +178,7 @@ def _plans(argument: str, datasets: Any) -> tuple[tuple[Node, ...], Options]:
         if not isinstance(dataset, Base):
             message = f"{argument} must be a list of data sets, got {argument}[{number}]={dataset!r:.60}."
             raise InvalidTypeError(message)
-        options = options._merged(dataset.options())
+        options = options._merged(dataset._options)
     return tuple(dataset._plan for dataset in datasets), options
 
 
