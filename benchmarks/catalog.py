@@ -7,9 +7,9 @@ prepared that do not count: tfds imports TensorFlow with the first example, whic
 
 Goals: at least 3 times as fast as tfds, 500 MB at most; 100 ms to open, 0.2 s to the first element.
 
-The first is not reached: 1.4 to 2.2 times on two cores, as busy as they and the disk are, and where others take the
-second core as much time as tfds; 240 MB against 1.2 GB. tfds keeps 1 GB in memory before it writes anything, and a kill
-loses it; here each example is written twice, to wait and into its shard. docs/design/0021 says where the time goes.
+The first is not reached: 1.3 to 2.3 times on two cores, by how busy they and the disk are; 240 MB against 1.2 GB.
+tfds keeps 1 GB in memory before it writes anything, and a kill loses it. Here each example is written twice, to wait
+and into its shard, which takes no longer than keeping it in memory does. docs/design/0021 says where the time goes.
 
     python benchmarks/catalog.py [--pictures N]
 """

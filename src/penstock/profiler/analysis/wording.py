@@ -63,12 +63,14 @@ def named(step: Step) -> str:
 def place(where: str | None) -> str:
     """A line of the user's as a page shows it: the path below the folder that the program runs in, or the file's name.
 
-    >>> place("/elsewhere/of/mine/train.py:12"), place(str(Path.cwd() / "data" / "read.py") + ":3"), place(None)
-    ('train.py:12', 'data/read.py:3', '')
+    >>> place("/elsewhere/of/mine/train.py:12"), place(str(Path.cwd() / "data" / "read.py") + ":3")
+    ('train.py:12', 'data/read.py:3')
+    >>> place(None), place("batch(8)")  # steps that stand in no file
+    ('', 'batch(8)')
     """
-    if where is None:
-        return ""
-    path, _, line = where.rpartition(":")
+    path, _, line = (where or "").rpartition(":")
+    if not line.isdigit():
+        return where or ""
     with suppress(ValueError):  # not below it
         return f"{PurePath(path).relative_to(Path.cwd()).as_posix()}:{line}"
     return short_location(where)

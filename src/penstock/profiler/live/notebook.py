@@ -58,7 +58,7 @@ class Notebook:
         from html import escape
 
         whole = f"<!doctype html><meta charset=utf-8><style>{style()}body{{margin:.5rem}}</style>"
-        whole += body(snapshot(self._plan))
+        whole += body(snapshot(self._plan) | {"program": "this notebook"})  # its command line is IPython's
         height = 18 * whole.count("<tr") + 260
         frame = "style='width:100%;border:0' sandbox='' title='penstock'"
         return f'<iframe {frame} height={height} srcdoc="{escape(whole)}"></iframe>'
