@@ -32,9 +32,11 @@ test: check ## lint, types, import contracts, then every test and every code blo
 	@$(VENV)/bin/penstock compile >/dev/null  # once, and not in every process that tests
 	@$(VENV)/bin/python -m pytest --numprocesses 2 --dist worksteal
 
-# What a change of the engine breaks is mostly seen by these; conftest.py lets few cases be generated.
-QUICK = tests/block tests/cache tests/dataset tests/physical tests/plan tests/rewrite tests/runtime tests/sources
-quick: $(VENV)/dev.stamp ## at every save: the engine's packages, without processes and what is slow (a minute)
+# The engine but its tuning, the suites of its interfaces, generated pipelines; conftest.py lets few cases be generated.
+QUICK = tests/block tests/cache tests/physical tests/plan tests/rewrite tests/runtime --ignore tests/runtime/autotune \
+	tests/sources/test_every_source.py $(patsubst %,tests/dataset/test_%.py,every_store generated failures faults_inside \
+	bad_input batching explain indexing)
+quick: $(VENV)/dev.stamp ## at every save: the engine and its interfaces, without processes and what is slow (a minute)
 	@HYPOTHESIS_PROFILE=quick $(VENV)/bin/python -m pytest -q --numprocesses 2 --dist worksteal \
 		-m 'not slow and not system' $(QUICK)
 
