@@ -117,8 +117,8 @@ class Room:
 def test_room_for_what_is_expected_is_taken_once(monkeypatch):
     room, alike, waiting = Room(), Alike(), SideBySide(64 * 12)
     monkeypatch.setattr("penstock.cache.side_by_side.ARENA", room)
-    for at in range(0, 64, 8):
-        waiting.add(*alike(dense(at, 8)))
+    for at in (0, 7, 14, 32):  # blocks of seven rows do not fill it up
+        waiting.add(*alike(dense(at, {0: 7, 7: 7, 14: 18, 32: 32}[at])))
     assert len(room.asked) == 1
     assert 64 * 12 <= room.asked[0] <= 2 * 64 * 12
 
