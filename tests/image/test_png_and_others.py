@@ -12,7 +12,8 @@ from tests.image.photos import photo
 
 import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError
-from penstock.image import decode_image, decode_jpeg, decode_png, decode_webp, encode, encode_jpeg, encode_png
+from penstock.image import decode_image, decode_jpeg, decode_png, decode_webp, encode_jpeg, encode_png
+from penstock.image.png import encode
 
 PHOTO = photo(20, 30)
 PNG = encode_png(PHOTO)
