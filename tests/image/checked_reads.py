@@ -34,12 +34,13 @@ def main(count, first):
     kernels, small = jpeg_block._KERNELS.get(), jpeg_block._SMALL.get()
     from penstock.image.jpeg.kernels.checked import allowed, outside
 
-    whole = np.frombuffer(jpeg("420", 24, 24), np.uint8)
+    file = jpeg("420", 24, 24)
+    whole = np.frombuffer(file, np.uint8)  # the same memory
     table = np.empty((1, kernels.FIELDS), np.int64)
     with allowed(whole[:-40]):  # or nothing would be found below, whatever is read
         kernels.read_headers(np.array([whole.ctypes.data]), np.array([whole.size]), table)
         assert outside == []
-        JpegBlock([whole]).decode_packed()
+        JpegBlock([file]).decode_packed()
         assert outside
     outside.clear()
     assert small.FIELDS == kernels.FIELDS
@@ -49,9 +50,8 @@ def main(count, first):
         kind, height, width = str(rng.choice(KERNEL_KINDS)), int(rng.integers(1, 50)), int(rng.integers(1, 50))
         files = [jpeg(kind, height, width, int(rng.integers(5, 100)), seed) for seed in range(4)]
         files = [mutated(file, rng) if rng.integers(3) else file for file in files]
-        held = [np.frombuffer(file, np.uint8) for file in files]
-        with allowed(*held):
-            block = decode(held, (int(rng.integers(1, 20)), int(rng.integers(1, 20))))
+        with allowed(*(np.frombuffer(file, np.uint8) for file in files if file)):
+            block = decode(files, (int(rng.integers(1, 20)), int(rng.integers(1, 20))))
             taken += int(block.taken().sum())
         assert outside == [], f"number={number}: {outside[:5]}"
     print(f"{count} Blocks, {taken} files for the kernels, no read outside")
