@@ -297,7 +297,7 @@ def test_damage_in_a_pipeline_is_named_with_its_element():
 
 def test_the_kernels_follow_the_files_of_their_helpers():
     names = {file.name for file in source_files("penstock.image.jpeg.kernels.block")}
-    assert {"block.py", "planes.py", "dc.py", "codes.py", "bits.py", "transform.py", "colour.py"} <= names
+    assert {"block.py", "headers.py", "planes.py", "codes.py", "bits.py", "pixels.py", "instructions.py"} <= names
 
 
 def test_nothing_asks_for_a_second_compilation():
