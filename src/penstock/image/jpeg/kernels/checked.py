@@ -1,7 +1,7 @@
 """Every read at an address looked up in a list of what may be read: a form of the kernels for tests and fuzzing.
 
 It is compiled on demand, into no cache, in a process that has the variable PENSTOCK_CHECKED_READS when `bits` is
-imported, and takes a thousand times as long. Otherwise this module is not imported, and no trace of it compiled.
+imported, and takes very much longer. Otherwise this module is not imported, and no trace of it compiled.
 """
 
 from __future__ import annotations
