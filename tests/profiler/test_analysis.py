@@ -12,6 +12,7 @@ from tests.golden.golden import assert_golden
 from tests.profiler import figures
 
 import penstock as ps
+from penstock.dataset.base import inner
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.alone import REFERENCE, LockProbe
 from penstock.profiler.analysis.analyse import analyse
@@ -33,7 +34,7 @@ def analysed(ds, seconds=SHORT, **more):
 
 def analysed_once(ds):
     """One whole pass, however short."""
-    return analyse(ds._plan, ds._options, 30.0, 0.0, ds._inner, most_passes=1)
+    return analyse(ds._plan, ds._options, 30.0, 0.0, inner, most_passes=1)
 
 
 def doubled(x):

@@ -1,11 +1,11 @@
 """Base: what the parts of `Dataset` build on: a plan, its options, and how another data set is made of them.
 
-The parts do not know the class that they are mixed into: it tells its name here, once it is there.
+The parts do not know the class that they are mixed into: `Base._of` alone asks for it, when it makes one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import NOTHING_SET, Options
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 class Base:
     """A data set without its methods."""
 
-    _dataset: ClassVar[type[Dataset]]  # the class itself
-
     _plan: Node
     _options: Options
     _next_epoch: int
@@ -37,7 +35,9 @@ class Base:
     @staticmethod
     def _of(plan: Node, options: Options = NOTHING_SET) -> Dataset:
         """A data set of a plan."""
-        found: Dataset = object.__new__(Base._dataset)
+        from penstock.dataset.dataset import Dataset  # not above: a worker process may come here first
+
+        found: Dataset = object.__new__(Dataset)
         make_room(plan)
         options._freeze()
         found._plan = plan

@@ -13,7 +13,7 @@ import numpy as np
 from penstock.block.element_type import T_co
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import leaves_rank_open, map_leaves
-from penstock.dataset.base import Base, inner
+from penstock.dataset.base import inner
 from penstock.dataset.batching import Batching
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create
@@ -403,7 +403,6 @@ class Dataset(
         return text
 
 
-Base._dataset = Dataset
 teach(Dataset)
 
 _MOST_FAILURES = 32  # elements to look at for one that tells its spec

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adaptors.columns import column_names
 from penstock.block.structure import flatten
-from penstock.dataset.base import Base, inner
+from penstock.dataset.base import inner
+from penstock.dataset.converting import Converting
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.distribution import cut, unit_of
 from penstock.plan.node import INFINITE_CARDINALITY
@@ -90,4 +91,4 @@ def from_ray(dataset: Any, columns: Sequence[str] | None, fill_null: Mapping[str
         raise InvalidTypeError(message, hint="For a table or a frame there are from_arrow and from_pandas.")
     tables = ray.get(dataset.to_arrow_refs())
     filled = [table for table in tables if table.num_rows] or tables[:1]
-    return Base._dataset.from_arrow(pa.concat_tables(filled, promote_options="default"), columns, fill_null=fill_null)
+    return Converting.from_arrow(pa.concat_tables(filled, promote_options="default"), columns, fill_null=fill_null)

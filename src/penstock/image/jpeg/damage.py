@@ -125,8 +125,8 @@ def sampling(contents: bytes | memoryview) -> str:
 
 
 def oddly_sampled(contents: bytes | memoryview) -> bool:
-    """Whether there are three components in a sampling that is possible, if simplejpeg does not read them."""
-    return components(contents) == 3 and sampling(contents) != ""
+    """Whether a file that simplejpeg does not read has a size, and three components in a sampling that is possible."""
+    return components(contents) == 3 and sampling(contents) != "" and 0 not in size_of(contents)
 
 
 def is_whole(contents: bytes | memoryview) -> bool:
