@@ -3,7 +3,7 @@
 import json
 from itertools import islice
 
-from penstock.dataset.dataset import _inner
+from penstock.dataset.base import inner
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import as_of_now
 from penstock.runtime.executors.inline import InlineExecutor
@@ -12,7 +12,7 @@ from penstock.testing import difference
 
 def stage_of(dataset, epoch=0):
     """The stages of a data set, without workers, as it was written: no rewrites."""
-    return lower(dataset._plan, Lowering(dataset.options(), InlineExecutor(), epoch, dataset=_inner))
+    return lower(dataset._plan, Lowering(dataset.options(), InlineExecutor(), epoch, dataset=inner))
 
 
 def given(stage, want=4):

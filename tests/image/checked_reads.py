@@ -7,8 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-os.environ["PENSTOCK_CHECKED_READS"] = "1"
-sys.path.insert(0, str(Path(__file__).parents[2]))
+if __name__ == "__main__":  # and not where pytest looks through all files for doctests
+    os.environ["PENSTOCK_CHECKED_READS"] = "1"
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 from tests.image.codec_corpus import mutated
