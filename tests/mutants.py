@@ -55,7 +55,7 @@ TESTS = {  # by the group of modules and the module, those that hold it
     },
     "caches": {
         "penstock.cache.recorder": ["tests/cache/test_recorder.py", "tests/dataset/test_cache.py"],
-        "penstock.cache.side_by_side": ["tests/cache/test_side_by_side.py"],
+        "penstock.cache.column_buffer": ["tests/cache/test_side_by_side.py"],
         "penstock.cache.memory": ["tests/dataset/test_cache.py"],
         "penstock.cache.entry.entry": ["tests/cache/entry", "tests/dataset/test_entries.py"],
         "penstock.cache.entry.lock": ["tests/cache/entry", "tests/dataset/test_entries.py"],

@@ -158,7 +158,7 @@ def test_one_of_two_iterators_writes_and_both_are_right(tmp_path):
 
 
 def test_a_pass_that_was_left_standing_gives_its_place_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.here._IDLE", 0.0)
+    monkeypatch.setattr("penstock.cache.entry.active_writers._IDLE", 0.0)
     ds = squares().cache(tmp_path)
     standing = iter(ds)
     assert int(next(standing)) == 0

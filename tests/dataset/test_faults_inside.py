@@ -27,9 +27,9 @@ from penstock.physical import builders as _builders  # noqa: F401 - imports ever
 from penstock.physical.fatal import Fatal
 from penstock.physical.stage import Stage, StretchStage, _failures_only
 from penstock.physical.transform import FilterTransform, MapTransform, Transform
-from penstock.runtime.carrier import task_of
 from penstock.runtime.filling import Filling
 from penstock.runtime.processes.pool import ProcessPool
+from penstock.runtime.transform_runner import task_of
 from penstock.runtime.work import BatchWork, BlockWork
 from penstock.testing.compare import assert_same_elements
 

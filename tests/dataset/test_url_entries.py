@@ -13,7 +13,7 @@ from tests.dataset.entries import COUNT, WANTED, begin, by_kind, squares, values
 
 import penstock as ps
 from penstock import errors
-from penstock.cache.entry import here
+from penstock.cache.entry import active_writers
 from penstock.cache.entry.lease import take_lease
 from penstock.io.saved import journal
 
@@ -23,7 +23,7 @@ URL = "memory://url-entries-test"
 @pytest.fixture(autouse=True)
 def system(monkeypatch):
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
-    monkeypatch.setattr("penstock.physical.turn._REMOTE_PAUSE", 0.01)
+    monkeypatch.setattr("penstock.physical.write_role._REMOTE_PAUSE", 0.01)
     system = fsspec.filesystem("memory")
     yield system
     if system.exists("/url-entries-test"):
@@ -42,7 +42,7 @@ def folder_of(system):
     """The one entry's, once its writer has let go of it."""
     (manifest,) = files(system, "manifest.json")
     folder = f"memory:/{manifest.removesuffix('/manifest.json')}"
-    assert not here.is_writing(folder)
+    assert not active_writers.is_writing(folder)
     return folder
 
 
@@ -69,8 +69,8 @@ def test_two_that_write_at_a_time_lose_and_repeat_nothing(monkeypatch, system, k
     chance = random.Random(seed)
     monkeypatch.setattr(journal, "_SEGMENT", chance.choice([2, 4, 256]))
     monkeypatch.setattr("penstock.plan.snapshot_store.take_lease", lambda folder: _Nobodys())
-    monkeypatch.setattr(here, "goes_on_writing", lambda folder: False)
-    monkeypatch.setattr(here, "is_writing", lambda folder: False)
+    monkeypatch.setattr(active_writers, "goes_on_writing", lambda folder: False)
+    monkeypatch.setattr(active_writers, "is_writing", lambda folder: False)
     for _ in range(3):
         passes = [iter(kept(kind)) for _ in range(2)]
         found = [[], []]
@@ -138,7 +138,7 @@ def test_a_pass_beside_one_that_holds_the_lease_goes_on_by_itself(system):
     said(system, f"{name}/writer.lock", host="another")
     options = ps.Options(second_writer="share")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penstock.physical.turn._PATIENCE", 0.05)
+        patch.setattr("penstock.physical.write_role._PATIENCE", 0.05)
         assert values(kept("snapshot").with_options(options)) == WANTED
     assert len(files(system, "manifest.json")) == 1
     assert b'"complete": false' in system.cat_file(f"{name}/manifest.json")

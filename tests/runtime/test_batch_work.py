@@ -49,7 +49,7 @@ def tasks_of(stage, size, want):
     work = work_of(stage, (), BatchTask(size, drop_remainder=False, label="batch", where=None), ordered=True)
     tasks, made = [], []
     while True:
-        work.pace.want = min(want, size)
+        work.sizer.want = min(want, size)
         task = work.pull()
         if task is None:
             return tasks, [found for found in made if found is not None]
@@ -169,7 +169,7 @@ def test_batches_are_those_of_rows_one_by_one(numbers, size, wants, most, drop_r
             work.restore(state, (), (), 0)
         tasks = []
         while True:
-            work.pace.want = wants[len(tasks) % len(wants)]
+            work.sizer.want = wants[len(tasks) % len(wants)]
             task = work.pull()
             if task is None:
                 break
@@ -201,7 +201,7 @@ def test_of_little_work_a_task_makes_many_batches_which_are_views():
         BatchTask(8, drop_remainder=False, label="batch", where=None),
         ordered=True,
     )
-    work.pace.want = 35
+    work.sizer.want = 35
     task = work.pull()
     assert task.span == (0, 32)
     (column,) = work.run(task).block.columns

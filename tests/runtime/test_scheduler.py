@@ -292,14 +292,14 @@ def test_as_many_threads_as_are_wanted_up_to_the_cores_and_more_only_where_one_r
 def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):
     """Where an interleave opens one file after the other, all of them would look around for each."""
     scheduler, gate, inside, asleep = Scheduler(4), threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
-    bell = scheduler._work_comes
-    sleep = bell.sleep
+    lot = scheduler._work_comes
+    sleep = lot.sleep
 
-    def counted(ear):
+    def counted(token):
         asleep.release()
-        sleep(ear)
+        sleep(token)
 
-    monkeypatch.setattr(bell, "sleep", counted)
+    monkeypatch.setattr(lot, "sleep", counted)
     scope, first, second = Scope(scheduler), Held(gate, inside), Steps(0, 1, [])
     scope.add(first, 4)
     assert all(inside.acquire(timeout=SECONDS) for _ in range(4))
@@ -308,15 +308,15 @@ def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):
     gate.set()
     assert all(asleep.acquire(timeout=SECONDS) for _ in range(4))
     with scheduler.lock:
-        assert len(bell.listening) == 4
+        assert len(lot.registered) == 4
         scope.add(second, 4)
-        assert len(bell.listening) == 3
+        assert len(lot.registered) == 3
     assert second.done.wait(SECONDS)
     assert asleep.acquire(timeout=SECONDS)
     with scheduler.lock:
-        assert len(bell.listening) == 4
+        assert len(lot.registered) == 4
         scope.want(2)  # two have to leave, whoever they are
-        assert not bell.listening
+        assert not lot.registered
     scope.close(nothing)
     joined(scheduler, threads)
 
@@ -479,7 +479,7 @@ def test_a_run_that_comes_wakes_all_the_workers_it_wants():
     first.add(before, 2)
     assert before.done.wait(SECONDS)
     deadline = time.monotonic() + SECONDS
-    while len(scheduler._work_comes.listening) < 2:  # until both sleep, which they say to nobody
+    while len(scheduler._work_comes.registered) < 2:  # until both sleep, which they say to nobody
         assert time.monotonic() < deadline
     second.add(behind, 2)
     assert behind.done.wait(SECONDS)

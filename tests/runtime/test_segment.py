@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.runtime.pace import Pace
+from penstock.runtime.block_sizer import BlockSizer
 
 SECONDS = 30
 
@@ -135,33 +135,33 @@ def test_batches_of_dicts_bytes_and_ragged_components(parallel):
 
 
 def test_the_pace_grows_while_blocks_are_cheap_and_falls_when_they_are_not():
-    pace = Pace()
-    assert pace.want == 1
+    sizer = BlockSizer()
+    assert sizer.want == 1
     for _ in range(40):
-        pace.observe(pace.want, 1e-6, 8)
-    most = pace.want
+        sizer.observe(sizer.want, 1e-6, 8)
+    most = sizer.want
     assert most > 1000
-    pace.observe(pace.want, 10.0, 8)
-    assert pace.want < most
-    small = pace.want
-    pace.observe(small, 1e-6, 1 << 30)
-    assert pace.want < small
+    sizer.observe(sizer.want, 10.0, 8)
+    assert sizer.want < most
+    small = sizer.want
+    sizer.observe(small, 1e-6, 1 << 30)
+    assert sizer.want < small
 
 
 def test_the_pace_learns_nothing_from_a_source_that_gave_less():
-    pace = Pace()
+    sizer = BlockSizer()
     for _ in range(5):
-        pace.observe(pace.want, 1e-6, 8)
-    before = pace.want
-    pace.observe(1, 1e-6, 8)
-    assert pace.want == before
+        sizer.observe(sizer.want, 1e-6, 8)
+    before = sizer.want
+    sizer.observe(1, 1e-6, 8)
+    assert sizer.want == before
 
 
 def test_the_pace_keeps_to_its_bound():
-    pace = Pace(3)
+    sizer = BlockSizer(3)
     for _ in range(10):
-        pace.observe(pace.want, 1e-6, 8)
-    assert pace.want <= 3
+        sizer.observe(sizer.want, 1e-6, 8)
+    assert sizer.want <= 3
 
 
 def test_the_recorder_sees_what_workers_did():

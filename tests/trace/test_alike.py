@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF
-from penstock.physical.both_ways import Ready, trial_of
+from penstock.physical.equivalence import Ready, check_of
 from penstock.trace.purity import captured, may_draw, why_impure
 from penstock.trace.traced import traced
 
@@ -40,7 +40,7 @@ def graph(function):
 def test_functions_alike_are_traced_and_tried_once(make):
     first, second = traced(make(1e9), LEAF, SPECS), traced(make(float("1e9")), LEAF, SPECS)
     assert first.graph is second.graph
-    assert trial_of(first, Ready.of(first.graph)) is trial_of(second, Ready.of(second.graph))
+    assert check_of(first, Ready.of(first.graph)) is check_of(second, Ready.of(second.graph))
 
 
 @pytest.mark.parametrize("make", [adds, by_default])

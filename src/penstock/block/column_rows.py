@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.by_reference import is_large, side_by_side
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.footprint import Footprints
-from penstock.block.picked import PickedColumn
-from penstock.block.unmoved import is_large, side_by_side
+from penstock.block.indexed_column import IndexedColumn
 
 _STRING = 20  # bytes beside its content
 
@@ -49,8 +49,8 @@ class ColumnRows(ABC):
 
 
 def rows_for(column: Column) -> ColumnRows:
-    """Empty slots for elements as in this column, which `unmoved` gave."""
-    if isinstance(column, PickedColumn):
+    """Empty slots for elements as in this column, which `by_reference` gave."""
+    if isinstance(column, IndexedColumn):
         return PickedRows(column)
     if isinstance(column, DenseColumn) and not is_large(column):
         return DenseRows(column)
@@ -145,7 +145,7 @@ class BytesRows(ColumnRows):
 class PickedRows(ColumnRows):
     """Elements of one array by their numbers: nothing but these is written and read."""
 
-    def __init__(self, column: PickedColumn) -> None:
+    def __init__(self, column: IndexedColumn) -> None:
         self._whole = column.whole
         self._at = np.empty(0, np.int64)
         self._filled = np.empty(0, bool)
@@ -161,18 +161,18 @@ class PickedRows(ColumnRows):
         self._at, self._filled = grown(self._at, count), grown(self._filled, count)
 
     def accepts(self, column: Column) -> bool:
-        return isinstance(column, PickedColumn) and column.whole is self._whole
+        return isinstance(column, IndexedColumn) and column.whole is self._whole
 
     def put(self, slots: np.ndarray, column: Column) -> None:
-        assert isinstance(column, PickedColumn)
+        assert isinstance(column, IndexedColumn)
         self._at[slots], self._filled[slots] = column.rows, True
 
     def get(self, slots: np.ndarray) -> Column:
-        return PickedColumn(self._whole, self._at[slots])
+        return IndexedColumn(self._whole, self._at[slots])
 
     def wider(self) -> ColumnRows:
         slots = np.flatnonzero(self._filled)
-        kept = side_by_side(PickedColumn(self._whole, self._at[slots]))
+        kept = side_by_side(IndexedColumn(self._whole, self._at[slots]))
         found = DenseRows(kept) if isinstance(kept, DenseColumn) else ListRows([])
         found.reserve(len(self._at))
         found.put(slots, kept)

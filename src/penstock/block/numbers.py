@@ -26,30 +26,30 @@ class Numbers(NamedTuple):
         return int(self.first[row])
 
     def all(self, size: int) -> np.ndarray:
-        """Of all elements of a Block of this size; they have to be known."""
+        """The numbers of all elements of a Block of this size; they have to be known."""
         assert self.first is not None
         return np.arange(self.first, self.first + size) if isinstance(self.first, int) else self.first
 
     def part(self, start: int, stop: int) -> Numbers:
-        """Of the elements from `start` up to `stop`."""
+        """The numbers of the elements from `start` up to `stop`."""
         if self.first is None:
             return self
         first = self.first + start if isinstance(self.first, int) else self.first[start:stop]
         return Numbers(first, self.epoch)
 
     def take(self, rows: np.ndarray) -> Numbers:
-        """Of the elements in these rows."""
+        """The numbers of the elements in these rows."""
         if self.first is None:
             return self
         return Numbers(self.first + rows if isinstance(self.first, int) else self.first[rows], self.epoch)
 
     def lost(self) -> Numbers:
-        """Of what a filter has left: how many came before is not known."""
+        """The numbers of what a filter has left: how many came before is not known."""
         return Numbers(None, self.epoch)
 
 
 def joined(parts: Sequence[Numbers], sizes: Sequence[int]) -> Numbers:
-    """Of Blocks of these sizes, one after the other, of the same pass.
+    """Join the numbers of Blocks of these sizes, one after the other, of the same pass.
 
     >>> joined([Numbers(4), Numbers(6)], [2, 3]), joined([Numbers(4), Numbers(None)], [2, 3])
     (Numbers(first=4, epoch=0), Numbers(first=None, epoch=0))

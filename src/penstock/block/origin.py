@@ -107,7 +107,7 @@ def concat_origins(origins: Sequence[Origin | None]) -> Origin | None:
 
 
 def common_shape(origins: Sequence[Origin]) -> tuple[int, ...]:
-    """Of the elements of origins that are batched as often: room for the largest batches."""
+    """The shape that elements of origins batched as often have in common: room for the largest batches."""
     return tuple(max(sizes) for sizes in zip(*(origin.file.shape[1:] for origin in origins), strict=True))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.block.block import Block, in_order
+from penstock.block.by_reference import by_reference, joined, moved, side_by_side
 from penstock.block.column_rows import ColumnRows, rows_for
 from penstock.block.origin import concat_origins
 from penstock.block.origin_rows import OriginRows
 from penstock.block.structure import Structure
-from penstock.block.unmoved import joined, moved, side_by_side, unmoved
 
 
 class Rows:
@@ -32,11 +32,11 @@ class Rows:
         """Write elements `rows` of the Block (all of them by default) into `slots`."""
         if self._structure is None:
             self._structure = block.structure
-            self._columns = [rows_for(column) for column in unmoved(block).columns]
+            self._columns = [rows_for(column) for column in by_reference(block).columns]
             self._origin = None if block.origin is None else OriginRows()
         self._used = max(self._used, int(slots.max()) + 1)
         self._reserve(self._used)
-        chosen = unmoved(in_order(block, self._structure))
+        chosen = by_reference(in_order(block, self._structure))
         if rows is not None:
             chosen = chosen.take(rows)
         for i, column in enumerate(chosen.columns):
@@ -80,7 +80,7 @@ class Rows:
         if block is None or inside.all():
             return self._read(source)
         outside = source[~inside] - self.capacity
-        block = unmoved(in_order(block, self._structure))
+        block = by_reference(in_order(block, self._structure))
         if not inside.any():
             return block.take(outside)
         kept, fresh = self._read(source[inside]), block.take(outside)

@@ -11,8 +11,8 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.indexed_column import IndexedColumn
 from penstock.block.origin import Origin
-from penstock.block.picked import PickedColumn
 from penstock.block.structure import LEAF, Structure
 
 _SLACK = 2  # times the bytes a column means, from which it is copied out of the buffers it points into
@@ -73,7 +73,7 @@ copyreg.pickle(Structure, _structure)
 copyreg.pickle(DenseColumn, _dense)
 copyreg.pickle(BytesColumn, _bytes)
 copyreg.pickle(ListColumn, _list)
-copyreg.pickle(PickedColumn, _list)
+copyreg.pickle(IndexedColumn, _list)
 copyreg.pickle(Origin, _origin)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
 from penstock.cache.alike import Alike, joined
+from penstock.cache.column_buffer import ColumnBuffer
 from penstock.cache.entry.lock import Lock, hold
-from penstock.cache.side_by_side import SideBySide
 from penstock.errors import PenstockError
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
@@ -47,7 +47,7 @@ class SavedWriter:
         self._sources = sources
         self._run = f"data-{token_hex(6)}"
         self._alike = Alike()
-        self._waiting: dict[int, SideBySide] = {}
+        self._waiting: dict[int, ColumnBuffer] = {}
         self._bytes: dict[int, int] = {}
         self._total = 0  # of them
         self._numbers: dict[int, int] = {}  # of files written, per shard
@@ -217,6 +217,6 @@ def by_shard(block: Block, shards: np.ndarray | None) -> list[tuple[int, Block]]
     return found
 
 
-def waiting_of(shards: np.ndarray | None, first: Block, expected: int) -> SideBySide:
+def waiting_of(shards: np.ndarray | None, first: Block, expected: int) -> ColumnBuffer:
     """What elements of a shard wait in, the first of which are given; all shards get so many bytes."""
-    return SideBySide(expected if shards is None else first.nbytes + 1)
+    return ColumnBuffer(expected if shards is None else first.nbytes + 1)

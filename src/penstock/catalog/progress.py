@@ -45,13 +45,13 @@ class Step:
         self._tell, self._lock = tell, new_lock()
 
     def advance(self, amount: int = 1) -> None:
-        """So much more is done. May be called by several threads."""
+        """Count `amount` more as done. May be called by several threads."""
         with self._lock:
             self.done += amount
         self._tell(self)
 
     def take_up(self, amount: int) -> None:
-        """So much was done by an earlier run; it tells nothing of the speed."""
+        """Count `amount` as done by an earlier run; it tells nothing of the speed."""
         with self._lock:
             self.done += amount
             self.before += amount

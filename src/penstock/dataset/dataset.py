@@ -255,12 +255,12 @@ class Dataset(
         Those in front of it that fail are passed over, some of them; where there is no other, the first failure is
         raised.
         """
-        from penstock.profiler.analysis.apart import apart
+        from penstock.profiler.analysis.isolated import isolated
         from penstock.runtime.run import Iterator, Settings
 
         settings = Settings("inline", dataset=inner)
         first: Exception | None = None
-        with apart(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:
+        with isolated(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:
             for _ in range(_MOST_FAILURES):
                 try:
                     element = next(elements)

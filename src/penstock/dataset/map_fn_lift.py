@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.apart import apart
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import Structure
+from penstock.block.without_aliasing import without_aliasing
 from penstock.dataset.map_fn_signature import Signature
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stages.batch import stack_block
@@ -103,7 +103,7 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
     fused = optimised(graph)
     keys = keys_of_rows(operands[-1], size, graph.draws) if graph.random else None
     made = fused.run(flat, rows * size, None, keys)
-    found = apart([_column(column, rows * size) for column in made], fused.sharing())
+    found = without_aliasing([_column(column, rows * size) for column in made], fused.sharing())
     return list(stack_block(Block(graph.structure, found, rows * size), size).columns)
 
 

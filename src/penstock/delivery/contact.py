@@ -91,7 +91,7 @@ class Workforce(ABC):
 
     @abstractmethod
     def contacts(self) -> dict[str, Contact]:
-        """Those that are there now."""
+        """The contacts that are there now, by name."""
 
     @abstractmethod
     def lost(self, contact: Contact) -> bool:
@@ -110,7 +110,7 @@ class Workforce(ABC):
             time.sleep(seconds)
 
     def spoken(self) -> list[Contact]:
-        """Those that have said something."""
+        """The contacts that have said something."""
         return speaking(self.contacts().values())
 
     def told(self, waiting: float) -> None:  # noqa: B027 - most have a fixed number of them
@@ -122,7 +122,7 @@ class Workforce(ABC):
 
 
 def speaking(contacts: Iterable[Contact], seconds: float = 0.0) -> list[Contact]:
-    """Those that have said something."""
+    """The contacts that have said something."""
     poll = select.poll() if hasattr(select, "poll") else None
     listed = list(contacts)
     if not listed:

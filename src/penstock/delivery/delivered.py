@@ -18,8 +18,8 @@ from typing import NamedTuple
 from penstock.block.block import Block
 from penstock.block.transport import unpack
 from penstock.delivery.contact import Contact, Workforce
-from penstock.delivery.pace import Pace
 from penstock.delivery.part import Packet
+from penstock.delivery.range_sizer import RangeSizer
 from penstock.delivery.results import unpacked
 from penstock.delivery.window import KILLS, Cut, Range, Window
 from penstock.errors import Context, FailedPreconditionError, marked
@@ -71,9 +71,9 @@ class Delivered(Stage):
         self._window: Window | None = None
         self._turn = node.unit * node.consumers  # elements of the base from one result to the next, where counted
         self._apart = self._turn if node.consumers > 1 else 0
-        self._pace = Pace(node.unit, steady=node.consumers > 1)
+        self._sizer = RangeSizer(node.unit, steady=node.consumers > 1)
         if node.finish is not None:
-            self._pace = Pace(node.unit, seconds=_WRITING_SECONDS, nbytes=_WRITING_BYTES)
+            self._sizer = RangeSizer(node.unit, seconds=_WRITING_SECONDS, nbytes=_WRITING_BYTES)
         self._first = node.unit * node.consumer
         self._start = self._first  # of the range at hand
         self._given = 0  # results from there
@@ -181,7 +181,7 @@ class Delivered(Stage):
         force = self._tended()
         contacts = force.contacts()
         if self._window is None:
-            self._window = Window(self._stop, self._pace, 1, self._cut, self._apart)
+            self._window = Window(self._stop, self._sizer, 1, self._cut, self._apart)
         self._window.most = self._most(max(len(contacts), 1))
         ready = {name: contact for name, contact in contacts.items() if contact.ready}
         if self._kept:  # before any of the others is done with it
@@ -234,7 +234,7 @@ class Delivered(Stage):
                 return
             if head.elements:
                 self._weight = _ROOM * message.nbytes / head.elements
-            self._pace.observe(head.elements, head.seconds, head.nbytes)
+            self._sizer.observe(head.elements, head.seconds, head.nbytes)
             if head.ended:
                 self._window.ended(head.start + head.elements)
             self._hold()

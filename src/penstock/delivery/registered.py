@@ -74,5 +74,5 @@ class Registered:
         return found.partition(b"\n")[2]
 
     def names(self) -> list[str]:
-        """Of all that are known."""
+        """The names of all data sets that are registered."""
         return sorted(self._kept.names())

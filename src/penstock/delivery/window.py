@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.delivery.pace import Pace
+from penstock.delivery.range_sizer import RangeSizer
 
 KILLS = 3  # workers that a range may take with it
 _AT_ONCE = 2  # ranges that a worker is given: one to work at, one for behind it
@@ -40,10 +40,10 @@ class Window:
     and `apart` elements behind the last.
     """
 
-    def __init__(self, start: int, pace: Pace, most: int, cut: Cut | None = None, apart: int = 0) -> None:
+    def __init__(self, start: int, sizer: RangeSizer, most: int, cut: Cut | None = None, apart: int = 0) -> None:
         self._cut = cut
         self._apart = apart
-        self._pace = pace
+        self._sizer = sizer
         self.most = most
         self._next = start  # where the next range begins
         self._ranges: deque[Range] = deque()
@@ -95,9 +95,9 @@ class Window:
                 return each
         if len(self._ranges) >= self.most or (self.end is not None and self._next >= self.end):
             return None
-        made = Range(self._next, self._next + self._pace.length)
+        made = Range(self._next, self._next + self._sizer.length)
         if self._cut is not None:
-            made.stop, made.wish = self._cut(made.start, self._pace.length)
+            made.stop, made.wish = self._cut(made.start, self._sizer.length)
         self._next = made.start + self._apart if self._apart else made.stop
         self._ranges.append(made)
         return made

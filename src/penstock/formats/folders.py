@@ -197,7 +197,7 @@ def describe(folder: Path, schema: Any) -> None:
 
 
 def _fingerprint(folder: Path, files: list[str]) -> str:
-    """Of the contents: `datasets` keeps what it computes under this name."""
+    """A digest of the contents: `datasets` keeps what it computes under this name."""
     import hashlib
 
     digest = hashlib.sha256()

@@ -23,48 +23,48 @@ DECODER = Nature("works on pictures", decodes=True)
 
 
 def decoded(spec: LeafSpec, *, channels: int | None = 0, dtype: Any = np.uint8, **_: Any) -> TensorSpec:
-    """Of `decode_jpeg` and `decode_png`: height and width are in the data."""
+    """The rule of `decode_jpeg` and `decode_png`: height and width are in the data."""
     byte_string(spec)
     return TensorSpec((None, None, channels or None), dtype)
 
 
 def decoded_frames(spec: LeafSpec, *, channels: int | None = 3) -> TensorSpec:
-    """Of `decode_gif` and `decode_webp`: how many frames and of what size is in the data."""
+    """The rule of `decode_gif` and `decode_webp`: how many frames and of what size is in the data."""
     byte_string(spec)
     return TensorSpec((None, None, None, channels or None), np.uint8)
 
 
 def decoded_any(spec: LeafSpec, *, channels: int | None, dtype: Any, expand_animations: bool) -> TensorSpec:
-    """Of `decode_image`: what is not animated, which only the data tells."""
+    """The rule of `decode_image`: what is not animated, which only the data tells."""
     return decoded(spec, channels=channels, dtype=dtype)
 
 
 def encoded(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """Of `encode_jpeg` and `encode_png`."""
+    """The rule of `encode_jpeg` and `encode_png`."""
     tensor(spec)
     return TensorSpec((), bytes)
 
 
 def told(spec: LeafSpec) -> TensorSpec:
-    """Of `is_jpeg`."""
+    """The rule of `is_jpeg`."""
     byte_string(spec)
     return TensorSpec((), np.bool_)
 
 
 def same_shape(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """Of the flips."""
+    """The rule of the flips."""
     return tensor(spec)
 
 
 def retyped(spec: LeafSpec, *, dtype: Any, **_: Any) -> TensorSpec:
-    """Of `cast` and `convert_image_dtype`."""
+    """The rule of `cast` and `convert_image_dtype`."""
     return TensorSpec(tensor(spec).shape, dtype)
 
 
 def resized(
     resize_shape: Callable[..., tuple[int | None, ...]],
 ) -> Callable[..., TensorSpec]:
-    """Of `resize`, which knows its own shape rule."""
+    """The rule of `resize`, which knows its own shape rule."""
 
     def rule(spec: LeafSpec, *, size: Any, method: str, preserve_aspect_ratio: bool, antialias: bool) -> TensorSpec:
         known = tensor(spec)
@@ -76,17 +76,17 @@ def resized(
 
 
 def as_float32(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """Of `per_image_standardization` and `normalize`."""
+    """The rule of `per_image_standardization` and `normalize`."""
     return TensorSpec(tensor(spec).shape, np.float32)
 
 
 def one_channel(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """Of `rgb_to_grayscale`."""
+    """The rule of `rgb_to_grayscale`."""
     known = tensor(spec)
     return TensorSpec((*known.shape[:-1], 1), known.dtype)
 
 
 def three_channels(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """Of `grayscale_to_rgb`."""
+    """The rule of `grayscale_to_rgb`."""
     known = tensor(spec)
     return TensorSpec((*known.shape[:-1], 3), known.dtype)

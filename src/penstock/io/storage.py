@@ -220,7 +220,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def states_below(folder: Path) -> list[tuple[int, int | None]]:
-    """Of the files in a folder and those in it: bytes, and when it was written to, in nanoseconds; None if unknown."""
+    """For each file below a folder: its bytes, and when it was written to, in nanoseconds; None if unknown."""
     name = as_path(folder)
     if is_url(name):
         return _remote_states(name)

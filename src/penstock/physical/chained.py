@@ -34,7 +34,7 @@ _KEYS = {"below", "skip", "steps"}
 
 
 def ratios_of(transforms: Sequence[Transform], batch: int | None = None) -> Ratios:
-    """Of a stage with these transforms, and perhaps a batch of this size behind them."""
+    """The ratios of a stage with these transforms, and perhaps a batch of this size behind them."""
     own = tuple(1 if transform.one_to_one else None for transform in transforms)
     return own if batch is None else (*own, batch)
 

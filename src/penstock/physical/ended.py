@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.apart import apart
 from penstock.block.block import Block, Builder
 from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.fixed import fixed_column, fixed_values
 from penstock.block.given import Given
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
+from penstock.block.without_aliasing import without_aliasing
 from penstock.forked import new_lock
-from penstock.physical.both_ways import (
+from penstock.physical.equivalence import (
     ELEMENTS,
     SECONDS,
     column_of_output,
@@ -313,7 +313,7 @@ def _nest(result: Any) -> Any:
 
 @dataclass(slots=True)
 class _Trial:
-    """Of an end, for all passes: the first elements both ways."""
+    """The check of an end, kept for all passes: the first elements run both ways."""
 
     checked: int = 0
     spent: float = 0.0
@@ -372,11 +372,11 @@ class _ByBlock:
         except Exception:
             return False
         columns = [column_of_output(column, self.size) for column in made]
-        self._columns = apart(columns, self._before.sharing())
+        self._columns = without_aliasing(columns, self._before.sharing())
         return True
 
     def arguments(self, itself: Any) -> Any:
-        """Of the middle, for each element."""
+        """The arguments of the middle, for each element."""
         own = [isinstance(output, Ref) and output.equation < 0 for output in self._before.outputs]
         values = [
             fixed_values(column) if given else column.values() for column, given in zip(self._columns, own, strict=True)
@@ -438,7 +438,7 @@ class _ByBlock:
                 view = is_view(self._before if source == "before" else self._after, index)
             columns.append(in_one_piece(column, None if allocate is None else allocate(k), view=view))
         pairs = combinations(range(len(columns)), 2)
-        return Block(ended.structure, apart(columns, pairs), len(rows))
+        return Block(ended.structure, without_aliasing(columns, pairs), len(rows))
 
     def _chosen(self, give: int, rows: np.ndarray, *, every: bool) -> Any:
         place = self._kept[give]

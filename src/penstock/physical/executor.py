@@ -68,4 +68,4 @@ class Executor(ABC):
 
     @abstractmethod
     def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
-        """Who takes Blocks through transforms that are not parallel: the puller, or a worker process if it is to be."""
+        """What takes Blocks through transforms that are not parallel: the puller, or a worker process."""

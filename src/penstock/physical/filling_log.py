@@ -46,7 +46,7 @@ class FillingLog:
         return self._ask
 
     def at(self, count: int) -> None:
-        """So many are there, the last of them those that were asked for."""
+        """Note that `count` elements are there, the last of them those that were asked for."""
         now = self._clock()
         taken, self._last = now - self._last, now
         if taken < _SHORT:

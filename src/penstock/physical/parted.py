@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.apart import apart
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.fixed import fixed_column, fixed_values
 from penstock.block.given import Given
+from penstock.block.without_aliasing import without_aliasing
 from penstock.forked import new_lock
-from penstock.physical.both_ways import ELEMENTS, SECONDS, column_of_output, same_in_all
 from penstock.physical.ended import Endings
+from penstock.physical.equivalence import ELEMENTS, SECONDS, column_of_output, same_in_all
 from penstock.physical.vectorise import any_extent, kind_of, optimised
 from penstock.trace.drawing import Draws, Element, drawing
 from penstock.trace.graph import Allocate, Graph, Ref
@@ -118,7 +118,7 @@ def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
         raise
     except Exception:
         return None
-    return apart([column_of_output(column, block.size) for column in made], graph.sharing())
+    return without_aliasing([column_of_output(column, block.size) for column in made], graph.sharing())
 
 
 def _values(found: Parts, block: Block, draws: Draws) -> list[list[Any]] | None:
@@ -129,7 +129,7 @@ def _values(found: Parts, block: Block, draws: Draws) -> list[list[Any]] | None:
 
 @dataclass(slots=True)
 class _Trial:
-    """Of a beginning, for all passes: the first elements both ways."""
+    """The check of a beginning, kept for all passes: the first elements run both ways."""
 
     checked: int = 0
     spent: float = 0.0

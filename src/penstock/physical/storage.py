@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
 from penstock.cache.alike import Alike
-from penstock.cache.entry import here
+from penstock.cache.entry import active_writers
 from penstock.cache.entry.entry import Entry, Point
 from penstock.cache.entry.lease import Lease
 from penstock.cache.entry.lock import Lock
@@ -64,7 +64,7 @@ class Storage:
 
     def refresh(self) -> None:
         """Look at the entry, once a pass of this process that has ended is done with it."""
-        here.is_writing(self.entry.folder)
+        active_writers.is_writing(self.entry.folder)
         self.look()
 
     def look(self) -> None:
@@ -101,7 +101,7 @@ class Storage:
 
     def writes_here(self) -> bool:
         """Whether another pass of this process is writing to the entry."""
-        return here.goes_on_writing(self.entry.folder)
+        return active_writers.goes_on_writing(self.entry.folder)
 
     def lock(self) -> Lock | Lease | None:
         """As `SnapshotStore.lock`."""

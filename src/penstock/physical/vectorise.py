@@ -12,7 +12,7 @@ from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.forked import new_lock
-from penstock.physical.both_ways import Ready, Trial, trial_of
+from penstock.physical.equivalence import EquivalenceCheck, Ready, check_of
 from penstock.trace.drawing import UNNUMBERED, Draws
 from penstock.trace.graph import Allocate, Graph
 from penstock.trace.nature import families
@@ -68,9 +68,9 @@ class Vectoriser:
         exact = Ready.of(optimised(found.graph))
         ready = Ready.of(optimised(found.graph, approximate=True)) if self._approximate else exact
         self.verdict = f"by Block: {ready.graph.describe()}"
-        return self._judged(_Decision(found, ready, trial_of(found, exact)))
+        return self._judged(_Decision(found, ready, check_of(found, exact)))
 
-    def _try(self, decision: _Decision, trial: Trial, block: Block, draws: Draws) -> None:
+    def _try(self, decision: _Decision, trial: EquivalenceCheck, block: Block, draws: Draws) -> None:
         if not trial.over:  # in another pass, meanwhile
             trial.go_on(self._function, block, draws)
         self._judged(decision)
@@ -91,7 +91,7 @@ class _Decision:
 
     found: Traced
     ready: Ready | None
-    trial: Trial | None
+    trial: EquivalenceCheck | None
 
 
 def kind_of(column: Column) -> Hashable:

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.errors import InvalidArgumentError
-from penstock.plan.apart import apart
+from penstock.plan.detached import detached
 from penstock.plan.node import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
@@ -363,7 +363,7 @@ class Prefetch(UnaryNode):
 
 
 def executor_of(steps: Sequence[Map | Filter]) -> str:
-    """Who calls the functions of steps that run as one: what one of them asks for, "auto" where none does.
+    """The executor of steps that run as one: what one of them asks for, "auto" where none does.
 
     Maps that are not parallel run in the puller's thread whether they say "thread" or "inline".
     """
@@ -381,7 +381,7 @@ class FusedMap(UnaryNode):
     name: ClassVar[str] = "fused"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(apart(step) for step in self.steps))
+        object.__setattr__(self, "steps", tuple(detached(step) for step in self.steps))
 
     @property
     def label(self) -> str:
@@ -425,8 +425,8 @@ class MapAndBatch(UnaryNode):
     name: ClassVar[str] = "map_and_batch"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(apart(step) for step in self.steps))
-        object.__setattr__(self, "batch", apart(self.batch))
+        object.__setattr__(self, "steps", tuple(detached(step) for step in self.steps))
+        object.__setattr__(self, "batch", detached(self.batch))
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from penstock.plan.apart import apart
+from penstock.plan.detached import detached
 from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Repeat, Shuffle
 
@@ -19,8 +19,8 @@ class ShuffleAndRepeat(UnaryNode):
     name: ClassVar[str] = "shuffle_and_repeat"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shuffle", apart(self.shuffle))
-        object.__setattr__(self, "repeat", apart(self.repeat))
+        object.__setattr__(self, "shuffle", detached(self.shuffle))
+        object.__setattr__(self, "repeat", detached(self.repeat))
 
     @property
     def label(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.block.carried import InitialState
+from penstock.block.scan_state import InitialState
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.errors import InvalidArgumentError, InvalidTypeError

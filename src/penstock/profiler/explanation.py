@@ -113,7 +113,7 @@ def _who_makes(node: Distribute, options: Options) -> list[str]:
 
 
 def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
-    """Who may call the functions of a step, and why; nothing where that is the puller's thread as for any step."""
+    """Say where the functions of a step may be called, and why; nothing if that is the puller's thread."""
     first = node.steps[0] if isinstance(node, MapAndBatch) else node
     if first.num_parallel_calls is None or node.executor == "inline":
         return []
@@ -135,7 +135,7 @@ def _behind(step: Map | Filter, spec: Any) -> Any:
 
 
 def how(node: Node, options: Options) -> str:
-    """Who will run a step, in words."""
+    """Say in words what will run a step."""
     parallel = None
     if isinstance(node, (Map, FusedMap, Interleave, Batch, GlobalShuffle)):
         parallel = node.num_parallel_calls

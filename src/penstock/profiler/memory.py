@@ -76,7 +76,7 @@ def _cells(row: MemoryRow) -> tuple[str, str, str, str]:
 
 
 def memory_report(plan: Node, options: Options) -> MemoryReport:
-    """Of the passes over this plan that run now; without one, of what the next may hold."""
+    """The memory of the passes over this plan that run now; without one, what the next may hold."""
     given = options.autotune.ram_budget
     ledgers = [ledger for ledger in live_ledgers(plan) if _is_of(ledger.budget, given)]
     budgets: dict[int, Budget] = {id(ledger.budget): ledger.budget for ledger in ledgers}

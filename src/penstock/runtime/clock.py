@@ -13,7 +13,7 @@ _SHORT = 5e-5  # seconds
 
 
 class Clock:
-    """Of one thread: time spent in upstream segments during the pull at hand, and the lane it pulls for."""
+    """One thread's time in upstream segments during the pull at hand, and the lane it pulls for."""
 
     __slots__ = ("_read_at", "_read_cpu", "aside", "aside_cpu", "lane")
 

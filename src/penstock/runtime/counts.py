@@ -63,7 +63,7 @@ class Counts:
         self.busy -= 1
 
     def hold(self, nbytes: int) -> None:
-        """So many bytes are held from now on."""
+        """Note that `nbytes` are held from now on."""
         self.held = nbytes
         if nbytes > self._most:
             self._most = nbytes

@@ -10,9 +10,9 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.block.block import Block, concat_blocks
 from penstock.block.column import Column, DenseColumn, concat
+from penstock.block.indexed_column import IndexedColumn
 from penstock.block.numbers import Numbers
 from penstock.block.origin import concat_origins
-from penstock.block.picked import PickedColumn
 from penstock.block.structure import Structure
 from penstock.errors import Context, PenstockError, annotate
 from penstock.frames import let_go
@@ -88,7 +88,7 @@ class Filling:
 
     @property
     def number(self) -> int:
-        """Of the batch."""
+        """The number of the batch."""
         return self._first // self._spec.size
 
     def fail(self, row: int, error: Exception) -> None:
@@ -116,7 +116,7 @@ class Filling:
             self._elsewhere.update(leaf for leaf, column in enumerate(block.columns) if columns[leaf] is column)
 
     def _written(self, leaf: int, row: int, column: Column) -> Column:
-        if isinstance(column, PickedColumn):
+        if isinstance(column, IndexedColumn):
             place = self.place(leaf, row, len(column), column.whole.shape[1:], column.whole.dtype)
             if place is None:
                 return column
@@ -160,7 +160,7 @@ class Filling:
             return failure(error)
 
     def _first_error(self) -> Exception:
-        """Of the first row that failed. Nothing is kept: from an error's traceback frames lead back to here."""
+        """The error of the first row that failed. It is not kept: its traceback leads back to here."""
         errors, self._errors = sorted(self._errors, key=lambda found: found[0]), []
         for _, other in errors[1:]:
             let_go(other)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Waiter(Protocol):
-    """Who waits for a segment that the gate may keep others out of."""
+    """A worker that waits for a segment from which the gate may keep others out."""
 
     def nudge(self) -> None:
         """The gate has opened."""

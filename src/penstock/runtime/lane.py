@@ -34,13 +34,13 @@ class Window(Protocol):
     def limit(self) -> float: ...
 
     def measure(self, held: Callable[[], int]) -> None:
-        """Who knows how many are held."""
+        """Take the function that tells how many bytes are held."""
 
     def ask(self, nbytes: int) -> None:
         """What the user wants made ahead comes to so many bytes."""
 
     def wish(self, nbytes: int | None) -> None:
-        """So many would help."""
+        """Note that `nbytes` would help."""
 
 
 class Lane:

@@ -31,6 +31,7 @@ from penstock.rewrite.driver import optimise, optimise_inner
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.means import means
 from penstock.runtime.autotune.remembered import tuning_digest
+from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
 from penstock.runtime.instrument import Instrument, Silent
@@ -39,7 +40,6 @@ from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import budget_for
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.runtime.memory.trimming import Trimmer
-from penstock.runtime.pace import Pace
 from penstock.runtime.pausing import pausing
 from penstock.runtime.placing import Placing, Watching
 from penstock.runtime.processes.pool import process_pool
@@ -218,7 +218,7 @@ class Iterator(Generic[T_co]):
         self._continued = continued  # is told the epoch that a loaded state goes on in
         placing = self._settings.placing
         self._variant = self._with_cache(None if placing is None else placing.place)
-        self._pace = Pace()
+        self._sizer = BlockSizer()
         self._start(epoch, None, 0)
 
     def _with_cache(self, place: str | None) -> _Variant:
@@ -335,7 +335,7 @@ class Iterator(Generic[T_co]):
             root = self._run.root
             self._before, self._size = root.state(), 0
             started = time.perf_counter()
-            block = self._run.pull((1 if root.seen else self._pace.want) + self._skip)
+            block = self._run.pull((1 if root.seen else self._sizer.want) + self._skip)
             if isinstance(block, Exception):
                 self._before = root.state()
                 if self._skip:
@@ -344,7 +344,7 @@ class Iterator(Generic[T_co]):
                 return block
             if block is None:
                 return None
-            self._pace.observe(block.size, time.perf_counter() - started, block.nbytes)
+            self._sizer.observe(block.size, time.perf_counter() - started, block.nbytes)
             self._size = block.size
             self._passed = dropped = min(self._skip, block.size)
             if not dropped:

@@ -17,10 +17,10 @@ from weakref import WeakSet
 from penstock.forked import in_child, new_lock
 from penstock.frames import tidied
 from penstock.options import Options
-from penstock.runtime.bell import Bell, new_ear
 from penstock.runtime.collecting import collecting
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.runtime.machine.queued import Queued
+from penstock.runtime.parking import ParkingLot, new_token
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 PATIENCE = 0.05  # seconds that a worker may be in a user's generator, until another takes its place where one is needed
@@ -210,8 +210,8 @@ class Scheduler:
         # Reentrant: a garbage collection inside our critical section may close an abandoned run. Entered by itself and
         # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
         self.lock = threading.RLock()
-        self._work_comes = Bell(self.lock)  # idle workers wait here
-        self.left = Bell(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
+        self._work_comes = ParkingLot(self.lock)  # idle workers wait here
+        self.left = ParkingLot(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
         self._recruits: deque[threading.Thread] = deque()  # to be started
@@ -242,9 +242,9 @@ class Scheduler:
             self._aim()
             self._recruit()
             if new or self._target != before:
-                self._work_comes.ring()
+                self._work_comes.unpark_all()
             else:
-                self._work_comes.ring_one()
+                self._work_comes.unpark_one()
 
     def _aim(self) -> None:
         self._target = self._wanted()
@@ -289,7 +289,7 @@ class Scheduler:
             if scope in self._scopes:
                 self._scopes.remove(scope)
             self._aim()
-            self._work_comes.ring()
+            self._work_comes.unpark_all()
 
     def begin_waiting(self) -> None:
         """The calling worker, inside a segment, is to wait for what another has to do. Not under a segment's lock."""
@@ -297,7 +297,7 @@ class Scheduler:
             self._waiting += 1
             self._spare = max(self._spare, self._waiting)
             self._recruit()
-            self._work_comes.ring_one()
+            self._work_comes.unpark_one()
         self.start_recruits()
 
     def end_waiting(self) -> None:
@@ -336,7 +336,7 @@ class Scheduler:
                         self._take_back(thread)
             self._spare = max(self._spare, self._waiting)
             self._recruit()
-            self._work_comes.ring_one()
+            self._work_comes.unpark_one()
         self.start_recruits()
 
     def wake(self) -> None:
@@ -346,9 +346,9 @@ class Scheduler:
         idle after the change: one of us sees the other. That needs an order of all reads and writes, which Python's
         lock gives. Who has been woken already need not be woken for this.
         """
-        if (self._work_comes.listening and self._at_work() < self._target) or not _GIL:
+        if (self._work_comes.registered and self._at_work() < self._target) or not _GIL:
             with self.lock:
-                self._work_comes.ring_one()
+                self._work_comes.unpark_one()
 
     def threads(self) -> int:
         """Workers alive."""
@@ -370,7 +370,7 @@ class Scheduler:
         counts_as_worker(True)
         thread = threading.current_thread()
         self._queued[thread] = Queued()
-        ear = new_ear()
+        token = new_token()
         looking = True  # counted as idle since it was recruited
         while True:
             with self.lock:
@@ -378,16 +378,16 @@ class Scheduler:
                 looking = False
                 found = None
                 while len(self._threads) <= self._most(self._spare):
-                    self._work_comes.listen(ear)  # before looking: see `wake`
+                    self._work_comes.register(token)  # before looking: see `wake`
                     if self._at_work() < self._target and (found := self._pick()) is not None:
-                        self._work_comes.leave(ear)
+                        self._work_comes.unregister(token)
                         break
-                    self._work_comes.sleep(ear)
+                    self._work_comes.park(token)
                 self._idle -= 1
                 if found is None:
                     self._threads.discard(thread)
                     self._queued.pop(thread, None)
-                    self._work_comes.ring()
+                    self._work_comes.unpark_all()
                     return
                 self._recruit()
                 scope, segment = found
@@ -399,11 +399,11 @@ class Scheduler:
                 del segment, found
                 with self.lock:
                     if scope.full():
-                        self._work_comes.ring_one()  # others have passed it by, and this one may go elsewhere
+                        self._work_comes.unpark_one()  # others have passed it by, and this one may go elsewhere
                     scope.active -= 1
                     then = None
                     if scope.closed and not scope.active:
-                        self.left.ring()
+                        self.left.unpark_all()
                         then, scope.then = scope.then, None
                 del scope
             if then is not None:

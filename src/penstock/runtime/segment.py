@@ -20,10 +20,10 @@ from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.bell import Bell
 from penstock.runtime.clock import CLOCKS, TaskTimes
 from penstock.runtime.counts import Counts
 from penstock.runtime.lane import Lane
+from penstock.runtime.parking import ParkingLot
 from penstock.runtime.results import Held, Results
 from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work
@@ -70,8 +70,8 @@ class Segment(Worked):
         self._max_elements = max_elements
         self._wanted = max_elements  # elements that the user wants ahead; none where that is left to us
         self._lock = threading.RLock()  # see Scheduler for both choices
-        self._changed = Bell(self._lock)  # workers wait here, for what they may do
-        self._arrived = Bell(self._lock)  # others, for a result or the end
+        self._changed = ParkingLot(self._lock)  # workers wait here, for what they may do
+        self._arrived = ParkingLot(self._lock)  # others, for a result or the end
         self._results = Results(work.state(), ordered=ordered)
         self._pulling = False
         self._ended = False
@@ -154,9 +154,9 @@ class Segment(Worked):
     def _work_once(self) -> float:
         """Pull and do one task; when that was done."""
         work = self.work
-        work.pace.seconds = self.lane.knobs.block_seconds
+        work.sizer.seconds = self.lane.knobs.block_seconds
         if not self._results.begun:
-            work.pace.resume(self.lane.want)
+            work.sizer.resume(self.lane.want)
         times = TaskTimes(self.lane)
         task, fatal = self._pulled(times.started)
         times.pulled()
@@ -177,7 +177,7 @@ class Segment(Worked):
         done = times.stop()
         if fatal is None:
             work.observe(task, made, *times.run)
-        self.lane.want = work.pace.want
+        self.lane.want = work.sizer.want
         self._driver.instrument.span(self.label, times.started, done)
         ticket, inputs = task.ticket, task.span[1]
         del task
@@ -218,8 +218,8 @@ class Segment(Worked):
     def _begin(self, task: Task) -> None:
         self._pulling = False
         self._results.begin(task)
-        if self._changed.listening:
-            self._changed.ring()
+        if self._changed.registered:
+            self._changed.unpark_all()
 
     def _done(
         self,
@@ -271,16 +271,16 @@ class Segment(Worked):
         self._close_if_left()
 
     def _tell(self) -> None:
-        """Who waits: a thread that wakes up for nothing takes its turn of the interpreter from one that works."""
-        if self._changed.listening:
-            self._changed.ring()
-        if self._arrived.listening and (self._results.head() is not None or self._exhausted()):
-            self._arrived.ring()
+        """Wake who waits, if it has a reason: one that wakes up for nothing takes its turn from one that works."""
+        if self._changed.registered:
+            self._changed.unpark_all()
+        if self._arrived.registered and (self._results.head() is not None or self._exhausted()):
+            self._arrived.unpark_all()
 
     def nudge(self) -> None:
         """The lane's gate has opened: who waits may help again."""
         with self._lock:
-            self._changed.ring()
+            self._changed.unpark_all()
 
     def _die(self, fatal: BaseException) -> None:
         """Nothing more is delivered but this."""

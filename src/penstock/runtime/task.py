@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from penstock.physical.chained import Place, Ratios
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
+from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.free_order import FreeOrder, Ranges
-from penstock.runtime.pace import Pace
 
 
 class Task(NamedTuple):
@@ -31,7 +31,7 @@ class Work(ABC):
     label: str
     where: str | None
     upstream: Stage
-    pace: Pace
+    sizer: BlockSizer
     start = 0  # upstream elements of the pass that earlier runs have had
     numbered = True  # whether that is known: not behind a filter that an earlier run had in the same stage
     most: int | None = None  # results that may be made ahead by the next task, where somebody sees what is made

@@ -10,23 +10,23 @@ from penstock.options import Options
 from penstock.physical.fatal import Fatal
 from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
-from penstock.runtime.pace import Pace
+from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.run import Run, Settings
 
 
 def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> Generator[Block, None, None]:
     """The Blocks of a pass, in order; the first failure ends it. Leaving the loop ends the workers."""
     run = Run(optimise(plan, options), options, epoch, settings)
-    pace = Pace()
+    sizer = BlockSizer()
     try:
         while True:
             started = time.perf_counter()
-            block = run.pull(pace.want)
+            block = run.pull(sizer.want)
             if isinstance(block, Exception):
                 raise block
             if block is None:
                 return
-            pace.observe(block.size, time.perf_counter() - started, block.nbytes)
+            sizer.observe(block.size, time.perf_counter() - started, block.nbytes)
             yield block
     except Fatal as ended:
         raise ended.error from ended.error.__cause__

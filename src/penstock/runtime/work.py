@@ -20,9 +20,9 @@ from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.runtime.block_sizer import BlockSizer, worked
 from penstock.runtime.filling import Filling, Piece
 from penstock.runtime.free_order import FreeOrder, Ranges
-from penstock.runtime.pace import Pace, worked
 from penstock.runtime.task import Task, Work
 
 
@@ -33,7 +33,7 @@ class BlockWork(Work):
         self,
         upstream: Stage,
         transforms: Sequence[Transform],
-        pace: Pace,
+        sizer: BlockSizer,
         label: str,
         where: str | None,
         run: RunAll = run_all,
@@ -45,7 +45,7 @@ class BlockWork(Work):
         self.label = label
         self.where = where
         self.transforms = transforms
-        self.pace = pace
+        self.sizer = sizer
         self._count = 0
         self._ticket = 0
 
@@ -54,7 +54,7 @@ class BlockWork(Work):
         first = self._count
         block: Block | None
         try:
-            block = self.upstream.next(self.pace.want if self.most is None else min(self.pace.want, self.most))
+            block = self.upstream.next(self.sizer.want if self.most is None else min(self.sizer.want, self.most))
         except Exception as error:
             self._count += 1
             self._ticket += 1
@@ -63,7 +63,7 @@ class BlockWork(Work):
             return None
         self._count += block.size
         if not self.transforms:
-            self.pace.observe(block.size, time.perf_counter() - started, block.nbytes)
+            self.sizer.observe(block.size, time.perf_counter() - started, block.nbytes)
         self._ticket += 1
         numbers = numbers_of(self.upstream, self.start + first, self._epoch)
         payload = block, numbers if self.numbered else numbers.lost()
@@ -82,7 +82,7 @@ class BlockWork(Work):
             return
         block: Block = task.payload[0]
         nbytes = block.nbytes if made is None or made.block is None else max(block.nbytes, made.block.nbytes)
-        self.pace.observe(block.size, worked(self.transforms, self._run, seconds, cpu), nbytes)
+        self.sizer.observe(block.size, worked(self.transforms, self._run, seconds, cpu), nbytes)
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
@@ -128,7 +128,7 @@ class BatchWork(Work):
         upstream: Stage,
         transforms: Sequence[Transform],
         batch: BatchTask,
-        pace: Pace,
+        sizer: BlockSizer,
         run: RunAll = run_all,
         epoch: int = 0,
     ) -> None:
@@ -139,7 +139,7 @@ class BatchWork(Work):
         self.where = where_of(transforms, batch)
         self.transforms = transforms
         self._spec = batch
-        self.pace = pace
+        self.sizer = sizer
         self._cursor = Cursor(upstream)
         self._count = 0
         self._ticket = 0
@@ -201,7 +201,7 @@ class BatchWork(Work):
         return self._cursor.fill(want)
 
     def _want(self) -> int:
-        return self.pace.want if self.most is None else min(self.pace.want, self.most * self._spec.size)
+        return self.sizer.want if self.most is None else min(self.sizer.want, self.most * self._spec.size)
 
     def _gathered(self, planned: int) -> Rows:
         """The next elements, of which there are some, with their numbers.
@@ -272,7 +272,7 @@ class BatchWork(Work):
             return
         taken = worked(self.transforms, self._run, seconds, cpu)
         batches = 0 if made is None or made.block is None or isinstance(work, Piece) else made.block.nbytes
-        self.pace.observe(work.block.size, taken, work.block.nbytes, batches)
+        self.sizer.observe(work.block.size, taken, work.block.nbytes, batches)
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
@@ -325,7 +325,7 @@ def _owned(column: Column) -> Column:
 
 
 def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
-    """Of the Block that a stage gave last, which is number `first` of what it gives."""
+    """The numbers of the Block that a stage gave last, whose first element is number `first` of its own."""
     return Numbers(upstream.given if type(upstream) is FreeOrder else first, epoch)
 
 
@@ -359,10 +359,11 @@ def work_of(
     """
     source = upstream if ordered else FreeOrder(upstream)
     if batch is not None:
-        return BatchWork(source, transforms, batch, Pace(seconds=PIECE_SECONDS, unit=batch.size), run, epoch)
-    return BlockWork(source, transforms, Pace(), label_of(transforms, batch), where_of(transforms, batch), run, epoch)
+        return BatchWork(source, transforms, batch, BlockSizer(seconds=PIECE_SECONDS, unit=batch.size), run, epoch)
+    label, where = label_of(transforms, batch), where_of(transforms, batch)
+    return BlockWork(source, transforms, BlockSizer(), label, where, run, epoch)
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:
     """The work of a prefetch: none but pulling."""
-    return BlockWork(upstream, (), Pace(max_elements // 2) if max_elements > 0 else Pace(), label, where)
+    return BlockWork(upstream, (), BlockSizer(max_elements // 2) if max_elements > 0 else BlockSizer(), label, where)

@@ -105,7 +105,7 @@ class _Batches(ABC):
 
 
 class _FileBatches(_Batches):
-    """Of the file format: read one by one, the wanted columns only."""
+    """Batches of the file format: read one by one, the wanted columns only."""
 
     def __init__(self, content: Any, columns: Columns, mapped: np.ndarray | None) -> None:
         import pyarrow as pa
@@ -151,7 +151,7 @@ class _FileBatches(_Batches):
 
 
 class _StreamBatches(_Batches):
-    """Of the stream format, which has no index: the batches are found, though not copied, when it is opened."""
+    """Batches of the stream format, which has no index: they are found, though not copied, when it is opened."""
 
     def __init__(self, content: Any, columns: Columns) -> None:
         import pyarrow as pa

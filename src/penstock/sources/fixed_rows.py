@@ -52,7 +52,7 @@ class _FixedLengthRows(RowFile):
         return self._layout.block(self._name, self._content, starts)
 
     def _read(self, starts: np.ndarray) -> Block:
-        """Of a file that the system does not map: neighbours in one piece, others one by one."""
+        """Read rows of a file that the system does not map: neighbours in one piece, others one by one."""
         size = self._layout.record_bytes
         first = np.flatnonzero(np.diff(starts, prepend=-1 - size) != size)
         parts: list[bytes] = []

@@ -119,7 +119,7 @@ def _scalar(dtype: DType) -> Any:
 
 
 def _array(table: Any, leaf: JsonLeaf) -> Array:
-    """Of a leaf, in one piece. Where an object is null, so are the values of its keys."""
+    """The array of a leaf, in one piece. Where an object is null, so are the values of its keys."""
     import pyarrow as pa
 
     found = table.column(leaf.path[0]).combine_chunks()
@@ -154,7 +154,7 @@ def _scalars(leaf: JsonLeaf, array: Array) -> Column:
 
 
 def _values(leaf: JsonLeaf, array: Array) -> DenseColumn | BytesColumn:
-    """Those of the array as the leaf's dtype. There are no nulls among them."""
+    """The values of the array as the leaf's dtype. There are no nulls among them."""
     if leaf.dtype is bytes:
         array.validate(full=True)  # Arrow's parser does not ask whether a text is UTF-8
         return strings_of(array)

@@ -162,7 +162,7 @@ def _make(ufunc: np.ufunc) -> Primitive:
 
 
 def _make_tried(ufunc: np.ufunc) -> Primitive:
-    """One that may give other bits in the midst of an array: by Block where that is tried to be equal."""
+    """Make a primitive that may give other bits in the midst of an array: by Block where that is tried to be equal."""
 
     def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
         return _rule(ufunc, specs)

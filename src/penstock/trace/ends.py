@@ -38,7 +38,7 @@ _PASSED_ON = (bool, int, float, complex, str, bytes, np.generic)  # nobody can c
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Of a variable that the middle leaves: an array or number that the end may calculate with."""
+    """The kind of a variable that the middle leaves: an array or number that the end may calculate with."""
 
     type: type
     dtype: np.dtype
@@ -108,7 +108,7 @@ class _Passed:
 
 @dataclass(slots=True)
 class Ends:
-    """Of one beginning: where it is cut by now, and what came of it. `tracing` has run up to statement `at`."""
+    """The ends of one beginning: where it is cut by now, and what came of it. `tracing` has run to statement `at`."""
 
     tracing: Any
     at: int

@@ -111,7 +111,7 @@ def test_nothing_is_committed_behind_a_block_whose_add_was_interrupted(committer
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("penstock.cache.side_by_side.SideBySide.add", interrupted)
+        patched.setattr("penstock.cache.column_buffer.ColumnBuffer.add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             written.add(block(4), None, 6)
     written.add(block(6), None, 8)

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from penstock.runtime.autotune.compact_history import compacted
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
-from penstock.runtime.autotune.kept import kept
 
 DT = 0.01
 SLOT = 0.1  # seconds over which the noise is constant
@@ -283,7 +283,7 @@ def play(sim, seconds, tuner=None, keep=64, history=()):
     period = 0.1
     while sim.now < seconds:
         sim.run(period * (1 + jitter.random() * 0.2))
-        history = kept(history, sim.sample(), keep)
+        history = compacted(history, sim.sample(), keep)
         rates.append((sim.now, sim.taken))
         cpus.append((sim.now, sim.cpu_total))
         if tuner is None:

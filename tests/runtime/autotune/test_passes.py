@@ -4,10 +4,10 @@ import pytest
 from tests.runtime.autotune.scenarios import pipeline
 from tests.runtime.autotune.simulator import Work, play
 
+from penstock.runtime.autotune.compact_history import continued
 from penstock.runtime.autotune.figures import Knobs
-from penstock.runtime.autotune.kept import continued
-from penstock.runtime.autotune.standing import standing
 from penstock.runtime.autotune.tuner import decide
+from penstock.runtime.autotune.tuner_state import tuner_state
 
 PYTHON = 30e-6  # CPU seconds of an element beside its wait, under the interpreter's lock
 
@@ -39,7 +39,7 @@ def passes(name, seed, count, seconds):
         outcome = play(simulation(name, 10 * seed + number, **start), seconds, decide, history=history)
         yield outcome
         history = continued(outcome.history, 0.0)
-        start = {"start": dict(standing(history).knobs)}
+        start = {"start": dict(tuner_state(history).knobs)}
 
 
 def best_fixed(name, seed, seconds=1.5):
@@ -69,7 +69,7 @@ def test_a_trial_that_the_end_of_a_pass_cut_off_is_no_trial():
     for length in range(2, len(first.history) + 1):
         history = first.history[:length]
         later = continued(history, 100.0)
-        seen = standing(later)
+        seen = tuner_state(later)
         assert later[-1].stop == pytest.approx(100.0)
         assert seen.current is None or seen.current.verdict.value != "open" or seen.current.went_badly
         assert len(later) < length

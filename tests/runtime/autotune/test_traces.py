@@ -7,8 +7,8 @@ import pytest
 from tests.runtime.autotune.scenarios import SCENARIOS, simulation
 from tests.runtime.autotune.simulator import play
 
-from penstock.runtime.autotune.kept import kept
-from penstock.runtime.autotune.spells import spells
+from penstock.runtime.autotune.compact_history import compacted
+from penstock.runtime.autotune.steady_periods import steady_periods
 from penstock.runtime.autotune.traces import from_json, to_json
 from penstock.runtime.autotune.tuner import decide
 
@@ -60,14 +60,14 @@ def test_a_long_history_stays_short_and_keeps_what_was_tried():
     history, period = [], 0.1
     for _ in range(400):
         sim.run(period)
-        history = kept(history, sim.sample(), most=64)
+        history = compacted(history, sim.sample(), most=64)
         decision = decide(history, sim.means_now())
         sim.set(decision.knobs)
         period = decision.period
         assert len(history) <= 64
         assert history[-1].stop == sim.now
     assert history[0].start < sim.now - 150
-    assert {spell.knobs["a"].parallelism for spell in spells(history)} >= {16, 32}
+    assert {period.knobs["a"].parallelism for period in steady_periods(history)} >= {16, 32}
 
 
 def test_merging_loses_no_figure():
@@ -77,7 +77,7 @@ def test_merging_loses_no_figure():
         sim.run(0.5)
         sample = sim.sample()
         whole.append(sample)
-        short = kept(short, sample, most=64)
+        short = compacted(short, sample, most=64)
     assert len(short) == 64
     covered = [sample for sample in whole if sample.start >= short[0].start]
     assert covered == whole

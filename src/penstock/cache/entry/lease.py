@@ -92,7 +92,7 @@ def take_lease(folder: str) -> Lease | None:
 
 
 def lease_holder(folder: str) -> dict[str, Any] | None:
-    """Who writes to the entry at a URL (host, pid, since: as far as is known), or None where nobody does."""
+    """Tell who writes to the entry at a URL: host, pid and since when, as far as known; None if nobody does."""
     found = _said(file_in(folder, NAME))
     return found if found is not None and _alive(found) else None
 

@@ -160,7 +160,7 @@ def _myself() -> dict[str, Any]:
 
 
 def holder(folder: str) -> dict[str, Any] | None:
-    """Who writes to the entry in a folder (host, pid, since: as far as is known), or None where nobody does."""
+    """Tell who writes to the entry in a folder: host, pid and since when, as far as known; None if nobody does."""
     try:
         handle = os.open(Path(folder, NAME), os.O_RDONLY)
     except OSError:

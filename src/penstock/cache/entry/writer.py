@@ -15,16 +15,16 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
 from penstock.cache.alike import Alike
-from penstock.cache.entry import here
+from penstock.cache.entry import active_writers
+from penstock.cache.entry.commit_buffer import CommitBuffer
 from penstock.cache.entry.committer import Committer
-from penstock.cache.entry.gathered import Gathered
 
 _LOG = logging.getLogger("penstock.cache")
 _BYTES = 1 << 24  # that wait to become chunks
 _SECONDS = 5.0  # that they wait at most
 _QUEUE = 1 << 26  # bytes that the pass may be ahead of the disk
 
-_Message = Gathered | bool | None  # to commit; the end, and whether all elements are there; the first of some wait
+_Message = CommitBuffer | bool | None  # to commit; the end, and whether all elements are there; the first of some wait
 
 
 class EntryWriter:
@@ -37,11 +37,11 @@ class EntryWriter:
     def __init__(self, committer: Committer, alike: Alike, label: str) -> None:
         self._alike = alike
         self._work = work = _Work(committer, label)
-        here.begin(committer.folder, work)
+        active_writers.begin(committer.folder, work)
         try:
             threading.Thread(target=work.run, name="penstock-entry", daemon=True).start()
         except RuntimeError as error:  # the system gives no more threads
-            here.end(committer.folder, work)
+            active_writers.end(committer.folder, work)
             committer.close()
             raise OSError(errno.EAGAIN, str(error)) from error
         weakref.finalize(self, work.leave, complete=False).atexit = False
@@ -83,7 +83,7 @@ class _Work:
         self._committer = committer
         self._label = label
         self._changed = threading.Condition()
-        self._gathered = Gathered(_BYTES)
+        self._gathered = CommitBuffer(_BYTES)
 
     def leave(self, *, complete: bool) -> None:
         self.leaving = True
@@ -103,7 +103,7 @@ class _Work:
             try:
                 self._gather(block, specs, shards, state)
             except BaseException:  # an interrupt, too: nothing may be written behind a part of a Block
-                self._gathered, self.failed = Gathered(_BYTES), True
+                self._gathered, self.failed = CommitBuffer(_BYTES), True
                 raise
 
     def _gather(self, block: Block, specs: list[LeafSpec], shards: np.ndarray | None, state: Any) -> None:
@@ -116,9 +116,9 @@ class _Work:
         if gathered.nbytes >= _BYTES:
             self.messages.put(self._taken())
 
-    def _taken(self) -> Gathered:
+    def _taken(self) -> CommitBuffer:
         """What waits; what comes from now on is gathered anew. To be called with the lock."""
-        taken, self._gathered = self._gathered, Gathered(_BYTES)
+        taken, self._gathered = self._gathered, CommitBuffer(_BYTES)
         return taken
 
     def _drop(self) -> None:
@@ -126,7 +126,7 @@ class _Work:
         while not self.messages.empty():
             self.messages.get()
         with self._changed:
-            self._gathered = Gathered(_BYTES)
+            self._gathered = CommitBuffer(_BYTES)
             self.nbytes = 0
             self._changed.notify_all()
 
@@ -148,7 +148,7 @@ class _Work:
                 self._committer.close()
             finally:
                 self._drop()
-                here.end(self._committer.folder, self)
+                active_writers.end(self._committer.folder, self)
                 self.over.set()
 
     def _serve(self) -> None:
@@ -164,7 +164,7 @@ class _Work:
             if message is None:
                 due = monotonic() + _SECONDS
                 continue
-            if isinstance(message, Gathered):
+            if isinstance(message, CommitBuffer):
                 self._commit(message)
                 due = None
                 continue
@@ -176,7 +176,7 @@ class _Work:
                 self._committer.complete()
             return
 
-    def _commit(self, gathered: Gathered) -> None:
+    def _commit(self, gathered: CommitBuffer) -> None:
         self._committer.commit(gathered.shards(), gathered.state)
         with self._changed:
             self.nbytes -= gathered.nbytes

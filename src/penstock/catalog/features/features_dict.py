@@ -76,7 +76,7 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
         return {**self.__dict__, "_codec": None}
 
     def part(self, wanted: Any, name: str = "") -> FeaturesDict:
-        """Those of the features that are `wanted`: names, or a dict of names to True or to what is wanted of each."""
+        """Keep the features that are `wanted`: names, or a dict of names to True or to what is wanted of each."""
         from penstock.catalog.features.sequence import Sequence
 
         if isinstance(wanted, list | tuple | set | frozenset):

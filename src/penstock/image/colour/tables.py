@@ -42,7 +42,7 @@ def counted(images: Levels) -> npt.NDArray[np.int64]:
 
 
 def stretching(counts: npt.NDArray[np.int64]) -> Levels:
-    """Of (..., 256) counts the tables that stretch what occurs to 0 to 255, as torchvision rounds it.
+    """Make of (..., 256) counts the tables that stretch what occurs to 0 to 255, as torchvision rounds it.
 
     >>> stretching(np.bincount([10, 20, 30], minlength=256))[[10, 20, 30]].tolist()
     [0, 127, 255]
@@ -58,7 +58,7 @@ def stretching(counts: npt.NDArray[np.int64]) -> Levels:
 
 
 def equalising(counts: npt.NDArray[np.int64]) -> Levels:
-    """Of (..., 256) counts the tables that make all levels about equally frequent, as PIL's ImageOps.equalize.
+    """Make of (..., 256) counts the tables that make all levels about equally frequent, as PIL's ImageOps.equalize.
 
     >>> equalising(np.full(256, 7))[[0, 100, 255]].tolist()
     [0, 100, 255]

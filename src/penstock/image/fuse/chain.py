@@ -48,11 +48,11 @@ class PerImage(NamedTuple):
     after: npt.NDArray[np.int64]  # (images,)
 
     def at(self, row: int) -> PerImage:
-        """Those of one image."""
+        """The parameters of one image."""
         return self.part(row, row + 1)
 
     def part(self, start: int, stop: int) -> PerImage:
-        """Those of some images."""
+        """The parameters of some images."""
         return PerImage(self.args[start:stop], self.flips[start:stop], self.before[start:stop], self.after[start:stop])
 
 
@@ -71,7 +71,7 @@ class Images(NamedTuple):
 
 
 def images_of(batch: npt.NDArray[np.uint8]) -> Images:
-    """Those of an array (N, H, W, 3).
+    """The images of an array (N, H, W, 3).
 
     >>> images_of(np.zeros((2, 4, 5, 3), np.uint8)).starts.tolist()
     [0, 60]

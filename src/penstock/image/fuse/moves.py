@@ -31,7 +31,7 @@ KINDS = (np.dtype(np.uint8), np.dtype(np.float32))
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Of an image of uint8 or float32: windows, then a rotation, then arithmetic and covered rectangles, in any number.
+    """Moves of an image of uint8 or float32: windows, a rotation, then arithmetic and covered rectangles, any number.
 
     Or of a batch of them, as one. `steps` are the equations; `phase` is how far the chain has come: 0 windows, 1 the
     rotation, 2 what follows.

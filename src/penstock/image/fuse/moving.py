@@ -51,7 +51,7 @@ class Moving:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of an image as it is now."""
+        """The shape of an image as it is now."""
         return self._rows.shape[1], self._columns.shape[1], self._channels
 
     @property

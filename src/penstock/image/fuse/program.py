@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Of an image of uint8: steps, then as float32 a scaling, a resize to `size`, flips, arithmetic, a cast.
+    """A program for an image of uint8: steps, then as float32 a scaling, a resize to `size`, flips, arithmetic, a cast.
 
     `decode` holds the parameters of decode_jpeg where the chain begins with it; with `any_file` it begins with
     decode_image, and is what is done to JPEGs. `scaling` is None as long as the values

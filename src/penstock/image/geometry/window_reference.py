@@ -28,7 +28,7 @@ def window(
     height: int,
     width: int,
 ) -> npt.NDArray[Any]:
-    """Of each of `images` (N, H, W, C) the rows [top, top + height) and columns [left, left + width), then mirrored.
+    """Cut rows [top, top + height) and columns [left, left + width) of each of `images` (N, H, W, C), then mirror.
 
     `top`, `left`, `upside_down` and `mirrored` have one value per image. No window may reach further than one mirror
     image.

@@ -74,7 +74,7 @@ class JpegBlock:
         lengths: npt.NDArray[np.int64],
         which: npt.NDArray[np.integer[Any]] | None = None,
     ) -> JpegBlock:
-        """Of a column of byte strings: file i lies at `starts[i]` of the contiguous buffer `which[i]`, or of the first.
+        """A column of byte strings: file i lies at `starts[i]` of the contiguous buffer `which[i]`, or of the first.
 
         This takes less of the interpreter's time than a view per file.
 

@@ -50,7 +50,7 @@ def unfilter(raw: npt.NDArray[np.uint8], height: int, stride: int, step: int, ou
 
 
 def _nearest(left: Any, up: Any, corner: Any) -> Any:
-    """Of a byte's neighbours the one nearest to left + up - corner: Paeth's filter."""
+    """The neighbour of a byte that is nearest to left + up - corner: Paeth's filter."""
     from_left, from_up = up - corner, left - corner
     to_left, to_up, to_corner = np.abs(from_left), np.abs(from_up), np.abs(from_left + from_up)
     return np.where(to_left <= np.minimum(to_up, to_corner), left, np.where(to_up <= to_corner, up, corner))

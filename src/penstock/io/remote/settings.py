@@ -32,7 +32,7 @@ class RemoteSettings:
 
 
 def settings() -> RemoteSettings:
-    """Those of the environment as it is now. Raises InvalidArgumentError for a value that is none."""
+    """Read the settings from the environment as it is now. Raises InvalidArgumentError for a value that is none."""
     return _parsed(tuple(os.environ.get(name) for name in _NAMES.values()))
 
 

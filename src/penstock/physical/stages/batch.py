@@ -9,7 +9,7 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of, shape_mismatch
-from penstock.block.picked import PickedColumn
+from penstock.block.indexed_column import IndexedColumn
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
 from penstock.physical.kernels.gather import gather
@@ -22,7 +22,7 @@ def stack_column(column: Column, path: str) -> Column:
     batched = column.batched(len(column))
     if batched is not None:
         return batched
-    if isinstance(column, PickedColumn):
+    if isinstance(column, IndexedColumn):
         out = ARENA.empty((1, len(column), *column.whole.shape[1:]), column.whole.dtype)
         gather(column.whole, column.rows, out[0])
         return DenseColumn(out)

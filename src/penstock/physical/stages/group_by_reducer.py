@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.carried import Carried
 from penstock.block.leaf import settle
 from penstock.block.same_kind import SameKind
+from penstock.block.scan_state import ScanState
 from penstock.block.structure import components, flatten, refuse_none
 from penstock.errors import Context, as_failure
 from penstock.physical.fatal import failed
@@ -34,7 +34,7 @@ class GroupByReducer(Stage):
         self._cursor = Cursor(upstream)
         self._keys = keys
         self._reducer = reducer
-        self._groups: dict[int, Carried] = {}
+        self._groups: dict[int, ScanState] = {}
         self._same_kind = SameKind("The result of finalize_func")
         self._pieces: Iterator[Block | Exception] | None = None
         self._start: State = None
@@ -131,8 +131,8 @@ class GroupByReducer(Stage):
         self._cursor.close()
 
 
-def _begun(held: list[Any]) -> Carried:
+def _begun(held: list[Any]) -> ScanState:
     """The state that begins with `held.pop()`, which nobody but the list holds."""
     leaves, structure = flatten(components(held.pop()))
     refuse_none(structure)
-    return Carried(structure, settle(leaves))
+    return ScanState(structure, settle(leaves))

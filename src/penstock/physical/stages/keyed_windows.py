@@ -232,7 +232,7 @@ class KeyedWindows:
         self._pulled = pulled
 
     def _collect_again(self, block: Block, position: int) -> None:
-        """Of each key the last so many elements that its group had."""
+        """Collect of each key the last elements that its group had."""
         keys, errors = self._keys(block, position)
         rows = np.arange(block.size)
         if errors:

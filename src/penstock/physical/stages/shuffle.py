@@ -9,8 +9,8 @@ from types import ModuleType
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.block.by_reference import by_reference, copied_bytes, moved
 from penstock.block.rows import Rows
-from penstock.block.unmoved import copied_bytes, moved, unmoved
 from penstock.compiled import Compiled
 from penstock.keys import draws
 from penstock.physical.filling_log import FillingLog
@@ -87,7 +87,7 @@ class Shuffle(StretchStage):
         try:
             if not self._cursor.fill(count):
                 return None
-            block = unmoved(self._cursor.take_available(count))
+            block = by_reference(self._cursor.take_available(count))
             if self._cursor.stage.at_hand:
                 self._at_once = min(_COPIED_AT_ONCE * block.size // (copied_bytes(block) + 1), _AT_ONCE)
             found = Stretch(block)

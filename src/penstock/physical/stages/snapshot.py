@@ -15,7 +15,7 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.storage import Storage
 from penstock.physical.stretch import Stretch, failure
-from penstock.physical.turn import Turn
+from penstock.physical.write_role import WriteRole
 from penstock.plan.snapshot_store import without_hint
 
 _LOG = logging.getLogger("penstock.physical")
@@ -44,7 +44,7 @@ class Snapshot(StretchStage):
         self._account = memory.account("at hand", label, where)
         self._storage = storage
         self._shard_func = shard_func
-        self._turn = Turn(storage, label)
+        self._turn = WriteRole(storage, label)
         self._writer: EntryWriter | None = None
         self._stage: Stage | None = None
         self._from = _END

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.carried import Carried
 from penstock.block.same_kind import SameKind
+from penstock.block.scan_state import ScanState
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.stage import Stage, State, StretchStage
@@ -28,7 +28,7 @@ class StatefulMap(StretchStage):
         self,
         upstream: Stage,
         function: Callable[[Any, Any], Any],
-        carried: Carried,
+        carried: ScanState,
         label: str,
         where: str | None,
         *,

@@ -32,7 +32,7 @@ class Weights(ABC):
 
     @abstractmethod
     def next(self, step: int, want: int) -> WeightRows | None:
-        """Those of step `step` and up to `want` in all; None at the end."""
+        """The rows of step `step`, and up to `want` in all; None at the end."""
 
     @abstractmethod
     def state(self) -> State: ...

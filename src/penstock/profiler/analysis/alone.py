@@ -23,9 +23,9 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.profiler.analysis.apart import apart
+from penstock.profiler.analysis.isolated import isolated
 from penstock.profiler.analysis.meter import Costs, Enough, Frame, Key, Meter
-from penstock.runtime.pace import Pace
+from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.run import Run, Settings
 
 REFERENCE = Key(0, "reference")
@@ -181,7 +181,7 @@ def alone(
             reference.run(_FIRST_REFERENCE)
             timer.start()
             for epoch in count() if most_passes is None else range(most_passes):
-                with apart(plan, options) as copy:
+                with isolated(plan, options) as copy:
                     meter.begin(copy)
                     settings = Settings("inline", dataset=dataset, meter=meter)
                     with closing(Run(copy, options, epoch, settings)) as run:
@@ -205,15 +205,15 @@ def _stop_later(meter: Meter, begun: threading.Event, seconds: float) -> None:
 
 def _pull(run: Run, reference: Reference, begun: threading.Event) -> bool:
     """Make a whole pass; whether it gave any element."""
-    pace = Pace()
+    sizer = BlockSizer()
     gave = False
     while True:
         reference.run_when_due()
         began = time.perf_counter()
-        block = run.pull(pace.want)
+        block = run.pull(sizer.want)
         begun.set()
         if block is None:
             return gave
         if isinstance(block, Block):
             gave = True
-            pace.observe(block.size, time.perf_counter() - began, block.nbytes)
+            sizer.observe(block.size, time.perf_counter() - began, block.nbytes)

@@ -85,5 +85,5 @@ def _lane(lane: Lane) -> dict[str, Any]:
 
 
 def _arguments(change: Changes) -> dict[str, Any]:
-    """Of what_if, without those that say nothing."""
+    """The arguments of `what_if`, without those that say nothing."""
     return {name: value for name, value in asdict(change).items() if value not in (None, {}, (), False)}

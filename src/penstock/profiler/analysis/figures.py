@@ -44,7 +44,7 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """Of a thread, for one element of the data set, with nobody in the way."""
+        """Seconds of a thread for one element of the data set, with nothing in its way."""
         return self.ratio * (self.cpu + self.waiting)
 
 

@@ -68,7 +68,7 @@ def fitted(analysis: Analysis) -> float:
 
 
 def _fit_beside(analysis: Analysis, loop: Bound) -> float:
-    """Of a loop that takes most of the time itself: by the rest, if that is the making of elements in its thread."""
+    """Fit a loop that takes most of the time itself by the rest, if that is making elements in its thread."""
     own = max(analysis.handing, _LEAST_HANDING) + _pulled(analysis, LOOP)
     rest = 1 / analysis.elements_per_second - analysis.consumer_seconds
     if own * loop.per_second >= _PART and rest > 0:

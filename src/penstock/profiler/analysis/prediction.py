@@ -118,7 +118,7 @@ class Later:
 
 
 def later(analysis: Analysis) -> Later | None:
-    """Of the cache nearest to the consumer; None where there is none, or it is full and served this pass."""
+    """The pass after the cache nearest to the consumer is full; None without one, or if it served this pass."""
     if not analysis.elements_per_second:
         return None
     for step in reversed(analysis.steps):

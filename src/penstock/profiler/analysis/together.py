@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.profiler.analysis.apart import apart
+from penstock.profiler.analysis.isolated import isolated
 from penstock.profiler.analysis.meter import NOTHING, Costs, Enough, Key, Meter
 from penstock.profiler.analysis.watch import Look, Watch
 from penstock.runtime.autotune.figures import Flow
@@ -89,7 +89,7 @@ def together(
     try:
         with watch:
             for epoch in count() if most_passes is None else range(most_passes):
-                with apart(plan, options) as copy:
+                with isolated(plan, options) as copy:
                     meter.begin(copy)
                     iterator = Iterator(copy, options, epoch, Settings(dataset=dataset, meter=meter))
                     assert iterator._run is not None

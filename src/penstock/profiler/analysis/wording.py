@@ -77,7 +77,7 @@ def place(where: str | None) -> str:
 
 
 def workers(lane: Lane) -> str:
-    """Who works in a lane."""
+    """Name the workers of a lane."""
     kind = "process" if lane.executor == "process" else "thread"
     plural = "" if lane.workers == 1 else "es" if kind == "process" else "s"
     return f"{lane.workers} {kind}{plural}"

@@ -29,7 +29,7 @@ VERSION = 1
 
 
 def snapshot(plan: Node | None = None) -> dict[str, Any]:
-    """Of all passes, or of those over one plan; those that ended are told of for a minute."""
+    """The state of all passes, or of those over one plan; ended ones are told of for a minute."""
     pipelines = [each for observing in observed() for each in list(observing.pipelines.values())]
     if plan is not None:
         pipelines = [each for each in pipelines if each.written is not None and each.written() is plan]

@@ -11,7 +11,7 @@ from penstock.profiler.analysis.places import Place, steps_of
 
 
 class Seen(NamedTuple):
-    """Of one step in a pass: CPU seconds of its own, bytes of one of its elements, their number, failures."""
+    """What one step took in a pass: CPU seconds of its own, bytes of an element, their number, failures."""
 
     seconds: float
     each: float

@@ -19,7 +19,7 @@ SHARE = 2  # of what they have and what is free on the disk, they take together 
 
 
 def folder_of(plan: Node, options: Options) -> Path | None:
-    """Of the caches of a plan, in the user's cache directory; what is in it tells which data they are of."""
+    """The folder of a plan's caches in the user's cache directory; what is in it tells which data they are of."""
     folder = cache_folder("autocache")
     return None if folder is None else folder / fingerprint(plan, options.seed, options.deterministic)
 

@@ -123,5 +123,5 @@ class Recording(Observing):
 
 
 def _sampled(step: Step) -> tuple[int, float]:
-    """Of a step, up to now: elements that it made, and microseconds of CPU time of each."""
+    """The elements that a step has made up to now, and the microseconds of CPU time of each."""
     return round(step.elements), float(f"{1e6 * (step.cpu + step.shipping):.4g}")

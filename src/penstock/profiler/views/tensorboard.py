@@ -81,7 +81,7 @@ def events(recorded: Recorded, told: dict[str, Any]) -> bytes:
 
 
 def _scalars(name: str, each: dict[str, Any], last: dict[str, Any], passed: float) -> dict[str, float]:
-    """Of one pipeline, in the time since the last sample."""
+    """The scalars of one pipeline, for the time since the last sample."""
     values = {
         f"{name}/steps a second": (each["steps"] - last["steps"]) / passed,
         f"{name}/share of time waiting": min((each["waited"] - last["waited"]) / passed, 1.0),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs
 from penstock.runtime.autotune.measure import SLEEPS, Measure, measure, ratio
 from penstock.runtime.autotune.proposal import Proposal
-from penstock.runtime.autotune.spells import differs
+from penstock.runtime.autotune.steady_periods import differs
 from penstock.runtime.autotune.trials import Kind, Verdict
 from penstock.runtime.autotune.view import View, excluding
 
@@ -65,7 +65,7 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
 
 def _climbs(view: View, name: str) -> bool:
     """Whether the last workers that were added brought much: then it is not a lock that they wait for."""
-    last = view.standing.last(name, verdict=Verdict.BETTER)
+    last = view.state.last(name, verdict=Verdict.BETTER)
     return last is not None and last.change.kind is Kind.MORE and last.gain >= _BROUGHT
 
 
@@ -73,7 +73,7 @@ def _locked(view: View, name: str) -> bool:
     """Whether threads exclude each other: seen now, or when there were more of them."""
     if view.one_core():
         return True
-    last = view.standing.last(name, verdict=Verdict.WORSE)
+    last = view.state.last(name, verdict=Verdict.WORSE)
     if last is None or last.change.kind is not Kind.MORE or view.knobs[name].executor != "thread":
         return False
     return excluding(last.change.after.parallelism, [last.made], last.made.used)
@@ -110,9 +110,9 @@ def _more_than_processes(view: View, name: str) -> bool:
     The fewer threads there were, the less they waited for each other, and a process is at most as fast as all of them.
     """
     found = [
-        (spell.knobs[name].parallelism, spell.late(name).rate)
-        for spell in view.standing.spells
-        if name in spell.knobs and spell.knobs[name].executor == "thread" and spell.stop > view.standing.now - _LATELY
+        (period.knobs[name].parallelism, period.late(name).rate)
+        for period in view.state.periods
+        if name in period.knobs and period.knobs[name].executor == "thread" and period.stop > view.state.now - _LATELY
     ]
     known = [(workers, rate) for workers, rate in found if rate > 0]
     return bool(known) and view.cores * min(known)[1] < Kind.PROCESSES.value[1] * view.measures[name].rate
@@ -154,7 +154,7 @@ def _more(view: View, name: str) -> Iterator[Proposal]:
 
 def _in_proportion(view: View, name: str) -> bool:
     """Whether all workers that were added brought as much as those before them: calls that sleep do not meet."""
-    added = [t for t in view.standing.trials if t.change.name == name and t.change.kind is Kind.MORE]
+    added = [t for t in view.state.trials if t.change.name == name and t.change.kind is Kind.MORE]
     return bool(added) and all(
         t.gain >= _LINEAR * t.change.after.parallelism / t.change.before.parallelism for t in added
     )
@@ -162,10 +162,10 @@ def _in_proportion(view: View, name: str) -> bool:
 
 def _needed(view: View, name: str) -> bool:
     """Whether the workers that there are brought as much each, when they were added, as those before; and still do."""
-    last = view.standing.last(name, verdict=Verdict.BETTER)
+    last = view.state.last(name, verdict=Verdict.BETTER)
     if last is None or last.change.after.parallelism != view.knobs[name].parallelism:
         return False
-    lately = measure(view.standing.since.lately(name), name)
+    lately = measure(view.state.since.lately(name), name)
     return last.change.kind is Kind.MORE and _in_proportion(view, name) and not differs(last.made, lately)
 
 

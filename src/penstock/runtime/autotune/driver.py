@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from penstock.image.backends import calm_opencv
+from penstock.runtime.autotune.compact_history import compacted, continued
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
-from penstock.runtime.autotune.kept import continued, kept
 from penstock.runtime.autotune.remembered import Remembered, last_pass, recall, remember, remember_pass
-from penstock.runtime.autotune.standing import standing
 from penstock.runtime.autotune.tuner import decide
+from penstock.runtime.autotune.tuner_state import tuner_state
 from penstock.runtime.instrument import Instrument
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import granted_cpus
@@ -85,7 +85,7 @@ class Driver:
         self._digest = digest if tuned else None
         self._known = {} if self._digest is None else recall(self._digest)
         self._before = () if self._digest is None else last_pass(self._digest)
-        self._proved = {} if len(self._before) < 2 else standing(continued(self._before, 0.0)).knobs
+        self._proved = {} if len(self._before) < 2 else tuner_state(continued(self._before, 0.0)).knobs
         self._lanes: dict[tuple[object, ...], Lane] = {}
         self._lock = threading.RLock()
         self._looking = threading.Lock()
@@ -186,7 +186,7 @@ class Driver:
         if not self._history:
             self._history = continued(self._before, before.wall)
             self._before = ()
-        self._history = kept(self._history, Sample(before.wall, now.wall, cpu, flows, idle))
+        self._history = compacted(self._history, Sample(before.wall, now.wall, cpu, flows, idle))
         if self._digest is not None and not means.compiling:
             remember_pass(self._digest, self._history)
         decision = decide(self._history, means)
@@ -229,7 +229,7 @@ class Driver:
 
 
 def _reason(decision: Decision, lane: Lane) -> str | None:
-    """Of the knobs, and what stood in the way of others."""
+    """The reason of the knobs, and what stood in the way of others."""
     found = decision.reasons.get(lane.name)
     if found is None:
         return lane.reason

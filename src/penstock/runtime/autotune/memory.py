@@ -7,7 +7,7 @@ from collections.abc import Callable
 from penstock.runtime.autotune.figures import Knobs
 from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, measure
 from penstock.runtime.autotune.proposal import Proposal
-from penstock.runtime.autotune.spells import Spell, differs
+from penstock.runtime.autotune.steady_periods import SteadyPeriod, differs
 from penstock.runtime.autotune.trials import CONTENT, Change, Kind, change_between
 from penstock.runtime.autotune.view import View
 
@@ -21,11 +21,11 @@ def barred(view: View, proposal: Proposal) -> bool:
     if change is None:
         return True
     alike = _alike(change)
-    spells = view.standing.spells
-    met = [i for i, spell in enumerate(spells) if change.name in spell.knobs and alike(spell.knobs[change.name])]
+    periods = view.state.periods
+    met = [i for i, period in enumerate(periods) if change.name in period.knobs and alike(period.knobs[change.name])]
     if not met:
         return False
-    tried, then = spells[met[-1]], _then(view, change.name, met[-1])
+    tried, then = periods[met[-1]], _then(view, change.name, met[-1])
     now, made = view.measures[change.name], tried.late(change.name)
     if then.seconds > 0 and differs(then, now) and _lasts(view, change, then):
         return False
@@ -34,15 +34,15 @@ def barred(view: View, proposal: Proposal) -> bool:
     if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < CLEARLY * then.rate:
         return True
     if len(met) == 1 and change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate:
-        return view.standing.now - tried.stop < _SOON_AGAIN
-    return view.standing.now - tried.stop < _AGAIN * 4.0 ** min(len(met) - 1, 8)
+        return view.state.now - tried.stop < _SOON_AGAIN
+    return view.state.now - tried.stop < _AGAIN * 4.0 ** min(len(met) - 1, 8)
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:
     """Whether the work is another over some seconds, where it is fewer workers that a bad moment speaks for."""
     if change.kind is not Kind.FEWER or view.content:
         return True
-    return differs(then, measure(view.standing.since.lately(change.name), change.name))
+    return differs(then, measure(view.state.since.lately(change.name), change.name))
 
 
 def _alike(change: Change) -> Callable[[Knobs], bool]:
@@ -69,18 +69,18 @@ def _alike(change: Change) -> Callable[[Knobs], bool]:
 
 def _then(view: View, name: str, index: int) -> Measure:
     """How the setting that is best now did, next to the trial of the other."""
-    spells = view.standing.spells
+    periods = view.state.periods
     best = view.knobs[name]
-    same = [i for i, spell in enumerate(spells) if name in spell.knobs and _workers(spell.knobs[name], best)]
+    same = [i for i, period in enumerate(periods) if name in period.knobs and _workers(period.knobs[name], best)]
     nearest = min(same, key=lambda i: abs(i - index), default=None)
     if nearest is None:
         return Measure()
-    return _side(spells[nearest], name, after=nearest > index)
+    return _side(periods[nearest], name, after=nearest > index)
 
 
 def _workers(one: Knobs, other: Knobs) -> bool:
     return (one.executor, one.parallelism) == (other.executor, other.parallelism)
 
 
-def _side(spell: Spell, name: str, *, after: bool) -> Measure:
-    return spell.early(name) if after else spell.late(name)
+def _side(period: SteadyPeriod, name: str, *, after: bool) -> Measure:
+    return period.early(name) if after else period.late(name)

@@ -51,7 +51,7 @@ def _why(view: View, name: str, knobs: Knobs, path: list[str]) -> str:
 
 def _learnt(view: View, name: str, knobs: Knobs) -> list[str]:
     """What trials said of this setting: the last against threads or processes, and the last of more workers."""
-    trials = [trial for trial in view.standing.trials if trial.change.name == name]
+    trials = [trial for trial in view.state.trials if trial.change.name == name]
     told = []
     executor = next((t for t in reversed(trials) if t.change.kind in (Kind.PROCESSES, Kind.THREADS)), None)
     if executor is not None:

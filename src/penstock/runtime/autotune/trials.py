@@ -8,7 +8,7 @@ from enum import Enum
 
 from penstock.runtime.autotune.figures import Knobs, Sample
 from penstock.runtime.autotune.measure import CLEARLY, Measure, measure, ratio, starvation
-from penstock.runtime.autotune.spells import Spell
+from penstock.runtime.autotune.steady_periods import SteadyPeriod
 
 CONTENT = 0.05  # share of waiting below which the consumer is the slow side
 _STARVES_AGAIN = 0.08
@@ -98,11 +98,11 @@ class Trial:
         return self.made.seconds >= _SOON and self.made.rate < CLEARLY * self.base.rate
 
 
-def tried(change: Change, base: tuple[Sample, ...], spell: Spell) -> Trial:
+def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod) -> Trial:
     """The trial as it went: by its first verdict, which further periods do not alter."""
     before = measure(base, change.name)
     hunger = starvation(base)
-    warm = spell.warm(change.name)
+    warm = period.warm(change.name)
     made, verdict = Measure(), Verdict.OPEN
     for count in range(1, len(warm) + 1):
         made = measure(warm[:count], change.name)
@@ -114,9 +114,9 @@ def tried(change: Change, base: tuple[Sample, ...], spell: Spell) -> Trial:
             verdict = _verdict(change, before, made, hunger, starvation(risen))
         if verdict is not Verdict.OPEN:
             break
-    if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(change, before, spell):
-        return Trial(change, before, measure(spell.samples[1:], change.name), Verdict.WORSE, spell.stop)
-    return Trial(change, before, made, verdict, spell.stop)
+    if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(change, before, period):
+        return Trial(change, before, measure(period.samples[1:], change.name), Verdict.WORSE, period.stop)
+    return Trial(change, before, made, verdict, period.stop)
 
 
 def _rise(change: Change, base: Measure, made: Measure) -> float:
@@ -132,9 +132,9 @@ def _behind(samples: tuple[Sample, ...], seconds: float) -> tuple[Sample, ...]:
     return tuple(sample for sample in samples if sample.start >= samples[0].start + seconds)
 
 
-def _hopeless(change: Change, base: Measure, spell: Spell) -> bool:
+def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:
     """Whether so little came, long before the setting is warm, that nothing good can follow."""
-    made = measure(spell.samples[1:], change.name)
+    made = measure(period.samples[1:], change.name)
     expected = ratio(base.steps * made.seconds, base.seconds)
     patience = max(2 * _SOON, min(1.5 * base.step_seconds, 2.0))
     if change.kind is Kind.PROCESSES and made.used < base.used:
@@ -167,7 +167,7 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
 
 
 def _still_content(made: Measure, hunger: float) -> Verdict:
-    """Of a change that gives back what a slow consumer does not need."""
+    """Judge a change that gives back what a slow consumer does not need."""
     if hunger >= _STARVES_AGAIN:
         return Verdict.WORSE
     return Verdict.BETTER if made.seconds >= 0.5 else Verdict.OPEN

@@ -15,9 +15,9 @@ from penstock.runtime.autotune.measure import SLEEPS, Measure, measure, ratio
 from penstock.runtime.autotune.memory import barred
 from penstock.runtime.autotune.proposal import Proposal
 from penstock.runtime.autotune.reasons import reasons
-from penstock.runtime.autotune.spells import knobs_of
-from penstock.runtime.autotune.standing import Standing, standing
+from penstock.runtime.autotune.steady_periods import knobs_of
 from penstock.runtime.autotune.trials import CONTENT, Kind, Verdict
+from penstock.runtime.autotune.tuner_state import TunerState, tuner_state
 from penstock.runtime.autotune.view import View, view
 from penstock.runtime.autotune.windows import narrower, wider
 
@@ -40,7 +40,7 @@ def decide(history: Sequence[Sample], means: Means) -> Decision:
     if not periods:
         flows = {flow.name: flow for sample in history[-1:] for flow in sample.flows}
         return Decision(bounded({name: flow.knobs for name, flow in flows.items()}, flows, means.ram), period=SHORTEST)
-    found = standing(periods)
+    found = tuner_state(periods)
     seen = view(found, means)
     if found.current is not None and found.current.verdict is Verdict.OPEN:
         knobs = bounded({**found.knobs, **knobs_of(periods[-1])}, seen.flows, means.ram)
@@ -50,7 +50,7 @@ def decide(history: Sequence[Sample], means: Means) -> Decision:
 
 def _next(seen: View) -> Decision:
     """The best setting, or a trial measured against it."""
-    found, ram = seen.standing, seen.means.ram
+    found, ram = seen.state, seen.means.ram
     best = bounded(seen.knobs, seen.flows, ram)
     asked = False
     waits = not _measured(seen)
@@ -98,7 +98,7 @@ def proposals(seen: View) -> Iterator[Proposal]:
 
 def _measured(seen: View) -> bool:
     """Whether the best setting is known well enough to hold others against it."""
-    found = seen.standing
+    found = seen.state
     if found.current is not None and (
         found.now - found.since.stop > _STALE or found.current.change.kind in (Kind.PROCESSES, Kind.THREADS)
     ):
@@ -118,30 +118,30 @@ def _known(found: Measure) -> bool:
     return found.steps >= 8 or (found.seconds >= 1.0 and found.steps >= 3) or found.seconds >= 4.0
 
 
-def _sleeps(found: Standing, measured: Measure) -> bool:
+def _sleeps(found: TunerState, measured: Measure) -> bool:
     """Whether calls plainly do nothing but wait, and more workers have always helped: four times as many will show."""
     helped = all(trial.verdict is Verdict.BETTER for trial in found.trials)
     return helped and measured.share < SLEEPS / 2 and measured.seconds >= 0.2 and measured.steps >= 3
 
 
-def _rising(found: Standing, name: str, measured: Measure) -> bool:
+def _rising(found: TunerState, name: str, measured: Measure) -> bool:
     """Whether a run that has just begun still gets faster by itself: functions are compiled, caches are filled."""
-    if len(found.spells) > 1 or found.age > 2.0:
+    if len(found.periods) > 1 or found.age > 2.0:
         return False
     early = found.since.early(name)
     return early.rate < 0.7 * measured.rate
 
 
-def _recovering(found: Standing, name: str, measured: Measure) -> bool:
+def _recovering(found: TunerState, name: str, measured: Measure) -> bool:
     """Whether a trial that went badly still shows in the setting to which it was rolled back.
 
     What has been slow at the same rate for long is slow: the work is another.
     """
     if measured.seconds >= _LASTS:
         return False
-    if found.current is not None or found.age > _STALE or len(found.since.samples) == len(found.spells[-1].samples):
+    if found.current is not None or found.age > _STALE or len(found.since.samples) == len(found.periods[-1].samples):
         return False
-    again = found.spells[-1].samples[1:]
+    again = found.periods[-1].samples[1:]
     before = found.since.samples[: len(found.since.samples) - len(again)]
     return measure(again[-3:], name).rate < 0.7 * measure(before[-10:], name).rate
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from penstock.runtime.autotune.figures import Flow, Knobs, Means
 from penstock.runtime.autotune.measure import Measure, idle, measure, starvation
-from penstock.runtime.autotune.standing import Standing
 from penstock.runtime.autotune.trials import CONTENT
+from penstock.runtime.autotune.tuner_state import TunerState
 
 _SATURATED = 0.85  # of the granted cores in use: work is shared out by demand, and no knob makes it less
 _CROWDED = 0.1  # of the granted cores idle, when programs beside this one use the rest
@@ -24,7 +24,7 @@ _BLOCKED = 0.1  # share without room, while the consumer waits: a slow element h
 class View:
     """The setting that proved best, measured."""
 
-    standing: Standing
+    state: TunerState
     means: Means
     flows: Mapping[str, Flow]  # as last seen
     measures: Mapping[str, Measure]
@@ -34,7 +34,7 @@ class View:
 
     @property
     def knobs(self) -> Mapping[str, Knobs]:
-        return self.standing.knobs
+        return self.state.knobs
 
     @property
     def cores(self) -> int:
@@ -114,11 +114,11 @@ def excluding(workers: int, inside: Sequence[Measure], used: float) -> bool:
     return idle < CONTENT and 0.85 <= used <= 1.2
 
 
-def view(standing: Standing, means: Means) -> View:
-    latest = {flow.name: flow for spell in standing.spells[-2:] for flow in spell.samples[-1].flows}
-    flows = {name: flow for name, flow in latest.items() if name in standing.knobs}
-    tails = {name: standing.since.tail(name) for name in flows}
+def view(state: TunerState, means: Means) -> View:
+    latest = {flow.name: flow for period in state.periods[-2:] for flow in period.samples[-1].flows}
+    flows = {name: flow for name, flow in latest.items() if name in state.knobs}
+    tails = {name: state.since.tail(name) for name in flows}
     measures = {name: measure(tail, name) for name, tail in tails.items()}
     longest = max(tails.values(), key=len, default=())
     used = max((m.used for m in measures.values()), default=0.0)
-    return View(standing, means, flows, measures, starvation(longest), used, idle(longest))
+    return View(state, means, flows, measures, starvation(longest), used, idle(longest))

@@ -1,1 +1,1 @@
-"""Who runs segments: inline (the reference) and threads."""
+"""What runs segments: inline (the reference) and threads."""

@@ -24,7 +24,7 @@ class Task(Protocol):
 
 
 class ExecutorChoice:
-    """Of all segments of one lane. Thread-safe.
+    """The choice for all segments of one lane. Thread-safe.
 
     `ask` tells the executors that may be chosen, and is asked once, when somebody first wants to know: looking through
     a function takes a moment. Without it `limits` name them.

@@ -23,13 +23,13 @@ from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits
 from penstock.runtime.autotune.means import holds_gil
-from penstock.runtime.carrier import Carrier, packed, task_of, transforms_here
 from penstock.runtime.direct import Direct
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
 from penstock.runtime.segment import Segment
+from penstock.runtime.transform_runner import TransformRunner, packed, task_of, transforms_here
 from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
 from penstock.trace.purity import why_impure
 
@@ -86,7 +86,7 @@ class ThreadExecutor(Executor):
             get_ready()
             if any(_runs_per_element(transform) for transform in transforms):
                 lane.choice.settle()
-        carrier = Carrier(lane, self._options.element_timeout)
+        carrier = TransformRunner(lane, self._options.element_timeout)
         if executor == "process" and transforms:
             carrier.prepare(transforms)
         return Segment(

@@ -11,7 +11,7 @@ _BYTES = 64
 
 
 class Queued:
-    """Of the thread that makes it; to be asked by any. Takes 2 µs, and gives way to other threads.
+    """The time in which the thread that makes it waited for a core; may be asked by any. Takes 2 µs.
 
     That is why a worker does not ask for itself: a thread that waits for the interpreter's lock and finds it free for a
     microsecond only, again and again, never gets to demand it.
@@ -31,7 +31,7 @@ class Queued:
             weakref.finalize(self, os.close, self._descriptor)
 
     def seconds(self) -> float:
-        """So far; 0 where the system does not tell."""
+        """Seconds so far; 0 where the system does not tell."""
         if self._descriptor is None:
             return 0.0
         try:

@@ -44,7 +44,7 @@ class _Mark:
 
 
 class Budget(Memory):
-    """So many bytes for all buffers of one run, where the user has `given` them, or of all other runs in the process.
+    """Bytes for all buffers of one run, if the user has `given` them, or of all other runs in the process.
 
     Holds neither accounts nor windows: when the run that holds them is gone, so are they. The limits of the windows
     never come to more than `total` less what the accounts hold, and less `making`: bytes for what is in the making, and

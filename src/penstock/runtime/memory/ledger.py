@@ -51,5 +51,5 @@ _LIVE: Weakly[Ledger] = Weakly()
 
 
 def live_ledgers(plan: object = None) -> list[Ledger]:
-    """Those of the runs over this plan, or of all runs."""
+    """The ledgers of the runs over this plan, or of all runs."""
     return [ledger for ledger in _LIVE.listed() if plan is None or ledger.plan is plan]

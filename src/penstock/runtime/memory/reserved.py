@@ -11,7 +11,7 @@ class Reserved:
     _least = 0
 
     def move(self, nbytes: int) -> bool:
-        """So many are held from now on; whether that has to be reserved anew. Any thread, without a lock.
+        """Note that `nbytes` are held; whether that has to be reserved anew. Any thread, without a lock.
 
         Nobody holds less than nothing: a count below 0, as of a damaged file, is one of nothing.
         """

@@ -38,6 +38,6 @@ class Weakly(Generic[T]):
             self._gone()
 
     def listed(self) -> list[T]:
-        """Those alive."""
+        """The objects that are alive."""
         refs = list(self._known.values())  # in one step: a collection inside dict.copy() may change what is copied
         return [item for ref in refs if (item := ref()) is not None]

@@ -40,7 +40,7 @@ class Window:
         return 0 if self._held is None else self._held()
 
     def measure(self, held: Callable[[], int]) -> None:
-        """Who knows how many bytes it holds."""
+        """Take the function that tells how many bytes it holds."""
         self._held = held
 
     def wish(self, nbytes: int | None) -> None:

@@ -168,7 +168,7 @@ _SCALES = np.round(np.outer(_COSINES, _COSINES) * (1 << 14)).astype(np.int64).re
 
 @njit(nogil=True, error_model="numpy")
 def layout(header: Any) -> Any:
-    """Of luma and of colour: blocks across, rounded up to whole vectors, bytes of a row, and bytes of a plane.
+    """For luma and for colour: blocks across, rounded up to whole vectors, bytes of a row, and bytes of a plane.
 
     As (luma, colour, luma, colour, luma, colour); the planes of luma, Cb and Cr follow one another.
     """

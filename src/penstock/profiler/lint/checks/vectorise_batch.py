@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.structure import components, flatten
-from penstock.physical.both_ways import equal_blocks
+from penstock.physical.equivalence import equal_blocks
 from penstock.physical.stages.batch import stack_block
 from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Batch, Map, Prefetch

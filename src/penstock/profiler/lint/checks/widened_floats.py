@@ -67,7 +67,7 @@ def _in_float32(operator: str, operand: str, *, in_front: bool) -> str:
 
 
 def _widened(function: Callable[..., Any], spec: Any) -> Iterator[tuple[str, str, str]]:
-    """Of every operation that made float64 of what a function gives: the dtype it was, how, and the mended call."""
+    """Yield for each operation that made float64: the dtype it was, how it came, and the mended call."""
     leaves, structure = flatten(spec)
     graph = traced(function, structure, leaves).graph
     if graph is None or _asks_for_it(function):

@@ -36,7 +36,7 @@ _MODES = {"parallel_epochs": "off", "distributed_epoch": "dynamic"}
 
 
 class ShardingPolicy:
-    """Who makes which elements; a member is what `processing_mode` takes."""
+    """Which worker makes which elements; a member is what `processing_mode` takes."""
 
     OFF, DYNAMIC = "off", "dynamic"
     FILE = DATA = FILE_OR_DATA = HINT = "static"

@@ -1,4 +1,4 @@
-"""Carrier: takes Blocks through a segment's transforms, here or in a worker process, as its lane's knobs say."""
+"""TransformRunner: runs a segment's transforms on Blocks, here or in a worker process, as its lane's knobs say."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def packed(make: Callable[[], T]) -> T:
         raise Unworkable(error) from error.__cause__
 
 
-class Carrier:
+class TransformRunner:
     """Asks the lane's knobs for every Block. Called like `run_all`, by several workers at once."""
 
     def __init__(self, lane: Lane, element_timeout: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Carried: the state that a user's function hands from one element to the next."""
+"""ScanState: the state that a user's function hands from one element to the next."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class InitialState:
             message = f"No state can begin with this: {error.message}"
             raise InvalidTypeError(message, hint="Give numbers, text, arrays, or tuples and dicts of them.") from None
 
-    def carried(self) -> Carried:
+    def carried(self) -> ScanState:
         import json
 
-        return Carried(self.structure, [from_json(leaf) for leaf in json.loads(self.text)])
+        return ScanState(self.structure, [from_json(leaf) for leaf in json.loads(self.text)])
 
 
-class Carried:
+class ScanState:
     """A nest of leaves that keeps its structure, its dtypes and which leaves are tensors; shapes may change.
 
     Its arrays cannot be written to: a function that fails half-way leaves the state as it was.

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from penstock.block.apart import apart
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.without_aliasing import without_aliasing
 
 
 def listed(array: np.ndarray) -> ListColumn:
@@ -22,7 +22,7 @@ def test_writing_into_one_changes_no_other(first, second, view):
     whole = np.arange(12.0).reshape(3, 4)
     columns = [first(whole), second(view(whole))]
     wanted = view(whole).copy()
-    found = apart(columns, [(0, 1)])
+    found = without_aliasing(columns, [(0, 1)])
     assert found[0] is columns[0]
     for row in arrays(found[0]):
         row += 100
@@ -31,7 +31,7 @@ def test_writing_into_one_changes_no_other(first, second, view):
 
 def test_the_last_of_a_list_may_be_a_view():
     whole = np.zeros((2, 3))
-    found = apart([DenseColumn(whole), ListColumn([np.zeros(3), whole[1]])], [(0, 1)])
+    found = without_aliasing([DenseColumn(whole), ListColumn([np.zeros(3), whole[1]])], [(0, 1)])
     whole += 1
     assert arrays(found[1])[1].tolist() == [0, 0, 0]
 
@@ -40,9 +40,9 @@ def test_what_nobody_can_write_into_is_not_copied():
     whole = np.zeros((2, 3))
     whole.flags.writeable = False
     columns = [DenseColumn(whole), DenseColumn(whole[::-1]), BytesColumn.from_values([b"a", b"b"])]
-    assert apart(columns, [(0, 1), (0, 2), (1, 2)]) == columns
+    assert without_aliasing(columns, [(0, 1), (0, 2), (1, 2)]) == columns
 
 
 def test_pairs_that_are_not_named_are_not_looked_at():
     columns = [DenseColumn(np.zeros(3))] * 2
-    assert apart(columns, []) == columns
+    assert without_aliasing(columns, []) == columns

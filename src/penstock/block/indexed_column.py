@@ -1,4 +1,4 @@
-"""PickedColumn: elements of a large array by their numbers, left where they are until a batch wants them."""
+"""IndexedColumn: elements of a large array by their numbers, left where they are until a batch wants them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
 
 
-class PickedColumn(ListColumn):
+class IndexedColumn(ListColumn):
     """Read-only views of the elements `rows` of `whole`, made when somebody asks for the `items`.
 
     >>> whole = np.arange(6).reshape(3, 2)
-    >>> column = PickedColumn(whole, np.array([2, 0]))
+    >>> column = IndexedColumn(whole, np.array([2, 0]))
     >>> [item.tolist() for item in column.items], column.take(np.array([1])).rows.tolist()
     ([[4, 5], [0, 1]], [0])
     """
@@ -44,26 +44,26 @@ class PickedColumn(ListColumn):
     def spec(self) -> TensorSpec:
         return TensorSpec(self.whole.shape[1:], self.whole.dtype)
 
-    def slice(self, start: int, stop: int) -> PickedColumn:
-        return PickedColumn(self.whole, self.rows[start:stop])
+    def slice(self, start: int, stop: int) -> IndexedColumn:
+        return IndexedColumn(self.whole, self.rows[start:stop])
 
-    def take(self, rows: np.ndarray) -> PickedColumn:
-        return PickedColumn(self.whole, self.rows[rows])
+    def take(self, rows: np.ndarray) -> IndexedColumn:
+        return IndexedColumn(self.whole, self.rows[rows])
 
     def dense(self) -> DenseColumn:
         """A copy, side by side."""
         return DenseColumn(self.whole.take(self.rows, axis=0))
 
-    def followed_by(self, others: Sequence[Column]) -> PickedColumn | None:
+    def followed_by(self, others: Sequence[Column]) -> IndexedColumn | None:
         rows = [self.rows]
         for other in others:
-            if not isinstance(other, PickedColumn) or other.whole is not self.whole:
+            if not isinstance(other, IndexedColumn) or other.whole is not self.whole:
                 return None
             rows.append(other.rows)
-        return PickedColumn(self.whole, np.concatenate(rows))
+        return IndexedColumn(self.whole, np.concatenate(rows))
 
 
-def picked(column: Column) -> PickedColumn | None:
+def indexed(column: Column) -> IndexedColumn | None:
     """All elements of a column by their numbers in the array that it is a part of, if they are read-only there."""
     if not isinstance(column, DenseColumn) or not len(column):
         return None
@@ -73,4 +73,4 @@ def picked(column: Column) -> PickedColumn | None:
     if not whole.flags.c_contiguous or whole.shape[1:] != part.shape[1:] or whole.dtype != part.dtype:
         return None
     first, beside = divmod(part.ctypes.data - whole.ctypes.data, part.nbytes // len(part))
-    return None if beside else PickedColumn(whole, np.arange(first, first + len(part)))
+    return None if beside else IndexedColumn(whole, np.arange(first, first + len(part)))

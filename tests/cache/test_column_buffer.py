@@ -1,4 +1,4 @@
-"""SideBySide: what waits is what came, joined where it has one shape, and the Blocks are gone."""
+"""ColumnBuffer: what waits is what came, joined where it has one shape, and the Blocks are gone."""
 
 import weakref
 
@@ -10,7 +10,7 @@ from penstock.block.arena import Arena
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
 from penstock.cache.alike import Alike, joined
-from penstock.cache.side_by_side import SideBySide, _Place
+from penstock.cache.column_buffer import ColumnBuffer, _Place
 
 
 def dense(start, count, shape=(3,), dtype=np.float32):
@@ -54,7 +54,7 @@ def seen(blocks):
 @pytest.mark.parametrize("expected", [1, 30, 1 << 20])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_what_waits_is_what_came(name, expected):
-    alike, waiting = Alike(), SideBySide(expected)
+    alike, waiting = Alike(), ColumnBuffer(expected)
     for block in BLOCKS[name]:
         waiting.add(*alike(block))
     kept = waiting.kept()
@@ -64,7 +64,7 @@ def test_what_waits_is_what_came(name, expected):
 
 
 def test_elements_of_one_shape_are_one_array_and_no_block_is_kept():
-    alike, waiting = Alike(), SideBySide(1 << 20)
+    alike, waiting = Alike(), ColumnBuffer(1 << 20)
     alive = []
     for start in range(0, 100, 10):
         block = dense(start, 10)
@@ -77,24 +77,24 @@ def test_elements_of_one_shape_are_one_array_and_no_block_is_kept():
 
 
 def test_a_block_that_is_large_enough_is_not_copied():
-    block, waiting = dense(0, 1000), SideBySide(10_000)
+    block, waiting = dense(0, 1000), ColumnBuffer(10_000)
     waiting.add(*Alike()(block))
     ((kept, _),) = waiting.kept()
     assert kept.columns[0].array is block.columns[0].array
 
 
 def test_a_smaller_batch_at_the_end_stands_alone():
-    alike, waiting = Alike(), SideBySide(1 << 20)
+    alike, waiting = Alike(), ColumnBuffer(1 << 20)
     for block in (dense(0, 5), dense(5, 5), dense(10, 1, (2,))):
         waiting.add(*alike(block))
     assert [block.size for block, _ in joined(waiting.kept())] == [10, 1]
 
 
 def test_the_memory_is_used_again(monkeypatch):
-    monkeypatch.setattr("penstock.cache.side_by_side.ARENA", Arena())
+    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", Arena())
 
     def filled():
-        alike, waiting = Alike(), SideBySide(1 << 20)
+        alike, waiting = Alike(), ColumnBuffer(1 << 20)
         for start in range(0, 5000, 1000):
             waiting.add(*alike(dense(start, 1000, (20,))))
         ((block, _),) = waiting.kept()
@@ -115,8 +115,8 @@ class Room:
 
 
 def test_room_for_what_is_expected_is_taken_once(monkeypatch):
-    room, alike, waiting = Room(), Alike(), SideBySide(64 * 12)
-    monkeypatch.setattr("penstock.cache.side_by_side.ARENA", room)
+    room, alike, waiting = Room(), Alike(), ColumnBuffer(64 * 12)
+    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", room)
     for at in (0, 7, 14, 32):  # blocks of seven rows do not fill it up
         waiting.add(*alike(dense(at, {0: 7, 7: 7, 14: 18, 32: 32}[at])))
     assert len(room.asked) == 1
@@ -125,7 +125,7 @@ def test_room_for_what_is_expected_is_taken_once(monkeypatch):
 
 def test_room_is_of_few_sizes_that_are_hardly_more_than_is_needed(monkeypatch):
     room = Room()
-    monkeypatch.setattr("penstock.cache.side_by_side.ARENA", room)
+    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", room)
     for rows in range(1000, 2000):
         _Place(ps.TensorSpec((3,), np.float32), rows)
     for rows, asked in zip(range(1000, 2000), room.asked, strict=True):

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.block.block import Block
+from penstock.block.by_reference import by_reference
 from penstock.block.column import DenseColumn, ListColumn, concat
 from penstock.block.counted_memory import counted_memory, is_counted
-from penstock.block.picked import PickedColumn, picked
+from penstock.block.indexed_column import IndexedColumn, indexed
 from penstock.block.rows import Rows
 from penstock.block.transport import pack, unpack
-from penstock.block.unmoved import unmoved
 from penstock.testing import assert_same_elements
 
 SMALL, LARGE, TINY = 1 << 10, 1 << 14, 4  # numbers in an element
@@ -39,7 +39,7 @@ def firsts(column):
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=9), st.data())
 def test_it_is_the_list_of_its_views(rows, data):
-    column, views = PickedColumn(WHOLE, np.array(rows)), ListColumn([WHOLE[row] for row in rows])
+    column, views = IndexedColumn(WHOLE, np.array(rows)), ListColumn([WHOLE[row] for row in rows])
     start = data.draw(st.integers(0, len(rows) - 1))
     stop = data.draw(st.integers(start + 1, len(rows)))
     again = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=5))
@@ -49,7 +49,7 @@ def test_it_is_the_list_of_its_views(rows, data):
         (column.take(np.array(again, np.int64)), views.take(np.array(again, np.int64))),
         (concat([column, column.slice(start, stop)]), concat([views, views.slice(start, stop)])),
     ):
-        assert isinstance(found, PickedColumn)
+        assert isinstance(found, IndexedColumn)
         assert (len(found), found.nbytes, firsts(found)) == (len(wanted), wanted.nbytes, firsts(wanted))
         assert firsts(found.dense()) == firsts(wanted)
     assert column.spec() == views.spec()
@@ -57,14 +57,14 @@ def test_it_is_the_list_of_its_views(rows, data):
 
 def test_its_items_are_views_that_cannot_be_written_to():
     array = np.zeros((4, LARGE))
-    (item,) = PickedColumn(array, np.array([2])).items
+    (item,) = IndexedColumn(array, np.array([2])).items
     assert np.shares_memory(item, array[2])
     with pytest.raises(ValueError, match="read-only"):
         item[0] = 1
 
 
 def test_picks_of_other_arrays_join_as_lists():
-    joined = concat([PickedColumn(WHOLE, np.array([3])), PickedColumn(OTHER, np.array([1])), DenseColumn(WHOLE[:1])])
+    joined = concat([IndexedColumn(WHOLE, np.array([3])), IndexedColumn(OTHER, np.array([1])), DenseColumn(WHOLE[:1])])
     assert type(joined) is ListColumn
     assert firsts(joined) == [3, 101, 0]
 
@@ -72,7 +72,7 @@ def test_picks_of_other_arrays_join_as_lists():
 @given(st.integers(0, 8), st.integers(1, 9))
 def test_a_part_knows_its_numbers(start, count):
     part = WHOLE[start : start + count]
-    found = picked(DenseColumn(part))
+    found = indexed(DenseColumn(part))
     assert found.whole is WHOLE.base
     assert firsts(found) == firsts(DenseColumn(part))
 
@@ -92,11 +92,11 @@ NO_PICKS = {
 def test_what_has_no_numbers(name):
     array = NO_PICKS[name]
     array.flags.writeable = name == "may be written to"
-    assert picked(DenseColumn(array)) is None
+    assert indexed(DenseColumn(array)) is None
 
 
 def test_it_travels_as_its_elements_alone():
-    column = PickedColumn(np.zeros((1000, LARGE)), np.array([7]))
+    column = IndexedColumn(np.zeros((1000, LARGE)), np.array([7]))
     content, buffers = pack(Block.single(column))
     assert len(content) + sum(buffer.raw().nbytes for buffer in buffers) < 2 * column.nbytes
     (found,) = unpack(content, buffers).columns
@@ -104,9 +104,9 @@ def test_it_travels_as_its_elements_alone():
     assert (found.items[0] == 0).all()
 
 
-@pytest.mark.parametrize(("numbers", "kind"), [(TINY, DenseColumn), (SMALL, PickedColumn), (LARGE, PickedColumn)])
+@pytest.mark.parametrize(("numbers", "kind"), [(TINY, DenseColumn), (SMALL, IndexedColumn), (LARGE, IndexedColumn)])
 def test_what_a_cache_keeps_stays_there_if_a_number_is_smaller(numbers, kind):
-    (column,) = unmoved(Block.single(DenseColumn(kept(0, 5, numbers)[1:4]))).columns
+    (column,) = by_reference(Block.single(DenseColumn(kept(0, 5, numbers)[1:4]))).columns
     assert type(column) is kind
     assert firsts(column) == [1, 2, 3]
 
@@ -115,7 +115,7 @@ def test_small_elements_of_other_memory_are_copied():
     array = np.zeros((9, SMALL))
     array.flags.writeable = False
     part = DenseColumn(array[2:])
-    assert unmoved(Block.single(part)).columns == (part,)
+    assert by_reference(Block.single(part)).columns == (part,)
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 3), (5, 0), (0, 3)])

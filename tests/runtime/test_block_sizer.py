@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.runtime.pace import Pace, worked
+from penstock.runtime.block_sizer import BlockSizer, worked
 from penstock.runtime.work import BlockWork
 
 
 def want_after(blocks, seconds, nbytes=0):
-    pace = Pace()
+    sizer = BlockSizer()
     for _ in range(blocks):
-        pace.observe(pace.want, seconds(pace.want), nbytes)
-    return pace.want
+        sizer.observe(sizer.want, seconds(sizer.want), nbytes)
+    return sizer.want
 
 
 def test_blocks_grow_to_some_milliseconds():
@@ -24,58 +24,58 @@ def test_blocks_grow_to_some_milliseconds():
     assert want_after(20, lambda elements: 0.0, nbytes=1 << 20) == 1
 
 
-def wants(pace, seconds, blocks=12):
+def wants(sizer, seconds, blocks=12):
     """What is asked for, Block after Block."""
     found = []
     for _ in range(blocks):
-        found.append(pace.want)
-        pace.observe(pace.want, seconds(pace.want), 0)
+        found.append(sizer.want)
+        sizer.observe(sizer.want, seconds(sizer.want), 0)
     return found
 
 
 def test_what_is_waited_for_as_a_whole_is_asked_for_soon():
-    little = wants(Pace(seconds=0.016, unit=1000), lambda elements: 1e-6 * elements)
+    little = wants(BlockSizer(seconds=0.016, unit=1000), lambda elements: 1e-6 * elements)
     assert little == [1, 8, 64, 512, 1000, 2000, 4000, 4000, 4000, 4000, 4000, 4000]
-    assert wants(Pace(seconds=0.016, unit=1000), lambda elements: 0.002 * elements)[:4] == [1, 8, 8, 8]
-    assert wants(Pace(seconds=0.016, unit=6), lambda elements: 0.002 * elements)[:5] == [1, 6, 6, 6, 6]
-    assert wants(Pace(seconds=0.016, unit=1000), lambda elements: 0.1 * elements)[:4] == [1, 1, 1, 1]
+    assert wants(BlockSizer(seconds=0.016, unit=1000), lambda elements: 0.002 * elements)[:4] == [1, 8, 8, 8]
+    assert wants(BlockSizer(seconds=0.016, unit=6), lambda elements: 0.002 * elements)[:5] == [1, 6, 6, 6, 6]
+    assert wants(BlockSizer(seconds=0.016, unit=1000), lambda elements: 0.1 * elements)[:4] == [1, 1, 1, 1]
 
 
 def test_several_units_are_asked_for_only_where_they_are_little_work():
-    assert wants(Pace(seconds=0.016, unit=64), lambda elements: 0.0001 * elements)[-1] == 64
-    pace = Pace(seconds=0.016, unit=64)
-    pace.resume(256)
-    assert wants(pace, lambda elements: 0.0001 * elements)[:4] == [256, 128, 64, 64]
-    assert wants(Pace(unit=100), lambda elements: 0.0, 20)[-1] == 1 << 16
+    assert wants(BlockSizer(seconds=0.016, unit=64), lambda elements: 0.0001 * elements)[-1] == 64
+    sizer = BlockSizer(seconds=0.016, unit=64)
+    sizer.resume(256)
+    assert wants(sizer, lambda elements: 0.0001 * elements)[:4] == [256, 128, 64, 64]
+    assert wants(BlockSizer(unit=100), lambda elements: 0.0, 20)[-1] == 1 << 16
 
 
 def test_what_a_unit_becomes_may_be_large_and_stays_alone():
-    pace = Pace(unit=4)
+    sizer = BlockSizer(unit=4)
     for _ in range(10):
-        pace.observe(pace.want, 0.0, 8 * pace.want, made=pace.want << 22)
-    assert pace.want == 4
-    pace.resume(8)
-    pace.observe(8, 0.0, 64, made=8 << 22)
-    assert pace.want == 4
+        sizer.observe(sizer.want, 0.0, 8 * sizer.want, made=sizer.want << 22)
+    assert sizer.want == 4
+    sizer.resume(8)
+    sizer.observe(8, 0.0, 64, made=8 << 22)
+    assert sizer.want == 4
 
 
 def test_a_stage_that_gives_the_first_of_what_it_made_alone_is_no_faster_for_it():
-    pace = Pace()
+    sizer = BlockSizer()
     for _ in range(50):
-        made = pace.want
-        pace.observe(1, made * 0.002, 0)
+        made = sizer.want
+        sizer.observe(1, made * 0.002, 0)
         if made > 1:
-            pace.observe(made - 1, 0.0, 0)
-    assert pace.want == 4
+            sizer.observe(made - 1, 0.0, 0)
+    assert sizer.want == 4
 
 
 def test_few_elements_at_a_time_are_no_more_work_than_many():
-    pace = Pace()
-    pace.resume(8)
+    sizer = BlockSizer()
+    sizer.resume(8)
     for _ in range(100):
-        pace.observe(1, 0.0005, 0)
-    pace.observe(8, 8 * 0.0005, 0)
-    assert pace.want == 8
+        sizer.observe(1, 0.0005, 0)
+    sizer.observe(8, 8 * 0.0005, 0)
+    assert sizer.want == 8
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""SideBySide: elements that wait to become a file, joined as they come: the Blocks they came in need not wait."""
+"""ColumnBuffer: elements that wait to become a file, joined as they come: the Blocks they came in need not wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.block.structure import Structure
 from penstock.cache.alike import Kept
 
 
-class SideBySide:
+class ColumnBuffer:
     """Components of one shape are copied one behind the other, others stay as they come.
 
     So does all that follows the first Block of another spec, and a Block that alone has the bytes that are `expected`.

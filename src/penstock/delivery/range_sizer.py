@@ -1,4 +1,4 @@
-"""Pace: how many elements of the base a range has."""
+"""RangeSizer: how many elements of the base a range has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _BYTES = 1 << 22
 _GROWTH = 2  # times, from one range to the next at most: the first tell little
 
 
-class Pace:
+class RangeSizer:
     """Begins with the least there can be, so that the first elements come soon."""
 
     def __init__(self, unit: int, *, steady: bool = False, seconds: float = _SECONDS, nbytes: int = _BYTES) -> None:
@@ -18,7 +18,7 @@ class Pace:
         self.length = unit
 
     def observe(self, elements: int, seconds: float, nbytes: int) -> None:
-        """So many elements of the base took so long, and became so many bytes."""
+        """Learn that `elements` of the base took `seconds` and became `nbytes`."""
         if elements < 1 or self._steady:
             return
         most = self.length * _GROWTH

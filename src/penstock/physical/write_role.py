@@ -1,4 +1,4 @@
-"""Turn: whether a pass writes to its entry, waits for who does, or goes on without either."""
+"""WriteRole: whether a pass writes to its entry, waits for who does, or goes on without either."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LOOK = 0.25  # seconds between looks of a pass that goes on by itself
 _UNLOCKABLE: set[str] = set()  # folders of which that was said
 
 
-class Turn:
-    """Of one pass that has given all that was committed.
+class WriteRole:
+    """The role of one pass that has given all that was committed: to write, to wait, or to go on alone.
 
     One that has begun by itself stays so, until the files have caught up with it: what comes from the input then
     belongs behind what others write.

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.runtime.autotune.figures import Flow, Sample
-from penstock.runtime.autotune.spells import Spell, knobs_of
-from penstock.runtime.autotune.standing import standing
+from penstock.runtime.autotune.steady_periods import SteadyPeriod, knobs_of
 from penstock.runtime.autotune.trials import Verdict
+from penstock.runtime.autotune.tuner_state import tuner_state
 
 _AFTER = 4.0  # seconds behind a change that are kept as they are
 _BEFORE = 4.0  # the same for those before a change, and before now
@@ -17,7 +17,7 @@ _OLD = 10.0  # seconds after which of a setting that was left one period is enou
 _LONGEST = 30.0  # seconds of a merged period
 
 
-def kept(history: Sequence[Sample], sample: Sample, most: int = 64) -> list[Sample]:
+def compacted(history: Sequence[Sample], sample: Sample, most: int = 64) -> list[Sample]:
     """The history with one more period, no longer than `most`.
 
     Where it would be, old neighbouring periods in which no knob was turned become one, so that what was tried
@@ -42,10 +42,10 @@ def continued(history: Sequence[Sample], start: float) -> list[Sample]:
     found = list(history[:-1])
     if not found:
         return []
-    seen = standing(found)
+    seen = tuner_state(found)
     trial = seen.current
     if trial is not None and trial.verdict is Verdict.OPEN and not trial.went_badly:
-        del found[len(found) - len(seen.spells[-1].samples) :]
+        del found[len(found) - len(seen.periods[-1].samples) :]
     later = start - found[-1].stop if found else 0.0
     return [replace(sample, start=sample.start + later, stop=sample.stop + later) for sample in found]
 
@@ -66,9 +66,9 @@ def _mergeable(samples: Sequence[Sample]) -> int | None:
 
 def _warm(samples: Sequence[Sample]) -> float:
     """When a setting had come into its own; what was before is left out of its measure."""
-    spell = Spell(knobs_of(samples[0]), tuple(samples))
-    warm = [spell.warm(name) for name in spell.knobs]
-    return max((found[0].start if found else spell.stop for found in warm), default=spell.stop)
+    period = SteadyPeriod(knobs_of(samples[0]), tuple(samples))
+    warm = [period.warm(name) for name in period.knobs]
+    return max((found[0].start if found else period.stop for found in warm), default=period.stop)
 
 
 def _merged(first: Sample, second: Sample) -> Sample:

@@ -17,7 +17,7 @@ _WARM_MOST = 2.0  # seconds that a setting may take to come into its own
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class SteadyPeriod:
     """Periods under the same knobs."""
 
     knobs: Mapping[str, Knobs]
@@ -100,7 +100,7 @@ def knobs_of(sample: Sample) -> dict[str, Knobs]:
     return {flow.name: flow.knobs for flow in sample.flows}
 
 
-def spells(history: Sequence[Sample]) -> list[Spell]:
+def steady_periods(history: Sequence[Sample]) -> list[SteadyPeriod]:
     """The history in stretches of equal knobs; a segment that appears or ends changes nothing for the others."""
     found: list[tuple[dict[str, Knobs], list[Sample]]] = []
     for sample in history:
@@ -110,4 +110,4 @@ def spells(history: Sequence[Sample]) -> list[Spell]:
             found[-1][1].append(sample)
         else:
             found.append((knobs, [sample]))
-    return [Spell(knobs, tuple(samples)) for knobs, samples in found]
+    return [SteadyPeriod(knobs, tuple(samples)) for knobs, samples in found]

@@ -12,10 +12,10 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.physical.transform import MapTransform
 from penstock.runtime.autotune.figures import Knobs, Limits
-from penstock.runtime.carrier import Carrier
 from penstock.runtime.lane import Lane
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.processes.failures import Unworkable
+from penstock.runtime.transform_runner import TransformRunner
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def plus_one(monkeypatch):
 def carried(function, executors, times):
     window = Budget(1 << 20, given=True).window("map")
     lane = Lane("map", "map", Knobs(1, "process"), Limits(), window, executors=lambda: executors)
-    carrier, transforms = Carrier(lane, None), [MapTransform(function, "map(plus_one)", None, vectorise=False)]
+    carrier, transforms = TransformRunner(lane, None), [MapTransform(function, "map(plus_one)", None, vectorise=False)]
     block = Block.single(DenseColumn(np.array([1, 2])))
     return lane, [list(carrier(transforms, block, Numbers(0)).block.elements()) for _ in range(times)]
 

@@ -26,7 +26,7 @@ _APART = Apart(where=None)
 Part = TypeVar("Part", bound=UnaryNode)
 
 
-def apart(step: Part) -> Part:
+def detached(step: Part) -> Part:
     """The same step without its input.
 
     With it, a chain of parts would be there once for each of them, and twice as often with each further one, in all

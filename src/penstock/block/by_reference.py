@@ -1,17 +1,17 @@
-"""unmoved: large elements are kept as views of where they are, and those that a memory cache keeps by their numbers."""
+"""by_reference: large elements are kept as views, and those of a memory cache by their numbers."""
 
 from __future__ import annotations
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn, concat
 from penstock.block.counted_memory import is_counted
-from penstock.block.picked import PickedColumn, picked
+from penstock.block.indexed_column import IndexedColumn, indexed
 
 _BY_REFERENCE = 1 << 16  # bytes of one element from which a view of its Block is kept instead of a copy
 _BY_NUMBER = 1 << 12  # and its number, where it lies in memory that is kept and counted anyway
 
 
-def unmoved(block: Block) -> Block:
+def by_reference(block: Block) -> Block:
     """The Block with elements that stay where they are anyway as views of it, or by number: taking some copies none."""
     return block.with_columns(block.structure, [_where_it_is(column) for column in block.columns])
 
@@ -20,9 +20,9 @@ def _where_it_is(column: Column) -> Column:
     if not isinstance(column, DenseColumn) or column.array.flags.writeable:
         return column
     if is_large(column):
-        return picked(column) or ListColumn(column.values())
+        return indexed(column) or ListColumn(column.values())
     if _has(column, _BY_NUMBER) and is_counted(column.array):
-        return picked(column) or column
+        return indexed(column) or column
     return column
 
 
@@ -33,20 +33,20 @@ def moved(block: Block) -> Block:
 
 def side_by_side(column: Column) -> Column:
     """The same elements, picked ones copied if they are small."""
-    return column.dense() if isinstance(column, PickedColumn) and not is_large(column) else column
+    return column.dense() if isinstance(column, IndexedColumn) and not is_large(column) else column
 
 
 def copied_bytes(block: Block) -> int:
-    """Bytes that are copied when all elements of a Block that `unmoved` gave are taken and `moved`."""
+    """Bytes that are copied when all elements of a Block that `by_reference` gave are taken and `moved`."""
     return sum(column.nbytes for column in block.columns if _is_copied(column))
 
 
 def _is_copied(column: Column) -> bool:
-    return isinstance(column, DenseColumn) or (isinstance(column, PickedColumn) and not is_large(column))
+    return isinstance(column, DenseColumn) or (isinstance(column, IndexedColumn) and not is_large(column))
 
 
 def joined(kept: Column, fresh: Column) -> Column:
-    """One column behind the other, both as `unmoved` gives them."""
+    """One column behind the other, both as `by_reference` gives them."""
     return kept.followed_by([fresh]) or concat([side_by_side(kept), side_by_side(fresh)])
 
 

@@ -1,4 +1,4 @@
-"""Trial: the first elements run as the function is written and by Block, and the bits of the results compared."""
+"""EquivalenceCheck: runs the first elements as written and by Block, and compares the bits of the results."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.apart import apart
 from penstock.block.arena import ARENA
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.structure import components
+from penstock.block.without_aliasing import without_aliasing
 from penstock.forked import new_lock
 from penstock.trace.drawing import Draws, drawing
 from penstock.trace.graph import Allocate, Const, Graph, Ref
@@ -43,7 +43,7 @@ class Ready:
             in_one_piece(column_of_output(column, block.size), None if allocate is None else allocate(k), view=view)
             for k, (column, view) in enumerate(zip(columns, self._views(), strict=True))
         ]
-        return block.with_columns(self.graph.structure, apart(made, self.sharing))
+        return block.with_columns(self.graph.structure, without_aliasing(made, self.sharing))
 
     def _views(self) -> list[bool]:
         """Which outputs are views, which take no memory that is offered."""
@@ -57,8 +57,8 @@ def is_view(graph: Graph, output: int) -> bool:
 
 
 @dataclass(slots=True)
-class Trial:
-    """Of a pure function's graph, for all passes."""
+class EquivalenceCheck:
+    """The check of a pure function's graph, kept for all passes."""
 
     ready: Ready
     checked: int = 0
@@ -109,18 +109,18 @@ class Trial:
 
 @functools.lru_cache(64)
 def _rows(size: int) -> np.ndarray:
-    """Those of a Block that are compared, its last the first; not to be written to."""
+    """The rows of a Block that are compared, its last the first; not to be written to."""
     return np.linspace(size - 1, 0, min(ELEMENTS, size)).astype(np.int64)
 
 
-_TRIALS: weakref.WeakKeyDictionary[Traced, Trial] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Traced, EquivalenceCheck] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
-def trial_of(found: Traced, ready: Ready) -> Trial:
+def check_of(found: Traced, ready: Ready) -> EquivalenceCheck:
     """The trial of what a function was traced to: one for all passes, and for all functions alike."""
     with _LOCK:
-        return _TRIALS.setdefault(found.like or found, Trial(ready))
+        return _TRIALS.setdefault(found.like or found, EquivalenceCheck(ready))
 
 
 def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True) -> Column:

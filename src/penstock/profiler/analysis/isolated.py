@@ -16,7 +16,7 @@ from penstock.plan.tally import Tally
 
 
 @contextmanager
-def apart(plan: Node, options: Options) -> Iterator[Node]:
+def isolated(plan: Node, options: Options) -> Iterator[Node]:
     """The same steps with caches, snapshots and counts of their own, where those of the data set are not full."""
     with ExitStack() as scratch:
         yield _apart(plan, options, scratch)

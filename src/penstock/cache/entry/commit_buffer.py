@@ -1,4 +1,4 @@
-"""Gathered: elements that are committed together."""
+"""CommitBuffer: elements that are committed together."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
 from penstock.cache.alike import Kept
-from penstock.cache.side_by_side import SideBySide
+from penstock.cache.column_buffer import ColumnBuffer
 from penstock.cache.writer import by_shard, waiting_of
 
 _BLOCK = 1 << 10  # bytes that a Block costs beside its elements
 
 
-class Gathered:
+class CommitBuffer:
     """Elements by their shards, and the state of the input behind them. `nbytes` is what they cost.
 
     Some `expected` bytes will come.
@@ -25,7 +25,7 @@ class Gathered:
         self.nbytes = 0
         self.state: Any = None
         self._expected = expected
-        self._shards: dict[int, SideBySide] = {}
+        self._shards: dict[int, ColumnBuffer] = {}
 
     def add(self, block: Block, specs: list[LeafSpec], shards: np.ndarray | None, state: Any) -> None:
         """The next elements, of these shards (0). If this is interrupted, what is here is of no use any more."""

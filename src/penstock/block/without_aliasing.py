@@ -11,7 +11,7 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn, ListColumn
 
 
-def apart(columns: Sequence[Column], pairs: Iterable[tuple[int, int]]) -> list[Column]:
+def without_aliasing(columns: Sequence[Column], pairs: Iterable[tuple[int, int]]) -> list[Column]:
     """The columns, where the second of a pair is a copy if the two share memory that can be written to.
 
     >>> pixels = np.zeros((2, 3))

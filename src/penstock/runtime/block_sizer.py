@@ -1,4 +1,4 @@
-"""Pace: how many elements to ask for at a time, so that a Block is some milliseconds of work or some megabytes."""
+"""BlockSizer: how many elements to ask for at a time: a Block is some milliseconds of work or some megabytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEPS = (8, 4, 2)  # times as many, of what is waited for as a whole
 _SEVERAL = 0.3  # of the seconds that one unit may take: together with others
 
 
-class Pace:
+class BlockSizer:
     """Begins with one element, for a fast first batch, and doubles while Blocks stay small.
 
     What does the same work once more resumes where the one before it had come to. Who waits for a `unit` of elements

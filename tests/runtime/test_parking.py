@@ -1,0 +1,158 @@
+"""ParkingLot: whoever listens is reached by every ring."""
+
+import threading
+import time
+
+import pytest
+
+from penstock.runtime.parking import ParkingLot, new_token
+
+SECONDS = 30
+
+
+@pytest.fixture
+def lot():
+    return ParkingLot(threading.RLock())
+
+
+def sleeper(lot, ready):
+    """A thread that waits until `ready()`."""
+
+    def wait():
+        with lot._lock:
+            lot.wait_for(ready)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def waiting(lot, count, found):
+    """So many threads that wait until `found` has something, each of them listening."""
+    threads = [sleeper(lot, lambda: bool(found)) for _ in range(count)]
+    while len(lot.registered) < count:
+        assert all(thread.is_alive() for thread in threads)
+    return threads
+
+
+def ended(threads):
+    for thread in threads:
+        thread.join(SECONDS)
+    return [not thread.is_alive() for thread in threads]
+
+
+def test_a_ring_reaches_all(lot):
+    found = []
+    threads = waiting(lot, 3, found)
+    with lot._lock:
+        found.append(1)
+        lot.unpark_all()
+    assert ended(threads) == [True] * 3
+    assert not lot.registered
+
+
+def test_one_ring_for_one_reaches_one(lot):
+    found = []
+    threads = waiting(lot, 3, found)
+    with lot._lock:
+        found.append(1)
+        lot.unpark_one()
+        assert len(lot.registered) == 2
+    threads[0].join(SECONDS)
+    with lot._lock:
+        assert len(lot.registered) == 2
+        lot.unpark_all()
+    assert ended(threads) == [True] * 3
+
+
+def test_who_waits_looks_again_at_each_ring_and_sleeps_on(lot):
+    looks = []
+
+    def ready():
+        looks.append(None)
+        return len(looks) > 2
+
+    thread = sleeper(lot, ready)
+    end = time.monotonic() + SECONDS
+    while thread.is_alive() and time.monotonic() < end:
+        with lot._lock:
+            lot.unpark_all()
+    assert ended([thread]) == [True]
+    assert len(looks) == 3
+
+
+def test_a_ring_between_the_look_and_the_sleep_is_heard(lot):
+    """As a garbage collection brings it about, in the thread that is about to sleep."""
+    found = []
+
+    def ready():
+        if found:
+            return True
+        found.append(1)
+        lot.unpark_all()
+        return False
+
+    assert ended([sleeper(lot, ready)]) == [True]
+
+
+def test_too_late(lot):
+    with lot._lock:
+        assert not lot.wait_for(lambda: False, timeout=0.01)
+        assert not lot.wait_for(lambda: False, timeout=0)
+        assert lot.wait_for(lambda: True, timeout=0)
+    assert not lot.registered
+
+
+def test_who_is_interrupted_while_looking_listens_no_more(lot):
+    def ready():
+        raise KeyboardInterrupt
+
+    with lot._lock:
+        with pytest.raises(KeyboardInterrupt):
+            lot.wait_for(ready)
+        assert not lot.registered
+
+
+def test_the_lock_is_let_go_of_however_often_it_is_taken(lot):
+    found = []
+
+    def wait():
+        with lot._lock, lot._lock:
+            lot.wait_for(lambda: bool(found))
+            found.append(2)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    while not lot.registered:
+        assert thread.is_alive()
+    assert lot._lock.acquire(timeout=SECONDS)
+    found.append(1)
+    lot.unpark_all()
+    lot._lock.release()
+    assert ended([thread]) == [True]
+    assert found == [1, 2]
+
+
+@pytest.mark.parametrize("rung", [False, True])
+def test_an_ear_that_left_can_listen_again(lot, rung):
+    token = new_token()
+    with lot._lock:
+        lot.register(token)
+        if rung:
+            lot.unpark_all()
+        lot.unregister(token)
+        assert not lot.registered
+        lot.register(token)
+        lot.park(token, 0.01)  # nobody rings: it returns in its time, and listens no more
+        assert not lot.registered
+        lot.register(token)
+        lot.unpark_all()
+        lot.park(token)
+        assert token.locked()
+
+
+def test_nobody_is_there(lot):
+    with lot._lock:
+        lot.unpark_all()
+        lot.unpark_one()
+    assert not lot.registered
