@@ -1,4 +1,4 @@
-"""apart: the columns of one Block without memory in common, so that whoever writes into one changes no other."""
+"""without_aliasing: the columns of one Block without memory in common, so that writing into one changes no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def without_aliasing(columns: Sequence[Column], pairs: Iterable[tuple[int, int]]
     """The columns, where the second of a pair is a copy if the two share memory that can be written to.
 
     >>> pixels = np.zeros((2, 3))
-    >>> first, second = apart([DenseColumn(pixels), DenseColumn(pixels[:, ::-1])], [(0, 1)])
+    >>> first, second = without_aliasing([DenseColumn(pixels), DenseColumn(pixels[:, ::-1])], [(0, 1)])
     >>> np.may_share_memory(first.array, second.array)
     False
     """

@@ -1,4 +1,4 @@
-"""apart: a copy of a plan whose passes leave nothing behind in the data set that it is of."""
+"""isolated: a copy of a plan whose passes leave nothing behind in the data set that it is of."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from penstock.plan.tally import Tally
 def isolated(plan: Node, options: Options) -> Iterator[Node]:
     """The same steps with caches, snapshots and counts of their own, where those of the data set are not full."""
     with ExitStack() as scratch:
-        yield _apart(plan, options, scratch)
+        yield _isolated(plan, options, scratch)
 
 
-def _apart(plan: Node, options: Options, scratch: ExitStack) -> Node:
-    inputs = tuple(_apart(below, options, scratch) for below in plan.inputs)
+def _isolated(plan: Node, options: Options, scratch: ExitStack) -> Node:
+    inputs = tuple(_isolated(below, options, scratch) for below in plan.inputs)
     if any(new is not old for new, old in zip(inputs, plan.inputs, strict=True)):
         plan = plan.with_inputs(inputs)
     if isinstance(plan, Cache):

@@ -1,4 +1,4 @@
-"""kept: a history that stays short and reaches far back; continued: the same from one pass to the next."""
+"""compacted: a history that stays short and reaches far back; continued: the same from one pass to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spells: the stretches of a history in which no knob was turned."""
+"""SteadyPeriod: the stretches of a history in which no knob was turned."""
 
 from __future__ import annotations
 
