@@ -94,7 +94,7 @@ def test_what_only_computes_is_not_slower_for_its_neighbours(slow_clock, functio
     with ds.iterator(executor="inline") as elements:
         for _ in range(4000):
             next(elements)
-        assert (work_of(elements).pace.want > 64) == grows
+        assert (work_of(elements).sizer.want > 64) == grows
 
 
 def work_of(elements):

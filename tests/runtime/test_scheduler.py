@@ -293,13 +293,13 @@ def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):
     """Where an interleave opens one file after the other, all of them would look around for each."""
     scheduler, gate, inside, asleep = Scheduler(4), threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
     lot = scheduler._work_comes
-    sleep = lot.sleep
+    park = lot.park
 
     def counted(token):
         asleep.release()
-        sleep(token)
+        park(token)
 
-    monkeypatch.setattr(lot, "sleep", counted)
+    monkeypatch.setattr(lot, "park", counted)
     scope, first, second = Scope(scheduler), Held(gate, inside), Steps(0, 1, [])
     scope.add(first, 4)
     assert all(inside.acquire(timeout=SECONDS) for _ in range(4))
