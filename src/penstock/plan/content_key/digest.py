@@ -26,6 +26,7 @@ from penstock.trace.purity import may_draw
 PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
 # a live object of a process; a count of it; who does the work, and how much at a time
 _NOT_TELLING = ("store", "tally", "num_parallel_calls", "vectorise")
+_KNOWN_AS = {"penstock.block.scan_state.InitialState": "penstock.block.carried.InitialState"}  # by older entries
 
 
 def telling(node: Node) -> dict[str, Any]:
@@ -190,7 +191,7 @@ class Digester:
 
     def _class(self, kind: type) -> Iterator[str]:
         """A class of the user's by all that is written in it; any other by its name."""
-        yield f"{kind.__module__}.{kind.__qualname__}"
+        yield _named(kind)
         if not is_users(kind):
             return
         yield from self._all("bases", kind.__bases__)
@@ -232,7 +233,12 @@ def _numbers(value: Any) -> np.ndarray | None:
 
 
 def _kind(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+    return _named(type(value))
+
+
+def _named(kind: type) -> str:
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return _KNOWN_AS.get(name, name)
 
 
 def _plain(value: Any) -> str:
