@@ -24,6 +24,9 @@ def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str
     >>> print(unknown("penstock", "cast", {"cast": "Write x.astype(np.float32)."}, []))
     penstock has no 'cast'.
       Write x.astype(np.float32).
+    >>> print(unknown("penstock", "CSVDataset", {}, ["Dataset", "CsvDataset"]))
+    penstock has no 'CSVDataset'.
+      Did you mean CsvDataset?
     """
     if name.startswith("_"):  # a protocol that somebody asks for
         return AttributeError(f"{owner} has no {name!r}.")
@@ -31,8 +34,9 @@ def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str
     if hint is None:
         import difflib
 
-        near = difflib.get_close_matches(name, [known for known in names if not known.startswith("_")], 1)
-        hint = f"Did you mean {near[0]}?" if near else None
+        known = {known.lower(): known for known in names if not known.startswith("_")}
+        near = difflib.get_close_matches(name.lower(), known, 1)
+        hint = f"Did you mean {known[near[0]]}?" if near else None
     return UnknownNameError(f"{owner} has no {name!r}.", hint=hint)
 
 
