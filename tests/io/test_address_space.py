@@ -122,6 +122,21 @@ def test_memory_that_does_not_suffice_is_no_damage_and_not_remembered(make, tmp_
     assert_same_elements(list(ds), wanted)
 
 
+@pytest.mark.parametrize("make", MAKES_ARRAYS)
+def test_a_buffer_that_no_machine_holds_is_damage(make, tmp_path, monkeypatch):
+    """A compressed buffer begins with its size, of which a flipped bit makes any."""
+
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+    def fail(*given, **options):
+        raise pa.lib.ArrowMemoryError(f"malloc of size {2 * memory} failed")
+
+    ds = make(tmp_path / "content")
+    monkeypatch.setattr(MAKES_ARRAYS[make], "from_arrow", fail)
+    with pytest.raises(ps.errors.DataLossError, match="content"):
+        list(ds)
+
+
 LIMITED = """
 import resource, sys
 from pathlib import Path

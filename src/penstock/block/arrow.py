@@ -7,8 +7,10 @@ shapes, and comes back exactly. Any other batch is read by its Arrow types (`arr
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from penstock.block.arrow_foreign import foreign_columns, foreign_spec
@@ -21,14 +23,25 @@ from penstock.errors import DataLossError, InvalidTypeError
 
 KEY = b"penstock"  # of the schema's metadata
 _STATED = re.compile(r"alloc of size (\d+) failed")
-_NO_FILE = 1 << 40  # bytes that no part of a file has: what states them is damaged
+_ANY_MEMORY = 1 << 40  # bytes, where the system does not say how many it has
 _VERSION = 1
 
 
 def too_little_memory(error: Exception) -> bool:
-    """Whether an error says that there was no memory for what a file holds, and not for what a damaged one states."""
+    """Whether an error says that there was no memory for what a file holds, and not for what a damaged one states.
+
+    A single buffer of more than all the memory of the machine is taken for the latter.
+    """
     stated = _STATED.search(str(error))
-    return isinstance(error, MemoryError) and (stated is None or int(stated[1]) < _NO_FILE)
+    return isinstance(error, MemoryError) and (stated is None or int(stated[1]) < _all_memory())
+
+
+@cache
+def _all_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return _ANY_MEMORY
 
 
 def schema_of(structure: Structure, specs: Sequence[LeafSpec]) -> Any:
