@@ -55,7 +55,7 @@ TESTS = {  # by the group of modules and the module, those that hold it
     },
     "caches": {
         "penstock.cache.recorder": ["tests/cache/test_recorder.py", "tests/dataset/test_cache.py"],
-        "penstock.cache.column_buffer": ["tests/cache/test_side_by_side.py"],
+        "penstock.cache.column_buffer": ["tests/cache/test_column_buffer.py"],
         "penstock.cache.memory": ["tests/dataset/test_cache.py"],
         "penstock.cache.entry.entry": ["tests/cache/entry", "tests/dataset/test_entries.py"],
         "penstock.cache.entry.lock": ["tests/cache/entry", "tests/dataset/test_entries.py"],
@@ -227,15 +227,15 @@ def main() -> int:
         for module, held in modules.items()
         if not given.modules or {group, module} & set(given.modules)
     }
-    return run(tests, given)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        return run(tests, given, Path(folder))
 
 
-def run(tests: dict[str, list[str]], given: argparse.Namespace) -> int:
+def run(tests: dict[str, list[str]], given: argparse.Namespace, folder: Path) -> int:
     for name in ("numba", "numpy", "pyarrow"):  # loaded once for all that are forked
         importlib.import_module(name)
     os.chdir(ROOT)
     ends, known = time.monotonic() + 60 * given.minutes, reasons()
-    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     seconds: dict[str, float] = {}
     for module, held in tests.items():
         began = time.monotonic()

@@ -86,11 +86,11 @@ class ThreadExecutor(Executor):
             get_ready()
             if any(_runs_per_element(transform) for transform in transforms):
                 lane.choice.settle()
-        carrier = TransformRunner(lane, self._options.element_timeout)
+        runner = TransformRunner(lane, self._options.element_timeout)
         if executor == "process" and transforms:
-            carrier.prepare(transforms)
+            runner.prepare(transforms)
         return Segment(
-            work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=carrier),
+            work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=runner),
             self._scheduler,
             self._scope,
             self._driver,
