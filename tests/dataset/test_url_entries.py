@@ -14,7 +14,8 @@ from tests.dataset.entries import COUNT, WANTED, begin, by_kind, squares, values
 import penstock as ps
 from penstock import errors
 from penstock.cache.entry import active_writers
-from penstock.cache.entry.lease import take_lease
+from penstock.cache.entry.lease import Lease, take_lease
+from penstock.cache.entry.removal import remove
 from penstock.io.saved import journal
 
 URL = "memory://url-entries-test"
@@ -203,3 +204,17 @@ def test_web_servers_take_nothing(url):
     for step in ("save", "snapshot", "cache"):
         with pytest.raises(errors.InvalidArgumentError, match="take none"):
             getattr(squares(), step)(url)
+
+
+def test_whoever_writes_behind_a_removal_loses_nothing(monkeypatch, system):
+    begin(kept("cache"), 6)
+    folder = folder_of(system)
+    release = Lease.release
+
+    def then_another_writes(lease):
+        release(lease)
+        system.pipe_file(f"{folder.removeprefix('memory:/')}/of-another", b"x")
+
+    monkeypatch.setattr(Lease, "release", then_another_writes)
+    assert remove(folder)
+    assert files(system, "") == files(system, "of-another") != []

@@ -56,9 +56,9 @@ def _remove_remote(folder: str) -> bool:
         for name in storage.names_in(folder):
             if name != LEASE:
                 storage.remove(file_in(folder, name))
+        storage.remove(folder)  # where there are folders; while the lease is held: who takes the next one loses nothing
     finally:
         lease.release()
-    storage.remove(folder)  # of a file system that has folders
     return True
 
 
