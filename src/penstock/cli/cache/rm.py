@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.cli.cache.found import SHOWN, Found, chosen, entries_in
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.redacted import redacted
 
 _DAY = 86400 * 10**9  # nanoseconds
 
@@ -56,7 +57,7 @@ def _wanted(arguments: argparse.Namespace) -> list[Found]:
     found = []
     for entry in entries:
         if entry.changed is None:
-            message = f"{entry.folder} lies where nobody is told when a file was written."
+            message = f"{redacted(str(entry.folder))} lies where nobody is told when a file was written."
             raise FailedPreconditionError(message, hint="Give keys: `penstock cache ls` says when each was created.")
         if time.time_ns() - entry.changed > arguments.older_than * _DAY:
             found.append(entry)
