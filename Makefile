@@ -57,6 +57,8 @@ fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property 
 		tests/physical/test_parted.py \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
 		tests/dataset/test_handover.py tests/dataset/test_indexing.py tests/dataset/test_other_numbers.py \
+		tests/dataset/test_skipping.py tests/runtime/test_edited_states.py tests/sources/test_damaged.py \
+		tests/sources/test_lmdb.py tests/trace/test_arithmetic.py \
 		tests/io/test_damaged_records.py tests/io/test_parity.py tests/image/test_bad_mutated.py \
 		tests/system/test_process_faults.py
 
