@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 from penstock import options
 from penstock.block.size_text import size_text
 from penstock.forked import new_lock
-from penstock.profiler.live.progress import bars_are_seen, rich_bars
+from penstock.profiler.live.progress import LINE_SECONDS, bars_are_seen, rich_bars
 
 T = TypeVar("T")
 
-EVERY = 10.0  # seconds between two lines in a log
-_REDRAWN = 0.1  # and between two looks of a bar, which costs more than an example may
+_REDRAWN = 0.1  # seconds between two looks of a bar, each of which costs more than an example may
 
 _disabled = False
 
@@ -152,10 +151,10 @@ class _Lines:
 
     def tell(self, step: Step) -> None:
         now = self._clock()
-        if now < self._last + EVERY:
+        if now < self._last + LINE_SECONDS:
             return
         with self._lock:
-            if now < self._last + EVERY:
+            if now < self._last + LINE_SECONDS:
                 return
             self._last = now
         self._write(line_of(step, now - self._began))

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _BARS = ("auto", "rich", "tqdm", "lines", "off")
 _DRAWN = 0.1  # seconds between two pictures of a bar
-_LINE = 10.0  # seconds between two lines in a log
+LINE_SECONDS = 10.0  # between two lines in a log
 _RECENTLY = 50  # pictures: of which rate and waiting tell
 
 
@@ -186,7 +186,7 @@ class _Shown:
 
 
 class _Lines(_Shown):
-    every = _LINE
+    every = LINE_SECONDS
 
     def draw(self) -> None:
         of = f" of {self.of.total:,} ({100 * self.of.count // self.of.total} %)" if self.of.total else ""
