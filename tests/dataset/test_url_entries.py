@@ -10,6 +10,7 @@ import time
 import fsspec
 import pytest
 from tests.dataset.entries import COUNT, WANTED, begin, by_kind, squares, values
+from tests.positions import given, stage_of
 
 import penstock as ps
 from penstock import errors
@@ -218,3 +219,22 @@ def test_whoever_writes_behind_a_removal_loses_nothing(monkeypatch, system):
     monkeypatch.setattr(Lease, "release", then_another_writes)
     assert remove(folder)
     assert files(system, "") == files(system, "of-another") != []
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_load_that_follows_says_that_nobody_writes_if_nobody_does(monkeypatch, system, caplog, written):
+    monkeypatch.setattr("penstock.physical.stages.followed._PATIENCE", 0.0)
+    begin(kept("snapshot"), 6)
+    folder = folder_of(system)
+    lease = take_lease(folder)
+    if not written:
+        lease.release()
+    stage = stage_of(ps.Dataset.load(folder, wait=True))
+
+    def pause(seconds):
+        lease.release()
+        values(kept("snapshot"))
+
+    stage._pause = pause
+    assert [int(x) for x in given(stage, 2)] == WANTED
+    assert ("nobody seems to write" in caplog.text) == (not written)

@@ -17,11 +17,13 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any
 
+from penstock.cache.entry.lock import holder
 from penstock.errors import PenstockError
 from penstock.forked import in_child, new_lock
 from penstock.io import storage
 from penstock.io.saved.durable import write_whole
 from penstock.io.saved.manifest import file_in
+from penstock.redacted import redacted
 
 _LOG = logging.getLogger("penstock.cache")
 NAME = "writer.lock"
@@ -57,7 +59,7 @@ class Lease:
                 if self.ours:
                     storage.remove(self._name)
         except (PenstockError, OSError) as error:
-            _LOG.info("%s could not be removed, and holds others up for a minute: %s", self._name, error)
+            _LOG.info("%s could not be removed, and holds others up for a minute: %s", redacted(self._name), error)
 
     def forget(self) -> None:
         """In a forked child: it is the parent's."""
@@ -76,7 +78,7 @@ class Lease:
                     if not self._over.is_set():
                         self._say()
             except (PenstockError, OSError) as error:  # what is written says more
-                _LOG.info("%s could not be renewed: %s", self._name, error)
+                _LOG.info("%s could not be renewed: %s", redacted(self._name), error)
 
 
 def take_lease(folder: str) -> Lease | None:
@@ -91,8 +93,10 @@ def take_lease(folder: str) -> Lease | None:
     return None
 
 
-def lease_holder(folder: str) -> dict[str, Any] | None:
-    """Tell who writes to the entry at a URL: host, pid and since when, as far as known; None if nobody does."""
+def writer_of(folder: str) -> dict[str, Any] | None:
+    """Tell who writes to an entry, at a URL too: host, pid and since when, as far as known; None if nobody does."""
+    if not storage.is_url(folder):
+        return holder(folder)
     found = _said(file_in(folder, NAME))
     return found if found is not None and _alive(found) else None
 

@@ -104,8 +104,7 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
 
 def _look(folder: Path) -> Found:
     from penstock.cache.entry.entry import Entry
-    from penstock.cache.entry.lease import lease_holder
-    from penstock.cache.entry.lock import holder
+    from penstock.cache.entry.lease import writer_of
     from penstock.io import storage
 
     entry = Entry(str(folder))
@@ -128,7 +127,7 @@ def _look(folder: Path) -> Found:
         entry.elements if known else 0,
         sum(size for size, _ in states),
         known and entry.complete,
-        (lease_holder if storage.is_url(folder) else holder)(str(folder)),
+        writer_of(str(folder)),
         None if None in times else max((changed for changed in times if changed is not None), default=0),
     )
 

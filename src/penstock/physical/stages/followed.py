@@ -8,10 +8,11 @@ from time import monotonic
 
 from penstock.block.block import Block
 from penstock.cache.entry.entry import Entry
-from penstock.cache.entry.lock import holder
+from penstock.cache.entry.lease import writer_of
 from penstock.physical.stage import Stage, State
 from penstock.physical.stages.scan import Scan
 from penstock.plan.snapshot_store import committed
+from penstock.redacted import redacted
 
 _LOG = logging.getLogger("penstock.physical")
 _PAUSE = 0.05  # seconds between looks
@@ -64,13 +65,13 @@ class Followed(Stage):
 
     def _tell(self) -> None:
         """A line, once, where nobody writes to what is waited for: who did may be dead."""
-        if not self._told and holder(self._entry.folder) is None:
+        if not self._told and writer_of(self._entry.folder) is None:
             self._told = True
             _LOG.warning(
                 "%s: it waits, and nobody seems to write to %s, which has %d elements and is not complete. It goes on "
                 "when a pass of its pipeline does; load() without wait gives what is there.",
                 self.label,
-                self._entry.folder,
+                redacted(self._entry.folder),
                 self._entry.elements,
             )
 
