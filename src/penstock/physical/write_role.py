@@ -11,6 +11,7 @@ from penstock.cache.entry.lock import Lock, Unlockable
 from penstock.cache.entry.writer import EntryWriter
 from penstock.errors import PenstockError
 from penstock.physical.storage import Storage
+from penstock.redacted import redacted
 
 _LOG = logging.getLogger("penstock.physical")
 _PAUSE = 0.05  # seconds between looks at what another process commits
@@ -104,7 +105,7 @@ class WriteRole:
         return None
 
     def _names(self) -> tuple[str, str]:
-        return self._label, self._storage.entry.folder
+        return self._label, redacted(self._storage.entry.folder)
 
     def waited(self) -> bool:
         """Wait a moment for who writes; False if the pass is to go on by itself."""

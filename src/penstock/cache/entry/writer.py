@@ -18,6 +18,7 @@ from penstock.cache.alike import Alike
 from penstock.cache.entry import active_writers
 from penstock.cache.entry.commit_buffer import CommitBuffer
 from penstock.cache.entry.committer import Committer
+from penstock.redacted import redacted
 
 _LOG = logging.getLogger("penstock.cache")
 _BYTES = 1 << 24  # that wait to become chunks
@@ -141,7 +142,7 @@ class _Work:
                 self._label,
                 error,
                 self._committer.elements,
-                self._committer.folder,
+                redacted(self._committer.folder),
             )
         finally:
             try:

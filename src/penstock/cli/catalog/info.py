@@ -25,21 +25,22 @@ def add_to(actions: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Print it."""
     from penstock.errors import FailedPreconditionError
+    from penstock.redacted import redacted
 
     try:
         builder = prepared_builder(chosen)
     except FailedPreconditionError:
         builder = builder_of(chosen)
-    info = builder.info
+    info, folder = builder.info, redacted(str(builder.data_path))
     if chosen.json:
-        known = {"prepared": builder.is_prepared, "folder": str(builder.data_path), "features": info.features.entry()}
+        known = {"prepared": builder.is_prepared, "folder": folder, "features": info.features.entry()}
         print(json.dumps({**info.to_json(), **known}, indent=1, default=str))
         return 0
     print(info.full_name)
     if info.description:
         print(textwrap.indent(textwrap.fill(" ".join(info.description.split()), 110), "  "))
     facts = {
-        "folder": str(builder.data_path) if builder.is_prepared else "not prepared",
+        "folder": folder if builder.is_prepared else "not prepared",
         "homepage": info.homepage,
         "licence": info.license,
         "supervised": "" if info.supervised_keys is None else str(info.supervised_keys),

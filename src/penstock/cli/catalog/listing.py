@@ -67,13 +67,15 @@ def _prepared(given: Any) -> list[dict[str, Any]]:
 def _described(data_dir: Path, folder: Path) -> dict[str, Any]:
     from penstock.catalog.info import read_info
     from penstock.errors import PenstockError
+    from penstock.redacted import redacted
 
     name, *config, version = folder.relative_to(data_dir).parts
-    row = {"name": name, "config": "/".join(config), "version": version, "prepared": True, "folder": str(folder)}
+    named = redacted(str(folder))
+    row = {"name": name, "config": "/".join(config), "version": version, "prepared": True, "folder": named}
     try:
         info = read_info(folder)
     except PenstockError as error:
-        return {**row, "problem": f"{folder}: {error.message}"}
+        return {**row, "problem": f"{named}: {error.message}"}
     return {
         **row,
         "examples": sum(split.num_examples for split in info.splits.values()),

@@ -43,6 +43,7 @@ def prepared_builder(chosen: argparse.Namespace) -> Any:
     from penstock.catalog.folder import FolderBuilder, find_folder
     from penstock.catalog.in_place import InPlace
     from penstock.errors import FailedPreconditionError
+    from penstock.redacted import redacted
 
     builder = builder_of(chosen)
     if isinstance(builder, InPlace):
@@ -56,6 +57,6 @@ def prepared_builder(chosen: argparse.Namespace) -> Any:
         found = find_folder(data_dirs(chosen.data_dir), builder.name, None, version if version[:1].isdigit() else None)
         if found is not None:
             return FolderBuilder(found)
-    message = f"the data set {chosen.name!r} is not prepared in {builder.data_path}."
+    message = f"the data set {chosen.name!r} is not prepared in {redacted(str(builder.data_path))}."
     hint = f"`penstock catalog prepare {chosen.name}` writes it; `penstock catalog list` shows what is there."
     raise FailedPreconditionError(message, hint=hint)

@@ -27,6 +27,7 @@ def add_to(commands: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Prepare the data set and say where it is."""
     from penstock import catalog
+    from penstock.redacted import redacted
 
     if chosen.name is None:
         print("\n".join(catalog.list_builders()))
@@ -39,5 +40,5 @@ def run(chosen: argparse.Namespace) -> int:
         print(f"{builder.name} {split.name}: {split.summary}")
     for name, skipped in builder.info.metadata.get("skipped", {}).items():
         print(f"{builder.name} {name}: {skipped['count']} inputs skipped, listed in metadata.json")
-    print(f"{'already there' if found else 'written'}: {builder.data_path}")
+    print(f"{'already there' if found else 'written'}: {redacted(str(builder.data_path))}")
     return 0
