@@ -55,6 +55,7 @@ def main(count, first):
             block = decode(files, (int(rng.integers(1, 20)), int(rng.integers(1, 20))))
             taken += int(block.taken().sum())
         assert outside == [], f"number={number}: {outside[:5]}"
+    assert taken, "the kernels have read none of them"
     print(f"{count} Blocks, {taken} files for the kernels, no read outside")
 
 
