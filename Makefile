@@ -52,7 +52,7 @@ check: $(VENV)/dev.stamp ## lint, types, import contracts, and how the tree grow
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 	@echo "size beside the last release's"; $(VENV)/bin/python -m tests.size_report
 
-fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (an hour)
+fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (two hours)
 	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
 		tests/physical/test_parted.py \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
