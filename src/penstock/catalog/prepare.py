@@ -266,8 +266,9 @@ def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Prog
 
 
 def _copy(file: Path, url: str) -> None:
-    with file.open("rb") as source, storage.open_write(url) as target:
-        shutil.copyfileobj(source, target, 1 << 22)
+    from penstock.io.remote.upload import put
+
+    put(url, file)  # as it lies there: `storage.open_write` would gather it in a second file first
 
 
 def _write(
