@@ -60,7 +60,8 @@ class FoldersBuilder(Reading):
         first = self._builders[0].info
         for other in self._builders[1:]:
             if other.info.features.entry() != first.features.entry() or other.info.file_format != first.file_format:
-                message = f"the features in {other.data_path} are not those in {self._builders[0].data_path}."
+                named = [redacted(str(each.data_path)) for each in (other, self._builders[0])]
+                message = f"the features in {named[0]} are not those in {named[1]}."
                 raise InvalidArgumentError(message, hint="Only data sets of one kind can be read as one.")
 
     @property

@@ -18,6 +18,7 @@ from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.plan.node import AUTOTUNE, check_int
 from penstock.plan.scan import Scan
+from penstock.redacted import redacted
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def _check_there(files: Sequence[str], folder: Path) -> None:
     missing = [name for name in (Path(file).name for file in files) if not _is_there(folder, name, there)]
     if missing:
         message = f"{len(missing)} of {len(files)} shards are missing, the first is {missing[0]}."
-        raise FailedPreconditionError(message, hint=f"Delete {folder} and prepare again.")
+        raise FailedPreconditionError(message, hint=f"Delete {redacted(str(folder))} and prepare again.")
 
 
 def _is_there(folder: Path, name: str, there: set[str] | None) -> bool:
