@@ -232,6 +232,7 @@ def test_a_load_that_follows_says_that_nobody_writes_if_nobody_does(monkeypatch,
     stage = stage_of(ps.Dataset.load(folder, wait=True))
 
     def pause(seconds):
+        assert seconds >= 1  # each look is a request
         lease.release()
         values(kept("snapshot"))
 

@@ -9,6 +9,7 @@ from time import monotonic
 from penstock.block.block import Block
 from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lease import writer_of
+from penstock.io.storage import is_url
 from penstock.physical.stage import Stage, State
 from penstock.physical.stages.scan import Scan
 from penstock.plan.snapshot_store import committed
@@ -16,6 +17,7 @@ from penstock.redacted import redacted
 
 _LOG = logging.getLogger("penstock.physical")
 _PAUSE = 0.05  # seconds between looks
+_REMOTE_PAUSE = 1.0  # where a look is a request to a server
 _PATIENCE = 10.0  # seconds without anything new, behind which it is said that nobody writes
 
 
@@ -60,7 +62,7 @@ class Followed(Stage):
             if not self._over:
                 if monotonic() >= since + _PATIENCE:
                     self._tell()
-                self._pause(_PAUSE)
+                self._pause(_REMOTE_PAUSE if is_url(self._entry.folder) else _PAUSE)
         return False
 
     def _tell(self) -> None:
