@@ -30,9 +30,9 @@ def plus_one(monkeypatch):
 def carried(function, executors, times):
     window = Budget(1 << 20, given=True).window("map")
     lane = Lane("map", "map", Knobs(1, "process"), Limits(), window, executors=lambda: executors)
-    carrier, transforms = TransformRunner(lane, None), [MapTransform(function, "map(plus_one)", None, vectorise=False)]
+    runner, transforms = TransformRunner(lane, None), [MapTransform(function, "map(plus_one)", None, vectorise=False)]
     block = Block.single(DenseColumn(np.array([1, 2])))
-    return lane, [list(carrier(transforms, block, Numbers(0)).block.elements()) for _ in range(times)]
+    return lane, [list(runner(transforms, block, Numbers(0)).block.elements()) for _ in range(times)]
 
 
 def test_what_autotune_tried_goes_on_in_threads_and_says_why(plus_one):
