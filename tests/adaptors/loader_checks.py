@@ -482,7 +482,8 @@ def a_worker_has_one_seed_for_the_pass(kind):
 @check
 def persistent_workers_are_the_same_processes(kind):
     loader = kind(Made(8, process_of), batch_size=2, num_workers=2, persistent_workers=True)
-    assert set(flat(loader)) == set(flat(loader))
+    processes = {process for _ in range(4) for process in flat(loader)}
+    assert len(processes) <= 2  # a pass may find one of them busy; new ones would be more
 
 
 @check
