@@ -11,6 +11,8 @@ from penstock.runtime.gate import Gate
 from penstock.runtime.lane import Lane
 from penstock.runtime.memory.budget import Budget
 
+SECONDS = 30
+
 
 class Nudged:
     def __init__(self):
@@ -66,6 +68,36 @@ def test_waits_count_while_they_last_and_once():
     counts.not_full(7.0)
     counts.not_full(9.0)
     assert (counts.sums(20.0).starved, counts.sums(20.0).full) == (5.0, 5.0)
+
+
+def test_a_wait_that_ends_while_somebody_looks_is_no_error():
+    """Who looks has no lock: what is read a second time may be gone."""
+
+    class Ending(Counts):
+        __slots__ = ("begun",)
+
+        def __init__(self):
+            super().__init__()
+            self.begun = [1.0, 2.0]
+
+        @property
+        def _waited_for_since(self):
+            return self.begun.pop(0) if len(self.begun) == 2 else None
+
+        @_waited_for_since.setter
+        def _waited_for_since(self, since):
+            """Nothing is waited for."""
+
+        @property
+        def _full_since(self):
+            return self.begun.pop(0) if len(self.begun) == 1 else None
+
+        @_full_since.setter
+        def _full_since(self, since):
+            """There is room."""
+
+    sums = Ending().sums(5.0)
+    assert (sums.starved, sums.full) == (4.0, 3.0)
 
 
 def test_extremes_are_since_the_last_question():
@@ -135,3 +167,25 @@ def test_which_executors_there_are_is_asked_once_and_what_the_user_chose_stays()
     assert (choice.limits.executors, choice.obstacle, len(asked)) == (("thread",), "it holds a lock", 1)
     assert choice.task([], lambda transforms: pytest.fail("nothing is sent any more")) is None
     assert not ExecutorChoice(Limits(executors=("process",))).stay("it holds a lock")
+
+
+def test_two_who_first_want_to_know_the_executors_at_once_get_one_answer():
+    """A worker with its first Block, and whoever samples the lane."""
+    asked, inside, go_on, found = [], threading.Event(), threading.Event(), []
+
+    def ask():
+        asked.append(1)
+        inside.set()
+        assert go_on.wait(SECONDS)
+        return ("thread", "process")
+
+    choice = ExecutorChoice(Limits(), ask)
+    threads = [threading.Thread(target=lambda: found.append(choice.limits.executors)) for _ in range(2)]
+    threads[0].start()
+    assert inside.wait(SECONDS)
+    threads[1].start()
+    threads[1].join(0.1)
+    go_on.set()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert (found, len(asked)) == ([("thread", "process")] * 2, 1)

@@ -30,8 +30,8 @@ class Sums:
 class Counts:
     """Sums of one segment, and the extremes since its lane last asked.
 
-    The segment writes them under its lock. Anybody reads them at any time without one, as of about now: `sums` counts a
-    wait that still goes on.
+    The segment writes them under its lock, but for the waits of its consumer, who alone notes these. Anybody reads them
+    at any time without one, as of about now: `sums` counts a wait that still goes on.
 
     >>> counts = Counts()
     >>> counts.enter(); counts.made(elements=8, nbytes=64); counts.hold(64); counts.hold(0); counts.leave()
@@ -141,8 +141,9 @@ class Counts:
         """What was done until now."""
         sums = replace(self._sums)
         now = time.perf_counter() if now is None else now
-        if self._waited_for_since is not None:
-            sums.starved += max(now - self._waited_for_since, 0.0)
-        if self._full_since is not None:
-            sums.full += max(now - self._full_since, 0.0)
+        starved, full = self._waited_for_since, self._full_since  # read once: they may end at any time
+        if starved is not None:
+            sums.starved += max(now - starved, 0.0)
+        if full is not None:
+            sums.full += max(now - full, 0.0)
         return sums

@@ -42,8 +42,10 @@ class ExecutorChoice:
     def limits(self) -> Limits:
         """Between which the tuner may choose."""
         if self._ask is not None:
-            self._limits = replace(self._limits, executors=self._ask())
-            self._ask = None
+            with self._lock:  # a worker with its first Block and whoever samples the lane may ask at once
+                if self._ask is not None:
+                    self._limits = replace(self._limits, executors=self._ask())
+                    self._ask = None
         return self._limits
 
     def settle(self) -> None:
