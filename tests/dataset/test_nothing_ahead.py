@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.runtime.machine.granted import granted_cpus
+from penstock.runtime.scheduler import scheduler
 from penstock.sources import generator
 
 EXECUTORS = ["inline", "thread", "process", "auto"]
@@ -221,6 +222,21 @@ def test_generators_that_wait_keep_no_worker_from_what_is_wanted():
             found += 1
             patients[int(element) // 100].receive(1)
     assert found == 4 * count
+
+
+def test_a_worker_that_has_waited_for_a_result_is_known_to_be_in_the_generator_behind_it():
+    """Or nobody would take its place there, however long that generator waits."""
+    outside = []
+
+    def numbers():
+        for number in range(3):
+            outside.append(threading.get_ident() in scheduler()._outside)
+            yield np.int64(number)
+
+    waited_for = ps.Dataset.from_generator(numbers, output_signature=SCALAR).map(lambda x: x, num_parallel_calls=1)
+    other = ps.Dataset.from_generator(numbers, output_signature=SCALAR)
+    assert len(list(ps.Dataset.zip((waited_for, other)).prefetch(1))) == 3
+    assert outside == [True] * 6
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread"])

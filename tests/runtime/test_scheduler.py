@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 
+from penstock.runtime.pausing import pausing
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 
 SECONDS = 30
@@ -499,3 +500,45 @@ def test_a_fixed_pool_does_not_grow():
     threads = list(scheduler._threads)
     scope.close(nothing)
     joined(scheduler, threads)
+
+
+class Pauses(Steps):
+    """A step in a generator that has been running for long, and waits for what happens outside."""
+
+    def __init__(self, scheduler, scope, meanwhile):
+        super().__init__(1, 1, [])
+        self.scheduler, self.scope, self.meanwhile, self.found = scheduler, scope, meanwhile, []
+
+    def runnable(self):
+        return super().runnable() and not self.entered.is_set()
+
+    def step(self):
+        self.entered.set()
+        self.scheduler.go_outside(time.perf_counter() - SECONDS)
+        pausing(self.scheduler, self.scope)(SECONDS, self.wait)
+        self.found.append(threading.get_ident() in self.scheduler._outside)
+        self.scheduler.come_back()
+        self.found.append(self.scheduler._waiting)
+        return super().step()
+
+    def wait(self, seconds):
+        assert self.meanwhile.entered.wait(seconds)
+        self.scheduler.replace_outside()  # as somebody does who waits for a result
+        self.found.append(self.scheduler._waiting)
+
+
+def test_a_worker_that_waits_in_a_generator_counts_once():
+    """It has given its place away itself: a second one in its place would be one more at work than is wanted."""
+    scheduler, gate = Scheduler(1), threading.Event()
+    scope = Scope(scheduler)
+    meanwhile = Steps(2, 1, [], gate)
+    pauses = Pauses(scheduler, scope, meanwhile)
+    scope.add(pauses, 1)
+    scope.add(meanwhile, 1)
+    assert pauses.done.wait(SECONDS)
+    gate.set()
+    assert meanwhile.done.wait(SECONDS)
+    threads = list(scheduler._threads)
+    scope.close(nothing)
+    joined(scheduler, threads)
+    assert pauses.found == [1, True, 0]

@@ -17,6 +17,7 @@ def pausing(scheduler: Scheduler, scope: Scope) -> Pause:
 
     def pause(seconds: float, wait: Wait = time.sleep) -> None:
         worker = on_worker()
+        outside = worker and scheduler.come_back()
         if worker:
             scheduler.begin_waiting()
         try:
@@ -24,6 +25,8 @@ def pausing(scheduler: Scheduler, scope: Scope) -> Pause:
         finally:
             if worker:
                 scheduler.end_waiting()
+            if outside:
+                scheduler.go_outside(time.perf_counter())
         if scope.closed:
             raise Aborted
 

@@ -309,13 +309,17 @@ class Scheduler:
         """The calling worker is to run a user's generator, which may take any time."""
         self._outside[threading.get_ident()] = now
 
-    def come_back(self) -> None:
-        """It has. Who replaces looks into `_outside` behind its change, and we at the change behind ours."""
+    def come_back(self) -> bool:
+        """It has; whether it was outside. What it waits for itself, or does for others meanwhile, is no such time.
+
+        Who replaces looks into `_outside` behind its change, and we at the change behind ours.
+        """
         thread = threading.get_ident()
-        self._outside.pop(thread, None)  # a step inside of this one may have done so
+        was = self._outside.pop(thread, None) is not None
         if thread in self._replaced:
             with self.lock:
                 self._take_back(thread)
+        return was
 
     def _take_back(self, thread: int) -> None:
         if thread in self._replaced:

@@ -349,6 +349,7 @@ class Segment(Worked):
 
     def _wait(self) -> Stretch | None:
         helper = on_worker()
+        outside = helper and self._scheduler.come_back()  # it waits, or works: neither is a generator that takes long
         watches = helper and self.lane.is_shared
         if watches:
             self.lane.gate.watch(self)
@@ -369,6 +370,8 @@ class Segment(Worked):
         finally:
             if watches:
                 self.lane.gate.unwatch(self)
+            if outside:
+                self._scheduler.go_outside(time.perf_counter())
 
     def _may_help(self) -> bool:
         """Whether a worker that waits for the next result may work here meanwhile.
