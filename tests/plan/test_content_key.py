@@ -1,11 +1,13 @@
 """Keys: what tells two snapshots apart, and what does not."""
 
 import collections
+import copyreg
 import dataclasses
 import enum
 import functools
 import importlib
 import itertools
+import re
 import subprocess
 import sys
 import threading
@@ -17,6 +19,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn, DenseColumn
+from penstock.block.structure import Structure
 from penstock.plan.content_key import made_of
 
 RANGE = ps.Dataset.range
@@ -366,3 +371,21 @@ def test_a_container_that_holds_itself_has_a_key():
     endless = [1]
     endless.append(endless)
     assert len(key(RANGE(3).map(lambda x: endless[0]))) == 32
+
+
+@pytest.mark.parametrize("ds", [ps.Dataset.from_list([1, 2, 3]), ps.Dataset.from_list([{"a": "x"}, {"a": "yz"}])])
+def test_a_key_does_not_depend_on_how_blocks_are_sent_to_processes(ds, monkeypatch):
+    """What says so is loaded only where something is sent: in another process the cache would not be found."""
+    for kind in (Block, Structure, DenseColumn, BytesColumn):
+        monkeypatch.delitem(copyreg.dispatch_table, kind, raising=False)
+    before = key(ds)
+    for kind in (Block, Structure, DenseColumn, BytesColumn):
+        monkeypatch.setitem(copyreg.dispatch_table, kind, lambda value: (len, (str(value),)))
+    assert key(ds) == before
+
+
+def test_what_only_copyreg_can_copy_counts_by_what_it_is():
+    expressions = [re.compile("a+"), re.compile("a+"), re.compile("b")]
+    keys = [key(RANGE(3).map(functools.partial(re.Pattern.sub, one))) for one in expressions]
+    assert keys[0] == keys[1] != keys[2]
+    assert key(RANGE(3).map(np.negative)) != key(RANGE(3).map(np.abs))

@@ -206,20 +206,31 @@ class Digester:
     def _object(self, value: Any) -> Iterator[str]:
         """Its class, and what copying it would take along."""
         yield self.of(type(value))
-        reduce = copyreg.dispatch_table.get(type(value))  # of regular expressions, and numpy's functions
         try:
             wrapped = getattr(value, "__wrapped__", None)
-            parts = "wrapped" if wrapped is not None else value.__reduce_ex__(2) if reduce is None else reduce(value)
-        except Exception:  # it cannot be copied
+            parts = "wrapped" if wrapped is not None else value.__reduce_ex__(2)
+        except Exception:
+            # Only now: what is registered depends on what was imported, such as penstock's own way of sending Blocks.
+            yield from self._registered(value)
             return
         if wrapped is not None:  # by functools.cache, or numba
             yield self.of(wrapped)
         elif isinstance(parts, str):
             yield parts
-        elif reduce is not None:
-            yield from self._all("object", parts[1:3])
         else:
             yield from self._all("object", (*parts[:3], *map(_read_out, parts[3:])))
+
+    def _registered(self, value: Any) -> Iterator[str]:
+        """What is copied of it by a function that `copyreg` knows: of regular expressions, and numpy's functions."""
+        reduce = copyreg.dispatch_table.get(type(value))
+        try:
+            parts: Any = None if reduce is None else reduce(value)
+        except Exception:  # it cannot be copied
+            return
+        if isinstance(parts, str):
+            yield parts
+        elif parts is not None:
+            yield from self._all("object", parts[1:3])
 
 
 def _numbers(value: Any) -> np.ndarray | None:
