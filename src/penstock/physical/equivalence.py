@@ -118,7 +118,7 @@ _LOCK = new_lock()
 
 
 def check_of(found: Traced, ready: Ready) -> EquivalenceCheck:
-    """The trial of what a function was traced to: one for all passes, and for all functions alike."""
+    """The check of what a function was traced to: one for all passes, and for all functions alike."""
     with _LOCK:
         return _TRIALS.setdefault(found.like or found, EquivalenceCheck(ready))
 

@@ -50,14 +50,14 @@ class Vectoriser:
     def _ready(self, block: Block, draws: Draws) -> Ready | None:
         key = (block.structure, *map(kind_of, block.columns))
         known = self._decided.get(key)
-        if known is None or not known.found.holds() or known.trial is not None:
+        if known is None or not known.found.holds() or known.check is not None:
             with self._lock:
                 known = self._decided.get(key)
                 if known is None or not known.found.holds():
                     specs = tuple(map(any_extent, block.columns))
                     known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
-                if known.trial is not None:
-                    self._try(known, known.trial, block, draws)
+                if known.check is not None:
+                    self._try(known, known.check, block, draws)
         return known.ready
 
     def _begun(self, found: Traced) -> _Decision:
@@ -70,28 +70,28 @@ class Vectoriser:
         self.verdict = f"by Block: {ready.graph.describe()}"
         return self._judged(_Decision(found, ready, check_of(found, exact)))
 
-    def _try(self, decision: _Decision, trial: EquivalenceCheck, block: Block, draws: Draws) -> None:
-        if not trial.over:  # in another pass, meanwhile
-            trial.go_on(self._function, block, draws)
+    def _try(self, decision: _Decision, check: EquivalenceCheck, block: Block, draws: Draws) -> None:
+        if not check.over:  # in another pass, meanwhile
+            check.go_on(self._function, block, draws)
         self._judged(decision)
 
     def _judged(self, decision: _Decision) -> _Decision:
-        trial = decision.trial
-        if trial is not None and trial.over:
-            decision.trial = None
-            if trial.failed:
+        check = decision.check
+        if check is not None and check.over:
+            decision.check = None
+            if check.failed:
                 decision.ready = None
-                self.verdict = f"per element: {trial.failed}"
+                self.verdict = f"per element: {check.failed}"
         return decision
 
 
 @dataclass(slots=True)
 class _Decision:
-    """About one kind of element: what runs it by Block, if anything does, and the trial, while it is not over."""
+    """About one kind of element: what runs it by Block, if anything does, and the check, while it is not over."""
 
     found: Traced
     ready: Ready | None
-    trial: EquivalenceCheck | None
+    check: EquivalenceCheck | None
 
 
 def kind_of(column: Column) -> Hashable:

@@ -44,7 +44,7 @@ class Snapshot(StretchStage):
         self._account = memory.account("at hand", label, where)
         self._storage = storage
         self._shard_func = shard_func
-        self._turn = WriteRole(storage, label)
+        self._role = WriteRole(storage, label)
         self._writer: EntryWriter | None = None
         self._stage: Stage | None = None
         self._from = _END
@@ -58,7 +58,7 @@ class Snapshot(StretchStage):
             self._decide()
         else:
             self._use(_INPUT, storage.upstream())
-            self._turn.give_up()
+            self._role.give_up()
 
     def _use(self, kind: str, stage: Stage | None, skip: int = 0) -> None:
         if self._stage is not None:
@@ -81,11 +81,11 @@ class Snapshot(StretchStage):
                 message = "The files that this pass has read are gone, and in free order nobody knows what is left."
                 raise FailedPreconditionError(message, hint="Begin the pass anew.", file=storage.entry.folder)
             self._use(_INPUT, storage.input_at(point), self._count - point.elements)
-            self._turn.begin()
+            self._role.begin()
 
     def make(self, want: int) -> Stretch | None:
         if self._from == _INPUT and self._writer is None:
-            self._take_turn()
+            self._take_role()
         if self._stage is None:
             return None
         try:
@@ -99,14 +99,14 @@ class Snapshot(StretchStage):
             return Stretch(block.freeze())
         return self._dropped(self._written(block))
 
-    def _take_turn(self) -> None:
+    def _take_role(self) -> None:
         """Write, wait for others, or do neither."""
         while self._from == _INPUT:
-            if self._turn.moved(self._count):
+            if self._role.moved(self._count):
                 self._decide()
                 continue
-            self._writer = self._turn.writer(self._count, self._skip)
-            if self._writer is not None or not self._turn.waited():
+            self._writer = self._role.writer(self._count, self._skip)
+            if self._writer is not None or not self._role.waited():
                 return
 
     def _ended(self) -> Stretch | None:
@@ -127,7 +127,7 @@ class Snapshot(StretchStage):
     def _failed(self, error: Exception) -> Stretch:
         if self._from == _INPUT:
             self._stop_writing()  # what failed is in no file; the next pass tries again
-            self._turn.give_up()
+            self._role.give_up()
             return self._dropped(failure(error))
         if self._from == _FILES and isinstance(error, (DataLossError, OSError)):
             try:
@@ -162,7 +162,7 @@ class Snapshot(StretchStage):
         text = "%s: this pass goes on without the files behind %d elements, as the next cannot be read: %s"
         _LOG.warning(text, self.label, self._count, without_hint(error))
         self._use(_INPUT, storage.input_at(point))
-        self._turn.give_up()
+        self._role.give_up()
         return Stretch(None)
 
     def _written(self, block: Block) -> Stretch:
@@ -171,7 +171,7 @@ class Snapshot(StretchStage):
         shards, errors = (None, {}) if self._shard_func is None else self._shard_func(block, at)
         if errors:
             self._stop_writing()
-            self._turn.give_up()
+            self._role.give_up()
             left = np.delete(np.arange(block.size), list(errors))
             return Stretch(block.take(left) if len(left) else None, tuple(sorted(errors.items(), key=lambda e: e[0])))
         if self._writer is not None:
@@ -181,7 +181,7 @@ class Snapshot(StretchStage):
                 self._account.hold(self._writer.nbytes)
             except InvalidTypeError as error:  # elements that no file holds: the first says so
                 self._stop_writing()
-                self._turn.give_up()
+                self._role.give_up()
                 annotate(error, Context(self.label, self.where, at))
                 return Stretch(block.slice(1, block.size) if block.size > 1 else None, ((0, error),))
         return Stretch(block)
@@ -220,9 +220,9 @@ class Snapshot(StretchStage):
                 self._decide()
                 return
             self._use(_INPUT, storage.input_at(Point(0, state)), skip)
-            self._turn.begin()
+            self._role.begin()
             if not storage.settled:
-                self._turn.give_up()
+                self._role.give_up()
         elif kind == _SHARDS and there and entry.complete:
             whole = storage.whole()
             whole.restore(more[0])
