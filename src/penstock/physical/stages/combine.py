@@ -148,7 +148,7 @@ class Sequence(Stage):
         last = within[-1] if within else self
         while last._goes_on:
             stage = last._current()
-            if type(stage) is not Sequence or "next" in vars(stage):  # which somebody measures
+            if type(stage) is not Sequence or stage.is_observed:
                 break
             stage._place_said = None  # it is not asked for its own any more
             within.append(stage)
