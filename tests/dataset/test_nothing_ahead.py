@@ -201,6 +201,26 @@ def test_generators_of_inner_data_sets_are_never_asked_too_early(executor, outer
     assert found == 24
 
 
+def test_an_input_that_comes_to_a_generator_ahead_of_its_turn_is_asked_for_one_element_at_a_time():
+    """In the middle of what it was asked for, and while others have their turn."""
+    asked, received = [], 0
+
+    def numbers(i):
+        for k in range(4):
+            asked.append((6 + 3 * k + int(i), k, received))  # its place among all, and how many the loop has had
+            yield i
+
+    def opened(i):
+        behind = ps.Dataset.from_generator(numbers, args=(i,), output_signature=SCALAR)
+        return ps.Dataset.range(2).concatenate(behind)
+
+    with ps.Dataset.range(3).interleave(opened, cycle_length=3, block_length=1).iterator(executor="inline") as elements:
+        for _ in elements:
+            received += 1
+    assert received == 18
+    assert all(place == had for place, k, had in asked if k)
+
+
 def test_generators_that_wait_keep_no_worker_from_what_is_wanted():
     """As many as there are workers are read ahead, and wait for the loop; what it waits for needs a worker, too."""
     count = granted_cpus() + 1

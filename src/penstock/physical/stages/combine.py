@@ -124,6 +124,7 @@ class Sequence(Stage):
 
     def next(self, want: int) -> Block | None:
         """The next Block of the innermost stream: what was concatenated bit by bit is as deep as it is long."""
+        asked = want
         while True:
             last = self._last_in_turn()
             if not last._goes_on:
@@ -131,9 +132,10 @@ class Sequence(Stage):
                     return None
                 self._within.pop()
                 (self._within[-1] if self._within else self)._advance()
+                asked = 1 if self.seen else want  # who asked could not know
                 continue
             try:
-                block = last._current().next(want)
+                block = last._current().next(asked)
             except Exception:
                 self._have_given(last)
                 raise
@@ -141,6 +143,7 @@ class Sequence(Stage):
                 self._have_given(last)
                 return block
             last._advance()
+            asked = 1 if self.seen else want
 
     def _last_in_turn(self) -> Sequence:
         """The innermost of streams in streams whose turn it is."""

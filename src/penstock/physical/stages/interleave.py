@@ -184,7 +184,8 @@ class Interleave(Stage):
         self._ask = 1  # outer elements to ask for
         self._outer_ended = False
         self._singly = False  # an element is not to wait for the next one, of this input or another
-        self._looked: object = None  # when the inputs were looked at
+        self._looked: object = None  # when the input whose turn it was was looked at
+        self._looked_all: object = None  # when all of them were
         self._acts_inside = False  # somebody sees when they are made, and not only when workers make them
 
     def next(self, want: int) -> Block | None:
@@ -221,6 +222,14 @@ class Interleave(Stage):
         if acts or not self._singly:
             self._singly, self._acts_inside = True, acts
             self.look_again()
+
+    def _look_at_all(self, slots: list[int]) -> bool:
+        """The same of all these inputs: one that was asked ahead of its turn may have come to another stream in it."""
+        for slot in slots:
+            cursor = self._slots[slot].cursor
+            if cursor is not None:
+                self._look_at(cursor.stage)
+        return self._singly
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:
         """The next elements, of one input or of whole rounds; None at the end.
@@ -322,6 +331,10 @@ class Interleave(Stage):
         """The rounds for which all slots have elements, up to those that are worth putting together."""
         turns, length = len(order), self._block_length
         share = self._share()
+        if self._looked_all is not Stage._look:  # not only of the one whose turn it is
+            self._looked_all = Stage._look
+            if self._look_at_all(order):
+                return 0
         held = [count for slot in order if (count := self._slots[slot].at_hand)]
         asked, ask = turns - len(held), share
         if 0 < len(held) < turns and self._patience:  # let all run out together, so that rounds are many
