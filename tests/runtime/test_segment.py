@@ -78,6 +78,23 @@ def held_when_full(elements):
     return segment.statistics().nbytes
 
 
+def test_whether_its_input_is_seen_is_said_when_whoever_pulls_knows():
+    """An interleave would keep what was said before: one element at a time, for the whole pass."""
+    found = []
+    with ps.Dataset.range(10_000).map(lambda x: x).prefetch(4).iterator() as elements:
+        next(elements)
+        held_when_full(elements)
+        segment = elements._run.root
+        segment._known, segment._pulling = False, True  # as a worker that has just begun
+        asking = threading.Thread(target=lambda: found.append(segment.seen_below))
+        asking.start()
+        asking.join(0.01)
+        segment._look_below()
+        asking.join(SECONDS)
+        segment._pulling = False
+    assert found == [False]
+
+
 @pytest.mark.parametrize("parallel", [None, 2])
 def test_prefetch_holds_what_it_was_given_where_memory_allows(parallel):
     ds = ps.Dataset.range(10_000).map(lambda x: np.empty(1 << 20, np.uint8), parallel).prefetch(100)

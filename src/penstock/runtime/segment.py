@@ -92,6 +92,10 @@ class Segment(Worked):
         """As it was when something was pulled last: only who pulls may ask the stages below."""
         if not self._known:
             with self._lock:
+                # Who pulls is about to know; what is said of it meanwhile may stay with whoever asks.
+                self._changed.wait_for(lambda: self._known or self._closed or not self._pulling, PATIENCE)
+                if self._known:
+                    return self._seen
                 if self._pulling or self._closed:
                     return True  # until it is known
                 self._pulling = True
@@ -110,6 +114,8 @@ class Segment(Worked):
         if seen != self._seen or not self._known:
             self._seen, self._known = seen, True
             self.look_again()
+            if self._changed.registered:
+                self.nudge()
 
     def statistics(self) -> Held:
         """How full it is, as of about now."""
@@ -278,7 +284,7 @@ class Segment(Worked):
             self._arrived.unpark_all()
 
     def nudge(self) -> None:
-        """The lane's gate has opened: who waits may help again."""
+        """Who waits may help again, as the lane's gate has opened, or has something to learn."""
         with self._lock:
             self._changed.unpark_all()
 
