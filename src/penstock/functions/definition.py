@@ -67,7 +67,7 @@ _OUTER = "outside"  # the function around it, which holds the names it has from 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
-_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # the last where another thread parses: syntax.py
+_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # the last where another thread parses by itself
 _LONGEST = 1 << 20  # characters of a file: it is parsed once, at some 5 MB a second
 
 
@@ -96,7 +96,7 @@ def definition(function: FunctionType) -> Found | None:
         ValueError,
         RecursionError,
         SystemError,
-    ):  # the last where another thread compiles, see syntax.py
+    ):  # the last where another thread compiles by itself
         return None
     candidates = [Found(node, imports) for node in nodes.get(code.co_firstlineno, ())]
     return next((found for found in candidates if _same(_code_of(found, code), code)), None)
@@ -159,7 +159,7 @@ def _code_of(found: Found, like: CodeType) -> CodeType | None:
         ValueError,
         RecursionError,
         SystemError,
-    ):  # the last where another thread compiles, see syntax.py
+    ):  # the last where another thread compiles by itself
         return None
 
 
