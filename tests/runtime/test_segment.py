@@ -151,7 +151,7 @@ def test_batches_of_dicts_bytes_and_ragged_components(parallel):
     assert last["pixels"].shape == (2, 2, 2)
 
 
-def test_the_pace_grows_while_blocks_are_cheap_and_falls_when_they_are_not():
+def test_the_block_size_grows_while_blocks_are_cheap_and_falls_when_they_are_not():
     sizer = BlockSizer()
     assert sizer.want == 1
     for _ in range(40):
@@ -165,7 +165,7 @@ def test_the_pace_grows_while_blocks_are_cheap_and_falls_when_they_are_not():
     assert sizer.want < small
 
 
-def test_the_pace_learns_nothing_from_a_source_that_gave_less():
+def test_the_block_size_learns_nothing_from_a_source_that_gave_less():
     sizer = BlockSizer()
     for _ in range(5):
         sizer.observe(sizer.want, 1e-6, 8)
@@ -174,7 +174,7 @@ def test_the_pace_learns_nothing_from_a_source_that_gave_less():
     assert sizer.want == before
 
 
-def test_the_pace_keeps_to_its_bound():
+def test_the_block_size_keeps_to_its_bound():
     sizer = BlockSizer(3)
     for _ in range(10):
         sizer.observe(sizer.want, 1e-6, 8)
