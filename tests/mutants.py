@@ -40,6 +40,10 @@ TESTS = {  # by the group of modules and the module, those that hold it
         "penstock.runtime.segment": ["tests/runtime/test_segment.py", "tests/runtime/test_bounds.py"],
         "penstock.runtime.scheduler": ["tests/runtime/test_scheduler.py"],
         "penstock.runtime.free_order": ["tests/dataset/test_free_order.py"],
+        "penstock.runtime.results": ["tests/runtime/test_results.py"],
+        "penstock.runtime.counts": ["tests/runtime/test_lane.py"],
+        "penstock.runtime.gate": ["tests/runtime/test_lane.py"],
+        "penstock.runtime.executors.choice": ["tests/runtime/test_lane.py", "tests/runtime/test_transform_runner.py"],
     },
     "states": {
         "penstock.physical.stage": ["tests/physical/test_stages.py", "tests/physical/test_every_stage.py"],

@@ -26,7 +26,7 @@ class Results:
     A ticket is begun by its first task and may have several; its result is put in by whoever finishes the last one.
     Where it is `ordered` the consumer takes tickets in their order. Else it takes what is there, and a log keeps what
     was given out of turn, so that a state taken in between gives each element once. The segment owns it and changes
-    it under its lock; `statistics`, `ahead`, whether there is something, and the place of ordered results are read without.
+    it under its lock; `statistics`, `ahead`, whether there is something and the place of ordered results need none.
 
     `state` is that of the upstream in front of the first ticket.
     """
