@@ -284,7 +284,7 @@ class Segment(Worked):
             self._arrived.unpark_all()
 
     def nudge(self) -> None:
-        """Who waits may help again, as the lane's gate has opened, or has something to learn."""
+        """Wake who waits: it may help again, as the lane's gate has opened, or has something to learn."""
         with self._lock:
             self._changed.unpark_all()
 
