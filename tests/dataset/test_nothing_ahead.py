@@ -123,7 +123,7 @@ LAST = {  # of several elements each
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-@settings(max_examples=40)
+@settings(max_examples=max(40, settings.default.max_examples // 8))
 @given(
     # of two, the outer one drops what the inner one has read for an epoch that nobody asks for
     st.lists(st.sampled_from(sorted(STEPS)), max_size=3).filter(lambda steps: steps.count("shuffle and repeat") < 2),
@@ -166,7 +166,7 @@ OUTER = {
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-@settings(max_examples=25)
+@settings(max_examples=max(25, settings.default.max_examples // 8))
 @given(
     st.sampled_from(sorted(OUTER)),
     st.sampled_from(sorted(INNER)),
@@ -261,7 +261,7 @@ def test_a_worker_that_has_waited_for_a_result_is_known_to_be_in_the_generator_b
 
 @pytest.mark.parametrize("executor", ["inline", "thread"])
 @pytest.mark.parametrize("step", ["unbatch", "rebatch"])
-@settings(max_examples=30)
+@settings(max_examples=max(30, settings.default.max_examples // 8))
 @given(
     st.lists(st.integers(0, 9), min_size=1, max_size=12),
     st.integers(1, 5),

@@ -150,6 +150,14 @@ with pa.OSFile(str(folder / "a.arrow"), "wb") as file, pa.ipc.new_file(file, tab
 ps.Dataset.range(9).batch(3)
 for kind in (ps.TextLineDataset, ps.ArrowDataset, ps.IndexedTFRecordDataset):  # what is imported late, is by now
     list(kind(folder / "a.arrow").ignore_errors().iterator(executor="inline"))
+many, stated = pa.table({"id": np.arange(4000)}), (32000).to_bytes(8, "little")  # in front of a compressed buffer
+for name, new in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.OSFile(str(folder / name), "wb") as file, new(file, many.schema, options=options) as writer:
+        writer.write_table(many)
+    content = (folder / name).read_bytes()
+    assert content.count(stated) == 1
+    (folder / name).write_bytes(content.replace(stated, (1 << 32).to_bytes(8, "little")))
 (folder / "large.txt").write_bytes(b"first\\nsecond\\n")
 import os
 os.truncate(folder / "large.txt", 3 << 30)  # a hole, which takes no room on the disk
@@ -163,6 +171,11 @@ try:
     len(ps.IndexedTFRecordDataset(folder / "large.txt"))
 except ps.errors.ResourceExhaustedError as error:
     print(isinstance(error, MemoryError), error.context.file == str(folder / "large.txt"), "ulimit -v" in error.hint)
+for name in ("file", "stream"):
+    try:
+        list(ps.ArrowDataset(folder / name).iterator(executor="inline"))
+    except ps.errors.DataLossError as error:
+        print(error.context.file == str(folder / name), "states more than" in str(error))
 """
 
 
@@ -173,4 +186,9 @@ def test_files_larger_than_the_address_space(tmp_path):
         env={"PYTHONPATH": str(Path(ps.__file__).parents[1]), "PATH": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.splitlines() == ["b'first' b'second'", rf"{3 << 27} b'first\nse' True", "True True True"]
+    assert done.stdout.splitlines() == [
+        "b'first' b'second'",
+        rf"{3 << 27} b'first\nse' True",
+        "True True True",
+        *["True True"] * 2,
+    ]

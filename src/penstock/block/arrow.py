@@ -32,8 +32,13 @@ def too_little_memory(error: Exception) -> bool:
 
     A single buffer of more than all the memory of the machine is taken for the latter.
     """
+    return isinstance(error, MemoryError) and (asked_for(error) or 0) < _all_memory()
+
+
+def asked_for(error: MemoryError) -> int | None:
+    """The bytes that Arrow could not have, as far as it says so."""
     stated = _STATED.search(str(error))
-    return isinstance(error, MemoryError) and (stated is None or int(stated[1]) < _all_memory())
+    return None if stated is None else int(stated[1])
 
 
 @cache

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.block.arrow import too_little_memory
+from penstock.block.arrow import asked_for, too_little_memory
 from penstock.block.block import Block
 from penstock.forked import new_lock
 from penstock.sources.arrow_pieces import (
@@ -110,6 +112,7 @@ class _FileBatches(_Batches):
     def __init__(self, content: Any, columns: Columns, mapped: np.ndarray | None) -> None:
         import pyarrow as pa
 
+        self._nbytes = content.size()
         self._failed: dict[int, Exception] = {}
         self._reader = counted = pa.ipc.open_file(content)
         self.schema = self._reader.schema
@@ -134,7 +137,8 @@ class _FileBatches(_Batches):
 
     def _size(self, reader: Any, number: int) -> int:
         try:
-            batch = reader.get_batch(number)
+            with _possible(self._nbytes):
+                batch = reader.get_batch(number)
             batch.validate()  # else the number is what a damaged byte says
             return int(batch.num_rows)
         except Exception as error:
@@ -147,7 +151,8 @@ class _FileBatches(_Batches):
     def get(self, number: int) -> Any:
         if number in self._failed:
             raise self._failed[number]
-        return self._reader.get_batch(number)
+        with _possible(self._nbytes):
+            return self._reader.get_batch(number)
 
 
 class _StreamBatches(_Batches):
@@ -161,9 +166,10 @@ class _StreamBatches(_Batches):
         columns.schema(self.schema)
         self._found: list[Any] = []
         try:
-            for batch in reader:
-                batch.validate()
-                self._found.append(batch)
+            with _possible(content.size()):
+                for batch in reader:
+                    batch.validate()
+                    self._found.append(batch)
         except Exception as error:  # in the place of one element, behind what came before it
             if too_little_memory(error):
                 raise
@@ -174,6 +180,23 @@ class _StreamBatches(_Batches):
         if number == len(self._found) and self.lost is not None:
             raise self.lost
         return self._found[number]
+
+
+@contextmanager
+def _possible(nbytes: int) -> Iterator[None]:
+    """A buffer that no compression makes of a file of `nbytes` is damage, however little memory there is for it.
+
+    zstd takes at least 4 bytes for a block of 128 KiB (RFC 8878, 3.1.1.2), LZ4 a byte for 255.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except MemoryError as error:
+        if (asked_for(error) or 0) <= nbytes << 15:
+            raise
+        message = f"A compressed buffer states more than {nbytes} bytes can hold: {error}"
+        raise pa.ArrowInvalid(message) from error
 
 
 def _batches(content: Any, columns: Columns, mapped: np.ndarray | None) -> _Batches:
