@@ -112,7 +112,7 @@ class _FileBatches(_Batches):
     def __init__(self, content: Any, columns: Columns, mapped: np.ndarray | None) -> None:
         import pyarrow as pa
 
-        self._nbytes = content.size()
+        self._content = content
         self._failed: dict[int, Exception] = {}
         self._reader = counted = pa.ipc.open_file(content)
         self.schema = self._reader.schema
@@ -137,7 +137,7 @@ class _FileBatches(_Batches):
 
     def _size(self, reader: Any, number: int) -> int:
         try:
-            with _possible(self._nbytes):
+            with _possible(self._content):
                 batch = reader.get_batch(number)
             batch.validate()  # else the number is what a damaged byte says
             return int(batch.num_rows)
@@ -151,7 +151,7 @@ class _FileBatches(_Batches):
     def get(self, number: int) -> Any:
         if number in self._failed:
             raise self._failed[number]
-        with _possible(self._nbytes):
+        with _possible(self._content):
             return self._reader.get_batch(number)
 
 
@@ -166,7 +166,7 @@ class _StreamBatches(_Batches):
         columns.schema(self.schema)
         self._found: list[Any] = []
         try:
-            with _possible(content.size()):
+            with _possible(content):
                 for batch in reader:
                     batch.validate()
                     self._found.append(batch)
@@ -183,8 +183,8 @@ class _StreamBatches(_Batches):
 
 
 @contextmanager
-def _possible(nbytes: int) -> Iterator[None]:
-    """A buffer that no compression makes of a file of `nbytes` is damage, however little memory there is for it.
+def _possible(content: Any) -> Iterator[None]:
+    """A buffer that no compression makes of a local file is damage, however little memory there is for it.
 
     zstd takes at least 4 bytes for a block of 128 KiB (RFC 8878, 3.1.1.2), LZ4 a byte for 255.
     """
@@ -193,7 +193,8 @@ def _possible(nbytes: int) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        if (asked_for(error) or 0) <= nbytes << 15:
+        nbytes = content.size() if isinstance(content, pa.NativeFile) else None  # of a URL it would be one request more
+        if nbytes is None or (asked_for(error) or 0) <= nbytes << 15:
             raise
         message = f"A compressed buffer states more than {nbytes} bytes can hold: {error}"
         raise pa.ArrowInvalid(message) from error
