@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import FailedPreconditionError
 from penstock.io.tfrecord.reader import RecordReader
+from penstock.profiler.recording import sampler
 from penstock.profiler.recording.recording import Recording
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.views.write import write_views
@@ -126,6 +127,22 @@ def test_a_slow_loop_is_not_input_bound(tmp_path: Path) -> None:
     (found,) = json.loads((profiler.folder / "summary.json").read_text())["pipelines"]
     assert found["verdict"]["kind"] == "consumer"
     assert found["verdict"]["input_bound"] == "no"
+
+
+def test_a_step_that_sleeps_waits_also_where_every_wake_up_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the machine has other work, a late wake-up looks as if somebody held the lock: the sleeper did not."""
+    monkeypatch.setattr(sampler, "_PATIENCE", -1.0)
+
+    def slow() -> Iterator[int]:
+        for number in range(60):
+            threading.Event().wait(0.005)
+            yield number
+
+    (found,) = _profiled(tmp_path, ps.Dataset.from_generator(slow))["pipelines"]
+    (step,) = found["analysis"]["steps"]
+    assert step["waiting"] > 0.8 * step["wall"] > 0.004
 
 
 def test_two_at_once_warn_and_the_first_goes_on(tmp_path: Path) -> None:

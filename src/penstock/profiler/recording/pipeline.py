@@ -279,9 +279,9 @@ class Pipeline:
         for key, cost in together.costs.items():
             waited = 0.0 if key.part == "take" else self.looks.waiting(key, cost.wall, cost.cpu)
             costs[key] = replace(cost, wall=cost.cpu + waited)
-            if key in held:
-                probe.asked[key] = 1000
-                probe.waited[key] = round(1000 * held[key])
+            if key in held:  # of its work; a probe counts, as time, what it waits for outside as well
+                probe.asked[key] = round(1e9 * (cost.cpu + waited))
+                probe.waited[key] = round(1e9 * cost.cpu * held[key])
         for node, lane in self.tracer.lanes.items():
             if lane.knobs.executor == "process":
                 self._put_away(costs, node, together)
