@@ -5,6 +5,7 @@ import pytest
 from tests.rewrite.plans import BASE, MIXED, also_pure, impure, odd, pure, rewritten, shape
 
 import penstock as ps
+from penstock.rewrite.driver import outcomes, rewrite
 
 
 @pytest.mark.parametrize(
@@ -198,3 +199,18 @@ def test_parts_of_a_fused_step_have_no_input_of_their_own(dataset, kind):
     text = repr(rewritten(dataset))
     assert f"{kind}(" in text
     assert text.count("Scan(") == 1
+
+
+def test_a_chain_that_fuses_is_told_once():
+    """Each application names all that fused before: a record of all of them grows with the square of the steps."""
+    chain = BASE
+    for _ in range(5):
+        chain = chain.map(pure).filter(odd)
+    record = rewrite(chain._plan, ps.Options())[1]
+    assert len(record) == 9
+    (told,) = outcomes(record)
+    assert (told.rule, told.before) == ("fuse_maps_and_filters", "filter(odd)")
+    assert told.after == " · ".join(["map(pure) · filter(odd)"] * 5)
+    parted = chain.batch(2).unbatch().map(pure).map(also_pure)
+    record = rewrite(parted._plan, ps.Options())[1]
+    assert [each.rule for each in outcomes(record)] == ["fuse_maps_and_filters", "fuse_maps"]

@@ -18,7 +18,7 @@ from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.once import question
 from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
-from penstock.rewrite.driver import rewrite
+from penstock.rewrite.driver import outcomes, rewrite
 from penstock.rewrite.phases import PHASES
 from penstock.runtime.autotune.remembered import recall, tuning_digest
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
@@ -41,8 +41,9 @@ def explanation(plan: Node, options: Options, running: Node, placed: Sequence[st
     if record:
         sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
         rows = []
-        for name in dict.fromkeys(step.rule for step in record):
-            places = ", ".join(f"{s.before} → {s.after}" for s in record if s.rule == name)
+        told = outcomes(record)
+        for name in dict.fromkeys(step.rule for step in told):
+            places = ", ".join(f"{s.before} → {s.after}" for s in told if s.rule == name)
             rows.append(f"{name}: {places}\n  {sentences[name]}")
         parts += ["rewritten", _indented("\n".join(rows))]
     parts += ["runs as", _indented("\n".join(stages(rewritten, options)))]

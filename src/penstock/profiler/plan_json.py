@@ -14,7 +14,7 @@ from penstock.plan.node import Node
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
 from penstock.profiler.explanation import stages
-from penstock.rewrite.driver import rewrite
+from penstock.rewrite.driver import outcomes, rewrite
 from penstock.rewrite.phases import PHASES
 
 
@@ -32,7 +32,7 @@ def explanation_json(
         "plan": _tree(plan),
         "rewritten": [
             {"rule": step.rule, "before": step.before, "after": step.after, "because": sentences[step.rule]}
-            for step in record
+            for step in outcomes(record)
         ],
         "runs_as": stages(rewritten, options),
         "advice": [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.once import question
+from penstock.plan.ops import FusedMap
 from penstock.plan.verify import verify
 from penstock.rewrite.phases import PHASES, Phase
 from penstock.rewrite.rule import Rule
@@ -17,11 +19,30 @@ _MOST_ROUNDS = 100  # of one phase, for each step of a plan; more in a deep one,
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """One application of a rule, for `explain`."""
+    """One application of a rule, for `explain`: a node, and the one that it became."""
 
     rule: str
-    before: str
-    after: str
+    old: Node
+    new: Node
+
+    @property
+    def before(self) -> str:
+        return self.old.label
+
+    @property
+    def after(self) -> str:
+        return self.new.label
+
+
+def outcomes(record: Sequence[Rewritten]) -> list[Rewritten]:
+    """The record without what a rule went on from: of a chain that it fuses, only the application that ends it."""
+    found: list[Rewritten] = []
+    for step in record:
+        last = found[-1] if found and isinstance(step.new, FusedMap) and found[-1].rule == step.rule else None
+        if last is not None and any(below is last.new for below in step.old.inputs):
+            found.pop()
+        found.append(step)
+    return found
 
 
 def optimise(plan: Node, options: Options) -> Node:
@@ -105,7 +126,7 @@ class _Rules:
                 continue
             found: Node | None = rule.apply(node)
             if found is not None:
-                self._record.append(Rewritten(rule.name, node.label, found.label))
+                self._record.append(Rewritten(rule.name, node, found))
                 if self._left is None:
                     self._left = max(_MOST_ROUNDS, self._plan.height) * (self._plan.depth + 1)
                 self._left -= 1

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from penstock.plan.node import Node
 from penstock.plan.ops import FusedMap, MapAndBatch, Prefetch
 from penstock.plan.scan import Scan
-from penstock.rewrite.driver import Rewritten
+from penstock.rewrite.driver import Rewritten, outcomes
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -72,7 +72,7 @@ def as_written(plan: Node, record: Sequence[Rewritten]) -> AsWritten:
         numbers[id(node)] = name = str(index)
         inputs = [numbers[id(below)] for below in node.inputs]
         steps.append({"name": name, "label": node.label, "where": node.where, "inputs": inputs})
-    return AsWritten(steps=steps, rewrites=[(each.rule, each.before, each.after) for each in record])
+    return AsWritten(steps=steps, rewrites=[(each.rule, each.before, each.after) for each in outcomes(record)])
 
 
 def from_source(plan: Node) -> Iterator[Node]:
