@@ -19,6 +19,7 @@ KINDS = {
 }
 
 KNOWN_SHAPES = re.compile(r"\.repeat\([^()]*\)\.batch\(\d+\)\.take\(.*\.ragged_batch\(")
+SEEN_AND_PADDED = re.compile(r"\.(flat_map|interleave|group_by_window)\(.*\.padded_batch\(")
 DROPS = re.compile(r"drop_remainder=True|batch\(\d+, True|, True\)\.flat_map")
 
 
@@ -30,7 +31,9 @@ def difference(text: str, **known: Any) -> str | None:
     found = _in_outcome(text, ours, theirs)
     if found is None and "construction" not in (ours.moment, theirs.moment):
         mine, other = OURS.build(text, **known), THEIRS.build(text, **known)
-        found = _in_cardinality(int(mine.cardinality()), int(other.cardinality()), theirs) or _in_spec(mine, other)
+        found = _in_cardinality(int(mine.cardinality()), int(other.cardinality()), theirs) or _in_spec(
+            text, mine, other
+        )
     return found
 
 
@@ -61,14 +64,18 @@ def _in_cardinality(ours: int, theirs: int, run: Outcome) -> str | None:
     return f"cardinality, {ours} and {theirs}"
 
 
-def _in_spec(ours: Any, theirs: Any) -> str | None:
-    """A dimension that TensorFlow leaves open may be known: penstock may have looked at an element."""
+def _in_spec(text: str, ours: Any, theirs: Any) -> str | None:
+    """A dimension that TensorFlow leaves open may be known: penstock may have looked at an element.
+
+    What is padded is open then: another element may be of another shape, which TensorFlow knows from its tracing.
+    """
     try:
         mine = ours.element_spec
     except Exception as error:  # an element that was to be looked at failed, or there was none
         return None if not _first(ours) else f"element_spec: {error!r}"
     other = theirs.element_spec
-    return None if alike(mine, other) else f"element_spec\n    penstock:   {mine}\n    tensorflow: {other}"
+    same = alike(mine, other, may_be_open=SEEN_AND_PADDED.search(text) is not None)
+    return None if same else f"element_spec\n    penstock:   {mine}\n    tensorflow: {other}"
 
 
 def _first(ds: Any) -> bool:
@@ -78,12 +85,16 @@ def _first(ds: Any) -> bool:
         return False
 
 
-def alike(ours: Any, theirs: Any) -> bool:
+def alike(ours: Any, theirs: Any, *, may_be_open: bool = False) -> bool:
     if isinstance(theirs, dict):
-        return isinstance(ours, dict) and list(ours) == list(theirs) and all(alike(ours[k], theirs[k]) for k in ours)
+        return (
+            isinstance(ours, dict)
+            and list(ours) == list(theirs)
+            and all(alike(ours[k], theirs[k], may_be_open=may_be_open) for k in ours)
+        )
     if isinstance(theirs, tuple):
         same_length = isinstance(ours, tuple) and len(ours) == len(theirs)
-        return same_length and all(alike(a, b) for a, b in zip(ours, theirs, strict=True))
+        return same_length and all(alike(a, b, may_be_open=may_be_open) for a, b in zip(ours, theirs, strict=True))
     if ours is None:
         return type(theirs).__name__ == "NoneTensorSpec"
     dtype = tf.string if ours.dtype is bytes else tf.as_dtype(ours.dtype)
@@ -96,4 +107,5 @@ def alike(ours: Any, theirs: Any) -> bool:
     if theirs.shape.rank is None:
         return True
     mine, other = tuple(ours.shape), tuple(theirs.shape.as_list())
-    return len(mine) == len(other) and all(b is None or a == b for a, b in zip(mine, other, strict=True))
+    fits = (b is None or a == b or (a is None and may_be_open) for a, b in zip(mine, other, strict=True))
+    return len(mine) == len(other) and all(fits)

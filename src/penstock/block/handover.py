@@ -43,7 +43,7 @@ class _Taken:
     """The memory that the arrays of some elements lie in."""
 
     def __init__(self) -> None:
-        self._spans: dict[int, list[tuple[int, int]]] = {}  # by the memory's owner, once two arrays have the same
+        self._spans: dict[int, _Spans] = {}  # by the memory's owner, once two arrays have the same
         self._alone: dict[int, np.ndarray] = {}  # the only array so far in an owner's memory
 
     def values(self, column: Column, *, read_only: bool) -> list[Any]:
@@ -78,15 +78,37 @@ class _Taken:
         key = id(owner)
         other = self._alone.setdefault(key, array)
         if other is not array:
-            spans = self._spans.setdefault(key, [_span(other)])
-            start, stop = _span(array)
-            if any(start < end and begin < stop for begin, end in spans):
+            spans = self._spans.get(key)
+            if spans is None:
+                spans = self._spans[key] = _Spans(other)
+            if not spans.add(array):
                 return _copy(array)
-            if spans[-1][1] == start:
-                spans[-1] = spans[-1][0], stop  # one row behind the other
-            else:
-                spans.append((start, stop))
         return array
+
+
+class _Spans:
+    """Where arrays lie in the memory of one owner."""
+
+    __slots__ = ("_last", "_spans")
+
+    def __init__(self, first: np.ndarray) -> None:
+        self._spans = [_span(first)]
+        self._last = self._spans[0][1]  # the byte behind all of them
+
+    def add(self, array: np.ndarray) -> bool:
+        """Take in an array that lies beside all others; False for one that does not."""
+        start, stop = _span(array)
+        if start < self._last:
+            if any(start < end and begin < stop for begin, end in self._spans):
+                return False
+            self._spans.append((start, stop))
+        else:  # columns and rows come one behind the other
+            if start == self._spans[-1][1]:
+                self._spans[-1] = self._spans[-1][0], stop
+            else:
+                self._spans.append((start, stop))
+            self._last = stop
+        return True
 
 
 def _repeats(array: np.ndarray) -> bool:
@@ -102,4 +124,7 @@ def _copy(array: np.ndarray) -> np.ndarray:
 
 def _span(array: np.ndarray) -> tuple[int, int]:
     """The first byte of an array in memory, and the one behind its last."""
+    if array.flags.c_contiguous:
+        start: int = array.__array_interface__["data"][0]
+        return start, start + array.nbytes
     return np.lib.array_utils.byte_bounds(array)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
 @dataclass(slots=True)
@@ -27,11 +28,22 @@ class Sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+class _Time(NamedTuple):
+    """Seconds of what is over, and since when it goes on again. Replaced as a whole, so that nobody sees half of it."""
+
+    before: float = 0.0
+    since: float | None = None
+
+    def until(self, now: float) -> float:
+        """Seconds in all."""
+        return self.before if self.since is None else self.before + max(now - self.since, 0.0)
+
+
 class Counts:
     """Sums of one segment, and the extremes since its lane last asked.
 
     The segment writes them under its lock, but for the waits of its consumer, who alone notes these. Anybody reads them
-    at any time without one, as of about now: `sums` counts a wait that still goes on.
+    at any time without one, as of about now: `sums` counts a wait that still goes on, and none twice.
 
     >>> counts = Counts()
     >>> counts.enter(); counts.made(elements=8, nbytes=64); counts.hold(64); counts.hold(0); counts.leave()
@@ -39,7 +51,7 @@ class Counts:
     (8, 1, (64, 0))
     """
 
-    __slots__ = ("_busy_most", "_full_since", "_least", "_most", "_sums", "_waited_for_since", "busy", "held")
+    __slots__ = ("_busy_most", "_full", "_least", "_most", "_starved", "_sums", "busy", "held")
 
     def __init__(self) -> None:
         self.busy = 0  # workers inside
@@ -47,8 +59,7 @@ class Counts:
         self._sums = Sums()
         self._busy_most = 0
         self._most = self._least = 0
-        self._full_since: float | None = None
-        self._waited_for_since: float | None = None
+        self._full = self._starved = _Time()
 
     # -- written by the segment
 
@@ -95,29 +106,27 @@ class Counts:
 
     def full(self, now: float) -> None:
         """There is no room for more, unless that was known already."""
-        if self._full_since is None:
-            self._full_since = now
+        if self._full.since is None:
+            self._full = _Time(self._full.before, now)
 
     @property
     def is_full(self) -> bool:
         """Whether there was no room when that was last said."""
-        return self._full_since is not None
+        return self._full.since is not None
 
     def not_full(self, now: float) -> None:
         """There is room again."""
-        if self._full_since is not None:
-            self._sums.full += now - self._full_since
-            self._full_since = None
+        if self._full.since is not None:
+            self._full = _Time(self._full.until(now))
 
     def waited_for(self, now: float) -> None:
         """The consumer waits for a result."""
-        self._waited_for_since = now
+        self._starved = _Time(self._starved.before, now)
 
     def not_waited_for(self, now: float) -> None:
         """It goes on."""
-        if self._waited_for_since is not None:
-            self._sums.starved += now - self._waited_for_since
-            self._waited_for_since = None
+        if self._starved.since is not None:
+            self._starved = _Time(self._starved.until(now))
 
     # -- read by anybody
 
@@ -139,11 +148,5 @@ class Counts:
 
     def sums(self, now: float | None = None) -> Sums:
         """What was done until now."""
-        sums = replace(self._sums)
         now = time.perf_counter() if now is None else now
-        starved, full = self._waited_for_since, self._full_since  # read once: they may end at any time
-        if starved is not None:
-            sums.starved += max(now - starved, 0.0)
-        if full is not None:
-            sums.full += max(now - full, 0.0)
-        return sums
+        return replace(self._sums, starved=self._starved.until(now), full=self._full.until(now))
