@@ -95,7 +95,18 @@ def then_more(x: bytes) -> Any:
     return image.resize(image.decode_jpeg(x, channels=3), (10, 10)) / 127.5 - 1.0
 
 
+def standardised(x: bytes) -> Any:
+    resized = image.resize(image.decode_jpeg(x, channels=3), (11, 13)) / 255.0
+    return image.flip_left_right((resized - np.float32([0.5, 0.4, 0.3])) / np.float32([0.2, 0.25, 0.3]))
+
+
+def not_scaled_first(x: bytes) -> Any:
+    return (image.resize(image.decode_jpeg(x, channels=1), (11, 13)) + 3.0) * 0.5 - 1.0
+
+
 DECODED = [
+    standardised,
+    not_scaled_first,
     flipped_after,
     flipped_before,
     flipped_twice,
@@ -111,9 +122,79 @@ DECODED = [
 def test_decoding_and_resizing_become_one(function: Callable[..., Any]) -> None:
     graph = graph_of(function, jpegs())
     short = fuse(graph)
-    assert names(short)[0] == "image.decode_resize"
-    assert not {"image.resize", "image.decode_jpeg"} & set(names(short))
+    assert names(short) == ["image.decode_resize"]
     assert_same(short.run([jpegs()], 3, keys=keys)[0], graph.run([jpegs()], 3, keys=keys)[0])
+
+
+def channels_first(x: bytes) -> Any:
+    return np.transpose(image.resize(image.decode_jpeg(x, channels=3), (16, 13)) / 255.0, (2, 0, 1))
+
+
+def moved_first(x: bytes) -> Any:
+    flipped = random_flip_left_right(image.decode_jpeg(x, channels=3))
+    return np.moveaxis(image.resize(flipped, (9, 22)), -1, 0)
+
+
+def grey_first(x: bytes) -> Any:
+    return image.resize(image.decode_jpeg(x, channels=1), (16, 12)).transpose(2, 0, 1) / 255.0
+
+
+def bytes_first(x: bytes) -> Any:
+    return image.cast(image.resize(image.decode_jpeg(x, channels=3), (10, 11)), np.uint8).transpose(2, 0, 1)
+
+
+def by_libjpeg(x: bytes) -> Any:
+    decoded = image.decode_jpeg(x, channels=3, dct_method="INTEGER_ACCURATE")
+    return image.resize(decoded, (10, 11)).transpose(2, 0, 1) * 0.5 + 1.0
+
+
+def standardised_first(x: bytes) -> Any:
+    return np.transpose(standardised(x), (2, 0, 1)) * 2.0
+
+
+def coloured_first(x: bytes) -> Any:
+    coloured = random_hue(random_contrast(image.decode_jpeg(x, channels=3), 0.5, 1.5), 0.2)
+    turned = image.resize(coloured, (14, 11)).transpose(2, 0, 1)
+    return (turned / 255.0 - np.float32([[[0.5]], [[0.4]], [[0.3]]])) / np.float32(0.25)
+
+
+def coloured_bytes_first(x: bytes) -> Any:
+    coloured = adjust_saturation(image.decode_jpeg(x, channels=3), 1.5)
+    return image.cast(image.resize(coloured, (14, 11)), np.uint8).transpose(2, 0, 1)
+
+
+FIRST = [
+    standardised_first,
+    channels_first,
+    moved_first,
+    grey_first,
+    bytes_first,
+    by_libjpeg,
+    coloured_first,
+    coloured_bytes_first,
+]
+
+
+@pytest.mark.parametrize("function", FIRST)
+def test_channels_are_written_first_where_nobody_sees_how_they_lie(function: Callable[..., Any]) -> None:
+    graph = graph_of(function, jpegs())
+    assert "transpose" in names(fuse(graph))
+    short = fuse(graph, copied=[0])
+    assert len(names(short)) == 1
+    made = short.run([jpegs()], 3, keys=keys)[0]
+    assert all(value.flags.c_contiguous for value in made.values())
+    assert_same(made, graph.run([jpegs()], 3, keys=keys)[0])
+    both = graph_of(lambda x: (lambda turned: (turned, turned.sum()))(function(x)), jpegs())
+    _, total = fuse(both, copied=[0, 1]).run([jpegs()], 3, keys=keys)
+    assert_same(total, both.run([jpegs()], 3, keys=keys)[1])
+
+
+@pytest.mark.parametrize("function", [channels_first, bytes_first])
+def test_channels_first_approximately(function: Callable[..., Any]) -> None:
+    graph = graph_of(function, jpegs())
+    turned = fuse(graph, approximate=True, copied=[0])
+    assert names(turned) == ["image.decode_scaled_resize"]
+    assert_same(turned.run([jpegs()], 3)[0], fuse(graph, approximate=True).run([jpegs()], 3)[0])
 
 
 # With colours: the chain.
@@ -255,10 +336,6 @@ def coloured_and_used_twice(x: bytes) -> Any:
     return image.resize(bright, (10, 10)), bright
 
 
-def not_resized(x: bytes) -> Any:
-    return adjust_hue(adjust_brightness(image.decode_jpeg(x, channels=3), 0.1), 0.1)
-
-
 def coloured_floats(x: bytes) -> Any:
     return image.resize(
         adjust_hue(image.convert_image_dtype(image.decode_jpeg(x, channels=3), np.float32), 0.2), (4, 4)
@@ -269,7 +346,7 @@ def grey(x: bytes) -> Any:
     return image.resize(adjust_brightness(image.decode_jpeg(x, channels=1), 0.1), (4, 4))
 
 
-APART = [nearest, any_channels, used_twice, coloured_and_used_twice, not_resized, coloured_floats, grey]
+APART = [nearest, any_channels, used_twice, coloured_and_used_twice, coloured_floats, grey]
 
 
 @pytest.mark.parametrize("function", APART)
@@ -278,6 +355,26 @@ def test_other_chains_stay_as_they_are(function: Callable[..., Any]) -> None:
     assert names(fuse(graph)) == names(graph)
     for found, wanted in zip(fuse(graph).run([jpegs()], 3), graph.run([jpegs()], 3), strict=True):
         assert_same(found, wanted)
+
+
+def only_coloured(x: Any) -> Any:
+    return random_contrast(adjust_hue(random_flip_left_right(adjust_brightness(x, 0.1)), 0.1), 0.5, 1.5)
+
+
+@pytest.mark.parametrize("shape", [(20, 30, 3), (1, 1, 3), (1, 7, 3), (2, 9, 8, 3)])
+def test_colours_without_a_resize_are_one(shape: tuple[int, ...]) -> None:
+    dense = DenseColumn(np.random.default_rng(1).integers(0, 256, (3, *shape), np.uint8))
+    graph = graph_of(only_coloured, dense)
+    short = fuse(graph)
+    assert [name.partition("(")[0] for name in names(short)] == ["image.fused"]
+    assert_same(short.run([dense], 3, keys=keys)[0], graph.run([dense], 3, keys=keys)[0])
+
+
+def test_colours_of_pictures_that_differ_in_size() -> None:
+    graph = graph_of(lambda x: only_coloured(image.decode_jpeg(x, channels=3)), jpegs())
+    short = fuse(graph)
+    assert len(names(short)) == 2
+    assert_same(short.run([jpegs()], 3, keys=keys)[0], graph.run([jpegs()], 3, keys=keys)[0])
 
 
 def test_what_is_around_a_chain_stays() -> None:

@@ -198,7 +198,7 @@ def test_nothing_is_read_or_written_outside() -> None:
         "src": pixels_, "starts": one - 1, "heights": one * 2, "widths": one * 2, "codes": none,
         "args": np.zeros((1, 0), np.float32), "flips": np.zeros((1, 0), np.int64), "before": one, "after": one,
         "factor": np.float32(1), "divide": False, "last_codes": none, "last_values": np.zeros((0, 3), np.float32),
-        "out_height": 1, "out_width": 1, "planes": planes, "read": read, "halves": halves,
+        "out_height": 1, "out_width": 1, "separate": False, "planes": planes, "read": read, "halves": halves,
         "floats_out": np.zeros(3, np.float32), "bytes_out": np.zeros(0, np.uint8),
     }  # fmt: skip
     assert native.chain(*good.values()) == 0

@@ -14,6 +14,7 @@ from penstock.block.structure import Structure
 from penstock.block.without_aliasing import without_aliasing
 from penstock.dataset.map_fn_signature import Signature
 from penstock.errors import InvalidArgumentError
+from penstock.physical.equivalence import in_one_piece
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import optimised
 from penstock.trace.graph import (
@@ -100,10 +101,11 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
         raise InvalidArgumentError(message)
     size = sizes.pop()
     flat = [column.unbatched([size] * rows) for column in columns]
-    fused = optimised(graph)
+    fused = optimised(graph, copied=range(len(graph.outputs)))
     keys = keys_of_rows(operands[-1], size, graph.draws) if graph.random else None
     made = fused.run(flat, rows * size, None, keys)
-    found = without_aliasing([_column(column, rows * size) for column in made], fused.sharing())
+    pieces = [in_one_piece(_column(column, rows * size), None) for column in made]  # as np.stack makes one of them
+    found = without_aliasing(pieces, fused.sharing())
     return list(stack_block(Block(graph.structure, found, rows * size), size).columns)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,8 +65,9 @@ class Vectoriser:
             self.verdict = f"per element: {found.reason}"
             return _Decision(found, None, None)
         self.presumes = self.presumes or found.graph.presumes
-        exact = Ready.of(optimised(found.graph))
-        ready = Ready.of(optimised(found.graph, approximate=True)) if self._approximate else exact
+        copied = range(len(found.graph.outputs))
+        exact = Ready.of(optimised(found.graph, copied=copied))
+        ready = Ready.of(optimised(found.graph, approximate=True, copied=copied)) if self._approximate else exact
         self.verdict = f"by Block: {ready.graph.describe()}"
         return self._judged(_Decision(found, ready, check_of(found, exact)))
 
@@ -109,8 +110,11 @@ def any_extent(column: Column) -> LeafSpec:
     return column.spec()
 
 
-def optimised(graph: Graph, *, approximate: bool = False) -> Graph:
-    """The graph with neighbouring primitives fused, where their family knows how; also approximately, if asked to."""
+def optimised(graph: Graph, *, approximate: bool = False, copied: Collection[int] = ()) -> Graph:
+    """The graph with neighbouring primitives fused, where their family knows how; also approximately, if asked to.
+
+    Outputs that are `copied` into one piece before anybody sees them need not be laid out as those of single calls.
+    """
     for family in families(equation.primitive for equation in graph.equations):
-        graph = family.fused(graph, approximate=approximate)
+        graph = family.fused(graph, approximate=approximate, copied=copied)
     return replace(graph)

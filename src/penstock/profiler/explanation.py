@@ -178,4 +178,4 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
         if beginning is not None and not options.experimental_optimization.approximate_image:
             return beginning.described(optimised)
         return f"runs per element: {broken_by(function, structure, leaves) or found.reason}"
-    return f"runs by Block: {optimised(found.graph).describe()}"
+    return f"runs by Block: {optimised(found.graph, copied=range(len(found.graph.outputs))).describe()}"

@@ -6,7 +6,7 @@ its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from types import FunctionType
@@ -64,17 +64,20 @@ def draws(value: Any) -> bool:
 class Family:
     """Primitives whose names begin with one word, as `image.resize` does with `image`.
 
-    `work` says what they do. `fuse`, named "module:function" as it is imported when it is first needed, takes a graph
-    and `approximate`, and gives it with neighbouring primitives as one.
+    `work` says what they do. `fuse`, named "module:function" as it is imported when it is first needed, takes a graph,
+    `approximate` and `copied`, and gives it with neighbouring primitives as one.
     """
 
     work: str
     fuse: str
 
-    def fused(self, graph: Graph, *, approximate: bool) -> Graph:
-        """The graph with neighbours as one; also such that give other bits, if `approximate`."""
+    def fused(self, graph: Graph, *, approximate: bool, copied: Collection[int]) -> Graph:
+        """The graph with neighbours as one; also such that give other bits, if `approximate`.
+
+        Of the outputs that are `copied` before anybody sees them, the layout in memory may be another.
+        """
         module, _, name = self.fuse.partition(":")
-        found: Graph = getattr(import_module(module), name)(graph, approximate=approximate)
+        found: Graph = getattr(import_module(module), name)(graph, approximate=approximate, copied=copied)
         return found
 
 

@@ -27,13 +27,15 @@ class Recipe:
     """What is done to every image alike.
 
     `colours` are operations on uint8 values, each with rounding, in order. Then come `scaling`, a multiplication or
-    division, the resize to `size`, and `last`: operations with a float32 number per channel.
+    division, the resize to `size`, and `last`: operations with a float32 number per channel. With `planes` the result
+    is (3, *size).
     """
 
     size: tuple[int, int]
     colours: tuple[int, ...] = ()
     scaling: tuple[int, float] = (MULTIPLY, 1.0)
     last: tuple[tuple[int, tuple[float, float, float]], ...] = ()
+    planes: bool = False
 
 
 class PerImage(NamedTuple):
@@ -84,6 +86,8 @@ def images_of(batch: npt.NDArray[np.uint8]) -> Images:
 def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image: PerImage) -> None:
     """Write images, coloured, flipped, resized and finished, into `out`, (N, *size, 3) of float32 or uint8 (truncated).
 
+    (N, 3, *size) with `planes`.
+
     Each value equals, to the last bit, what the single operations give one after the other. Runs without the GIL, once
     for all. `out` is C-contiguous.
 
@@ -105,6 +109,7 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
         last_codes,
         last_values,
         *recipe.size,
+        recipe.planes,
         planes,
         read,
         halves,

@@ -142,6 +142,20 @@ def _passes(
 
 
 @helper
+def _separated(line: Any, floats_out: Any, bytes_out: Any, start: int, plane: int) -> None:
+    """Write a row, each channel `plane` values behind the last."""
+    count = np.uint64(line.size // 3)
+    for c in range(np.uint64(3)):
+        to = np.uint64(start) + c * np.uint64(plane)
+        if floats_out.size:
+            for j in range(count):
+                floats_out[to + j] = line[np.uint64(3) * j + c]
+        else:
+            for j in range(count):
+                bytes_out[to + j] = np.uint8(np.int32(line[np.uint64(3) * j + c]))
+
+
+@helper
 def _one(
     src: Any,
     height: int,
@@ -157,6 +171,7 @@ def _one(
     last_values: Any,
     out_height: int,
     out_width: int,
+    separate: bool,
     planes: Any,
     read: Any,
     halves: Any,
@@ -225,7 +240,9 @@ def _one(
         between(upper, lower, y_weight[tap], line)
         calculate(last_codes, last_values, line)
         to = np.uint64(i * line_size)
-        if floats_out.size:
+        if separate:
+            _separated(line, floats_out, bytes_out, i * out_width, out_height * out_width)
+        elif floats_out.size:
             for j in range(np.uint64(line_size)):
                 floats_out[to + j] = line[j]
         else:
@@ -250,6 +267,7 @@ def chain(
     last_values: Any,
     out_height: int,
     out_width: int,
+    separate: bool,
     planes: Any,
     read: Any,
     halves: Any,
@@ -262,7 +280,7 @@ def chain(
     `flips[i, k]` says; at the resize it is flipped as `before[i]` says, and afterwards once more by `after[i]`.
     `last_values[k]` holds a number for each value of a row. `planes` (4 bytes for each pixel of the largest image;
     `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
-    `floats_out` and `bytes_out`, truncated; the other is empty.
+    `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate`, or lie side by side.
     """
     count = starts.size
     room = floats_out.size + bytes_out.size
@@ -312,6 +330,7 @@ def chain(
             last_values,
             out_height,
             out_width,
+            separate,
             planes,
             read,
             halves,
@@ -332,6 +351,6 @@ def warm_up() -> None:
     sizes = one - 1, one, one
     per_image = numbers, flips, one, one
     given: Any = pixels, *sizes, none, *per_image, np.float32(1), False, none, nothing
-    room: Any = 1, 1, scratch, read, halves, out, scratch[:0]
+    room: Any = 1, 1, False, scratch, read, halves, out, scratch[:0]
     compiled: Any = chain
     compiled(*given, *room)

@@ -85,7 +85,8 @@ def memory(
 ) -> npt.NDArray[Any]:
     """Where the results go, for elements that are an image or a batch of them: the caller's memory if there is any."""
     assert program.size is not None
-    shape = (*(() if batch is None else (batch,)), *program.size, channels)
+    of_image = (channels, *program.size) if program.planes else (*program.size, channels)
+    shape = of_image if batch is None else (batch, *of_image)
     dtype = np.uint8 if program.to_uint8 else np.float32
     place = None if allocate is None else allocate(shape, dtype)
     return ARENA.empty((rows, *shape), dtype) if place is None else place

@@ -77,12 +77,15 @@ def decode_scaled(
 
     The kernels take sequential ones, libjpeg progressive ones; a damaged file is decoded whole, as it is otherwise.
     """
+    assert program.size is not None
+    assert program.decode is not None
     block = JpegBlock(files)
-    ratios = np.array([enough(size, out.shape[1:3]) for size in block.shapes()[:, :2].tolist()], np.int64)
+    ratios = np.array([enough(size, program.size) for size in block.shapes()[:, :2].tolist()], np.int64)
     mirrored = np.stack([np.where(flips & axis, np.int8(1), np.int8(0)) for axis in _AXES], axis=1)
     chosen = settings(program)
     plain = chosen["fancy_upscaling"] and chosen["dct_method"] != "INTEGER_ACCURATE"
-    left = block.decode_approximately(out, ratios if plain else np.zeros_like(ratios), mirrored, **scale)
+    how: dict[str, Any] = {"planes": program.planes, **scale}
+    left = block.decode_approximately(out, ratios if plain else np.zeros_like(ratios), mirrored, **how)
     failed: dict[int, PenstockError] = {}
     scaled = [row for row in left if ratios[row] > 1 and not is_sequential(files[row])]
     whole = [slice(row, row + 1) for row in left if row not in scaled]
@@ -91,15 +94,18 @@ def decode_scaled(
     sides = mirrored * np.int8(FLIPS.index("before"))
     for part in whole:
         flip: dict[str, Any] = {"flip_left_right": sides[part, 0], "flip_up_down": sides[part, 1]}
-        found = block.part(part.start, part.stop).decode_resize(out[part], **flip, **scale, **chosen)
+        found = block.part(part.start, part.stop).decode_resize(out[part], **flip, **how, **chosen)
         failed.update({part.start + row: error for row, error in found.items()})
     for row in scaled:
         try:
-            image = decode_into(files[row], scratch().of, out.shape[3], ratios[row], **speed(program))
+            image = decode_into(files[row], scratch().of, program.decode["channels"], ratios[row], **speed(program))
         except PenstockError as error:
             failed[row] = error
-        else:
-            resize_bilinear_into(image, out[row], **scale, **_names(flips[row]))
+            continue
+        place = np.empty((*program.size, image.shape[2]), out.dtype) if program.planes else out[row]
+        resize_bilinear_into(image, place, **scale, **_names(flips[row]))
+        if program.planes:
+            out[row] = place.transpose(2, 0, 1)
     return failed
 
 
@@ -137,11 +143,15 @@ def _names(flip: Any) -> dict[str, Any]:
 
 def fused(program: Program, steps: Sequence[Equation], *, approximate: bool) -> Equation | None:
     """One equation for `steps`, which together are `program`; None where nothing is gained, or not all can be done."""
-    if program.size is None or len(steps) < 2:
+    if len(steps) < 2:
         return None
+    if program.size is None:
+        return _recoloured(program, steps)
     if not program.colours:
         return None if program.decode is None else _decode_resize(program, steps, approximate=approximate)
     approximate = approximate and program.rank == 3
+    if approximate and program.planes:
+        return None
     name, run = ("approximately", run_approximately) if approximate else ("fused", _run_chain)
     return _equation(f"image.{name}({', '.join(program.words)})", run, program, steps)
 
@@ -172,11 +182,17 @@ def _of_any_file(run: Run) -> Run:
     return run_or_decode
 
 
+def _recoloured(program: Program, steps: Sequence[Equation]) -> Equation | None:
+    """Colours by themselves are those of a resize to the size that an image has, which leaves each level as it is."""
+    if len(program.colours) < 2 or program.decode is not None or program.scaling is not None:
+        return None
+    return _equation(f"image.fused({', '.join(program.words)})", _run_chain, replace(program, to_uint8=True), steps)
+
+
 def _decode_resize(program: Program, steps: Sequence[Equation], *, approximate: bool) -> Equation | None:
-    """Without colours one kernel does it all, if a number that all values are multiplied or divided by is the last."""
-    scales = [code in (MULTIPLY, DIVIDE) and len(set(numbers)) == 1 for code, numbers in program.last]
+    """Without colours one kernel does it all; of approximate results only what all values are scaled by is the last."""
     both_sides = {step.code for step in program.steps} & {step.code for step in program.flips_after}
-    if scales not in ([], [True]) or program.scaling is not None or both_sides:
+    if program.scaling is not None or both_sides or (approximate and _scaled(program)[1]):
         return None
     if approximate:
         return _equation("image.decode_scaled_resize", _run_decode_scaled, program, steps)
@@ -193,7 +209,9 @@ def _run_decode_resize(
         out,
         flip_left_right=_flips(flips, LEFT_RIGHT),
         flip_up_down=_flips(flips, UP_DOWN),
-        **_scale(program),
+        planes=program.planes,
+        last=_scaled(program)[1],
+        **_scaled(program)[0],
         **settings(program),
     )
     raise_first(failed)
@@ -207,12 +225,18 @@ def _run_decode_scaled(
     out = memory(program, program.decode["channels"], rows, allocate)
     numbers = per_image(program, operands[1:], rows)
     flips = numbers.before ^ numbers.after
-    raise_first(decode_scaled(contents(operands[0]), out, flips, program, _scale(program)))
+    raise_first(decode_scaled(contents(operands[0]), out, flips, program, _scaled(program)[0]))
     return [DenseColumn(out)]
 
 
-def _scale(program: Program) -> dict[str, Any]:
-    return {"multiply" if code == MULTIPLY else "divide": numbers[0] for code, numbers in program.last}
+def _scaled(program: Program) -> tuple[dict[str, Any], Sequence[Any]]:
+    """What all values are multiplied or divided by first, and what is calculated then."""
+    if not program.last:
+        return {}, ()
+    (code, numbers), *others = program.last
+    if code not in (MULTIPLY, DIVIDE) or len(set(numbers)) > 1:
+        return {}, program.last
+    return {"multiply" if code == MULTIPLY else "divide": numbers[0]}, tuple(others)
 
 
 def _flips(flips: PerImage, axis: int) -> npt.NDArray[np.int8]:
@@ -225,13 +249,16 @@ def _run_chain(
 ) -> list[Column]:
     program, column = params["program"], operands[0]
     batches = program.rank == 4  # of images: as many more images
-    if not ready() or (program.decode is None and not are_rgb(column)) or (batches and type(column) is not DenseColumn):
+    whole = type(column) is DenseColumn or not (batches or program.size is None)
+    if not ready() or (program.decode is None and not are_rgb(column)) or not whole:
         return one_by_one(params["steps"], operands, rows)
+    if program.size is None:
+        program = replace(program, size=column.array.shape[-3:-1])
     batch = column.array.shape[1] if batches else None
     if batch is not None:
         column = DenseColumn(column.array.reshape(-1, *column.array.shape[2:]))
     codes = tuple(step.code for step in program.colours)
-    recipe = Recipe(program.size, codes, program.scaling or (MULTIPLY, 1.0), program.last)
+    recipe = Recipe(program.size, codes, program.scaling or (MULTIPLY, 1.0), program.last, program.planes)
     numbers = per_image(program, operands[1:], rows, batch)
     found = memory(program, 3, rows, allocate, batch)
     out = found.reshape(-1, *found.shape[-3:])

@@ -25,6 +25,7 @@ from penstock.image.kernels.numbers import (
 )
 from penstock.trace.graph import Const, Equation, Keys
 from penstock.trace.random_op import RANDOM_OPS, RandomOp
+from penstock.trace.views import TRANSPOSE
 
 COLOURS = {
     "image.adjust_brightness": (BRIGHTNESS, "delta"),
@@ -63,6 +64,7 @@ class Step:
 class Program:
     """A program for an image of uint8: steps, then as float32 a scaling, a resize to `size`, flips, arithmetic, a cast.
 
+    With `planes` the result has its channels first. Colours alone, with no `size`, leave an image of uint8.
     `decode` holds the parameters of decode_jpeg where the chain begins with it; with `any_file` it begins with
     decode_image, and is what is done to JPEGs. `scaling` is None as long as the values
     are uint8. `words` name the operations. `rank` is that of an element: 4 where it is a batch of images, which draw as
@@ -77,6 +79,7 @@ class Program:
     flips_after: tuple[Step, ...] = ()
     last: tuple[tuple[int, tuple[float, float, float]], ...] = ()
     to_uint8: bool = False
+    planes: bool = False
     words: tuple[str, ...] = field(default=())
     rank: int = 3
 
@@ -91,9 +94,15 @@ class Program:
 
     def then(self, equation: Equation, spec: LeafSpec | None) -> Program | None:
         """The program with one more operation, on what has this spec; None where that cannot be part of it."""
-        if self.to_uint8 or not isinstance(spec, TensorSpec):
+        if not isinstance(spec, TensorSpec):
             return None
-        if equation.primitive.name in ("image.decode_jpeg", "image.decode_image"):
+        if equation.primitive is TRANSPOSE:
+            found = self._turned(equation)
+        elif self.to_uint8:
+            return None
+        elif self.planes:
+            found = self._after_planes(equation, spec)
+        elif equation.primitive.name in ("image.decode_jpeg", "image.decode_image"):
             found = None if self.words else self._begun(equation)
         elif not self._takes(spec) or spec.shape[-1] not in (None, *_channels(equation)):  # grey times three numbers
             return None
@@ -187,6 +196,23 @@ class Program:
             mean, std = (_per_channel(equation.params[key]) for key in ("mean", "std"))
             return None if mean is None or std is None else self._with((SUBTRACT, mean), (DIVIDE, std))
         found = _arithmetic(equation)
+        return None if found is None else self._with(found)
+
+    def _turned(self, equation: Equation) -> Program | None:
+        """Channels first, behind the resize."""
+        fits = self.size is not None and not self.planes and self.rank == 3
+        return replace(self, planes=True) if fits and equation.params["axes"] == (2, 0, 1) else None
+
+    def _after_planes(self, equation: Equation, spec: TensorSpec) -> Program | None:
+        """Arithmetic with a number, or one per channel, where channels come first."""
+        numbers = [operand for operand in equation.operands if isinstance(operand, Const)]
+        if len(numbers) != 1 or equation.specs[0].shape != spec.shape:
+            return None
+        array = np.asarray(numbers[0].value)
+        if array.size != 1 and array.shape != (3, 1, 1):
+            return None
+        plain = tuple(Const(array.reshape(-1)) if one is numbers[0] else one for one in equation.operands)
+        found = _arithmetic(replace(equation, operands=plain))
         return None if found is None else self._with(found)
 
     def _with(self, *last: tuple[int, tuple[float, float, float]]) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, Self, TypeVar
 
@@ -57,20 +57,22 @@ class Chain(Protocol):
 C = TypeVar("C", bound=Chain)
 
 
-def fuse(graph: Graph, *, approximate: bool = False) -> Graph:
+def fuse(graph: Graph, *, approximate: bool = False, copied: Collection[int] = ()) -> Graph:
     """The graph with chains of image operations as one primitive each, equal to the last bit.
 
-    A chain holds a bilinear resize, and begins with decode_jpeg or changes colours before it; or it moves pixels, and
-    then changes each by itself. With `approximate`, colours are changed after the resize, and a JPEG is decoded at a
-    smaller scale where that is enough.
+    A chain holds a bilinear resize, and begins with decode_jpeg or changes colours before it; or it changes colours
+    only; or it moves pixels, and then changes each by itself. With `approximate`, colours are changed after the resize,
+    and a JPEG is decoded at a smaller scale where that is enough. The chain of an output that is `copied` into one
+    piece, which nobody sees before, may end with a transposition.
     """
     users = readers(graph)
+    free = {graph.outputs[k].equation for k in copied if isinstance(graph.outputs[k], Ref)}  # type: ignore[union-attr]
     found: dict[int, tuple[list[int], Equation]] = {}
     taken: set[int] = set()
     for start in range(len(graph.equations)):
         if start in taken:
             continue
-        for chain, equation in _chains(graph, start, users, approximate=approximate):
+        for chain, equation in _chains(graph, start, users, free, approximate=approximate):
             if equation is not None:
                 found[chain[-1]] = chain, equation
                 taken.update(chain)
@@ -79,13 +81,15 @@ def fuse(graph: Graph, *, approximate: bool = False) -> Graph:
 
 
 def _chains(
-    graph: Graph, start: int, users: Mapping[int, list[int]], *, approximate: bool
+    graph: Graph, start: int, users: Mapping[int, list[int]], free: Collection[int], *, approximate: bool
 ) -> Iterator[tuple[list[int], Equation | None]]:
     """Equations from `start` on and what can be put in their place: those with a resize first, the longest first."""
     longest, programs = _longest(graph, start, users, Program())
     for length in range(len(longest), 1, -1):
-        chain = longest[:length]
-        yield chain, fused(programs[length - 1], [graph.equations[i] for i in chain], approximate=approximate)
+        chain, program = longest[:length], programs[length - 1]
+        seen = chain[-1] not in free or users[chain[-1]] != [OUTPUT]
+        if not (program.planes and seen):  # a view has another layout than memory of its own
+            yield chain, fused(program, [graph.equations[i] for i in chain], approximate=approximate)
     longest, moves = _longest(graph, start, users, Moves())
     if moves:
         yield longest, moved(moves[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.image.checks import check_contents
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
 from penstock.image.jpeg.places import FLIPS, check_places, cropped, decode_resize_into, flip_codes
+from penstock.image.kernels.numbers import ADD, DIVIDE, MULTIPLY, SUBTRACT
 from penstock.image.resizing.bilinear import resize_bilinear_into
 
 if TYPE_CHECKING:
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
 
     from penstock.image.jpeg.places import Flips, Windows
 
+    Arithmetic = Sequence[tuple[int, tuple[float, ...]]]
+
 
 __all__ = ["FLIPS", "JpegBlock", "Packed", "decode_resize_block"]
 
 _KERNELS = Compiled("penstock.image.jpeg.kernels.block")
 _SMALL = Compiled("penstock.image.jpeg.kernels.small_block")
+
+OPERATIONS = {MULTIPLY: np.multiply, DIVIDE: np.divide, ADD: np.add, SUBTRACT: np.subtract}
 
 _NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
 _NO_WINDOWS = np.empty((0, 4), np.int64)
@@ -156,18 +162,24 @@ class JpegBlock:
         flip_left_right: Flips = "",
         flip_up_down: Flips = "",
         windows: Windows = None,
+        last: Arithmetic = (),
+        planes: bool = False,
         fancy_upscaling: bool = True,
         dct_method: str = "",
     ) -> dict[int, PenstockError]:
         """Write each picture, resized (bilinear), flipped and scaled, into its row of `out`; the rows that failed.
 
         Args:
-            out: C-contiguous (N, H, W, C), C 1 or 3, float32; or uint8 (truncated) without scaling.
+            out: C-contiguous (N, H, W, C), C 1 or 3, float32; or uint8 (truncated) without scaling. (N, C, H, W) with
+                `planes`.
             multiply: factor applied to each result.
             divide: divisor applied to each result; not both.
             flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
             flip_up_down: likewise.
             windows: (N, 4) top, left, height and width of the part to resize; the whole picture if left out.
+            last: what is calculated with the results, in order: an operation of `image.kernels.numbers` and a float32
+                number for each channel.
+            planes: write the channels of a picture one behind the other.
             fancy_upscaling: as in `decode_jpeg`.
             dct_method: as in `decode_jpeg`.
 
@@ -177,29 +189,37 @@ class JpegBlock:
         if out.dtype not in (np.float32, np.uint8) or (multiply is not None and divide is not None):
             message = f"decode_resize takes one of multiply and divide, and gives float32 or uint8; got {out.dtype}."
             raise InvalidArgumentError(message)
-        if out.dtype == np.uint8 and (multiply is not None or divide is not None):
+        if out.dtype == np.uint8 and (multiply is not None or divide is not None or last):
             message = "decode_resize: a uint8 result cannot be scaled; the values may not fit it."
             raise InvalidArgumentError(message, hint="Write to float32 and cast afterwards.")
-        check_places(out, len(self), windows)
+        check_places(out, len(self), windows, planes=planes)
         flips = flip_codes(flip_left_right, flip_up_down, len(self))
         settings: dict[str, Any] = {"fancy_upscaling": fancy_upscaling, "dct_method": dct_method}
-        check_decode_jpeg(out.shape[3], 1, dct_method)
+        height, width, channels = (*out.shape[2:], out.shape[1]) if planes else out.shape[1:]
+        check_decode_jpeg(channels, 1, dct_method)
         scale: dict[str, Any] = {"multiply": multiply, "divide": divide}
         mode = "TIMES" if divide is None else "OVER"
         factor = (1.0 if multiply is None else multiply) if divide is None else divide
         places = np.arange(len(self)) * (out[0].size if len(out) else 0)
-        left = self._run(out, mode, factor, out.shape[1:], places, flips, windows, settings)
+        size = height, width, channels
+        left = self._run(out, mode, factor, size, places, flips, windows, settings, last=last, planes=planes)
         failed: dict[int, PenstockError] = {}
         for row in left:
             names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
+            place = np.empty(size, out.dtype) if planes else out[row]
             try:
                 if windows is None:
-                    decode_resize_into(self._content(row), out[row], **scale, **names, **settings)
+                    decode_resize_into(self._content(row), place, **scale, **names, **settings)
                 else:
-                    part = self._decoded(row, out.shape[3], windows, settings)
-                    resize_bilinear_into(np.ascontiguousarray(part), out[row], **scale, **names)
+                    part = self._decoded(row, channels, windows, settings)
+                    resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names)
             except PenstockError as error:
                 failed[row] = error
+                continue
+            for code, numbers in last:
+                OPERATIONS[code](place, np.array(numbers[:channels], np.float32), out=place)
+            if planes:
+                out[row] = place.transpose(2, 0, 1)
         return failed
 
     def decode_approximately(
@@ -210,6 +230,7 @@ class JpegBlock:
         *,
         multiply: float | None = None,
         divide: float | None = None,
+        planes: bool = False,
     ) -> list[int]:
         """`decode_resize` of pictures decoded at 1 / `ratios` of their size, not to the last bit; the rows left to do.
 
@@ -222,9 +243,11 @@ class JpegBlock:
             mirrored: (N, 2) whether columns and rows are.
             multiply: factor applied to each result.
             divide: divisor applied to each result; not both.
+            planes: as in `decode_resize`.
         """
-        check_places(out, len(self), None)
-        if out.shape[3] != 3 or not ratios.any():
+        check_places(out, len(self), None, planes=planes)
+        height, width, channels = (*out.shape[2:], out.shape[1]) if planes else out.shape[1:]
+        if channels != 3 or not ratios.any():
             return list(range(len(self)))
         kernels = _SMALL.get()
         table = self._table
@@ -244,7 +267,9 @@ class JpegBlock:
             scratch.of(0),
             factor,
             divide is not None,
-            *out.shape[1:3],
+            height,
+            width,
+            planes,
             *((flat, _NO_BYTES) if out.dtype == np.float32 else (_NO_FLOATS, flat)),
             done,
             kernels.COST,
@@ -350,6 +375,9 @@ class JpegBlock:
         flips: npt.NDArray[np.int8],
         windows: Windows,
         settings: Mapping[str, Any],
+        *,
+        last: Arithmetic = (),
+        planes: bool = False,
     ) -> list[int]:
         """What the kernel does of it; the rows that are left to do.
 
@@ -371,7 +399,9 @@ class JpegBlock:
             flips,
             getattr(kernels, mode),
             np.float32(factor),
+            *_constants(tuple(last), *size[1:]),
             *size,
+            planes,
             floats,
             few,
             places,
@@ -401,6 +431,13 @@ class JpegBlock:
             fastupsample=not settings["fancy_upscaling"],
         )
         return image if windows is None else cropped("decode_jpeg", image, windows[row])
+
+
+@lru_cache(64)
+def _constants(last: Arithmetic, width: int, channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Arithmetic as the kernel takes it: numbers per channel are repeated along a row."""
+    numbers = np.array([numbers[:channels] for _, numbers in last], np.float32).reshape(-1, channels)
+    return np.array([code for code, _ in last], np.int64), np.tile(numbers, width)
 
 
 def decode_resize_block(

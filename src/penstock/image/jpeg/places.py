@@ -22,15 +22,17 @@ Windows: TypeAlias = "npt.NDArray[np.int64] | None"
 FLIPS: tuple[Flip, ...] = ("", "before", "after")  # an array of flips holds positions in this
 
 
-def check_places(out: npt.NDArray[Any], count: int, windows: Windows) -> None:
+def check_places(out: npt.NDArray[Any], count: int, windows: Windows, *, planes: bool = False) -> None:
     """Refuse a batch that is not one for `count` pictures, or windows that are not theirs.
 
     Raises:
         InvalidArgumentError: it is not.
     """
-    if out.ndim != 4 or len(out) != count or out.shape[3] not in (1, 3) or not out.flags.c_contiguous:
+    channels = 1 if planes else 3  # which axis they are
+    if out.ndim != 4 or len(out) != count or out.shape[channels] not in (1, 3) or not out.flags.c_contiguous:
+        wanted = "1 or 3, height, width" if planes else "height, width, 1 or 3"
         message = (
-            f"JpegBlock writes to a C-contiguous array ({count}, height, width, 1 or 3), "
+            f"JpegBlock writes to a C-contiguous array ({count}, {wanted}), "
             f"got shape {out.shape} with strides {out.strides}."
         )
         raise InvalidArgumentError(message)

@@ -14,8 +14,19 @@ from numba import njit
 
 from penstock.compiled.kernel import kernel
 from penstock.image.jpeg.kernels.headers import COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH, read_headers
-from penstock.image.jpeg.kernels.pixels import PIXELS, STEP, along, between_over, between_times, packed, row_of_pixels
+from penstock.image.jpeg.kernels.pixels import (
+    PIXELS,
+    STEP,
+    along,
+    between_over,
+    between_times,
+    packed,
+    planes_over,
+    planes_times,
+    row_of_pixels,
+)
 from penstock.image.jpeg.kernels.planes import MARGIN, decode_planes, layout, new_work, room
+from penstock.image.kernels.instructions import calculate
 
 __all__ = ["COMPONENTS", "FIELDS", "HEIGHT", "TAKEN", "WIDTH", "decode_block", "read_headers", "warm_up"]
 
@@ -73,15 +84,20 @@ def _resized(
     width: int,
     factor: Any,
     divide: bool,
+    last_codes: Any,
+    last_values: Any,
     channels: int,
+    plane: int,
     floats_out: Any,
     bytes_out: Any,
     start: int,
 ) -> None:
     y_low, y_high, y_weight = y
     in_row = width * channels
-    line = np.empty(0 if floats_out.size else in_row, np.float32)  # of values that are to become bytes
-    target = floats_out if floats_out.size else line
+    apart = width if plane else in_row
+    direct = floats_out.size > 0 and last_codes.size == 0
+    line = np.empty(0 if direct else in_row, np.float32)  # of values that are to be calculated with, or become bytes
+    target = floats_out if direct else line
     between = np.empty(2, np.int64)  # the rows that the halves of `floats` hold, each between its columns
     between[0] = between[1] = -1
     if channels == 3:
@@ -89,7 +105,7 @@ def _resized(
             x[0][j] *= 4
             x[1][j] *= 4
     for i in range(y_low.size):
-        at = start + i * in_row if floats_out.size else 0
+        at = start + i * apart if direct else 0
         if channels == 1:
             _row_of_luma(header, samples, y_low[i], y_high[i], y_weight[i], x, width, factor, divide, target, at)
         else:
@@ -103,28 +119,74 @@ def _resized(
                         along(rgbx, x[0], x[1], x[2], j, floats, half * 4 * x[0].size + 4 * j)
             above = 0 if y_low[i] == between[0] else 4 * x[0].size
             below = 0 if y_high[i] == between[0] else 4 * x[0].size
-            between_rows(floats, above, below, y_weight[i], width, factor, divide, target, at)
-        if floats_out.size == 0:
-            for j in range(in_row):
-                bytes_out[np.uint64(start + i * in_row + j)] = np.uint8(np.int32(line[j]))
+            behind = plane if direct else 0
+            between_rows(floats, above, below, y_weight[i], width, factor, divide, target, at, behind)
+        if not direct:
+            calculate(last_codes, last_values, line)
+            if floats_out.size:
+                _as_floats(line, floats_out, start + i * apart, plane)
+            else:
+                as_bytes(line, bytes_out, start + i * apart, plane)
+
+
+@njit(nogil=True, error_model="numpy")
+def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
+    """Write a row of values: as it lies, or each channel `plane` values behind the last."""
+    if plane == 0:
+        for j in range(line.size):
+            out[np.uint64(at + j)] = line[j]
+    else:
+        for c in range(3):
+            for j in range(line.size // 3):
+                out[np.uint64(at + j + c * plane)] = line[np.uint64(3 * j + c)]
+
+
+@njit(nogil=True, error_model="numpy")
+def as_bytes(line: Any, out: Any, at: int, plane: int) -> None:
+    """Write a row of values, truncated: as it lies, or each channel `plane` values behind the last."""
+    if plane == 0:
+        for j in range(line.size):
+            out[np.uint64(at + j)] = np.uint8(np.int32(line[j]))
+    else:
+        for j in range(line.size // 3):
+            for c in range(3):
+                out[np.uint64(at + j + c * plane)] = np.uint8(np.int32(line[3 * j + c]))
 
 
 @njit(nogil=True, error_model="numpy")
 def between_rows(
-    floats: Any, above: int, below: int, weight: Any, width: int, factor: Any, divide: bool, out: Any, at: int
+    floats: Any,
+    above: int,
+    below: int,
+    weight: Any,
+    width: int,
+    factor: Any,
+    divide: bool,
+    out: Any,
+    at: int,
+    plane: int,
 ) -> None:
+    """Pixels between two rows: as they lie, or each channel `plane` values behind the last."""
     vectors = width // STEP * STEP
-    if divide:
+    if plane:
+        for j in range(0, vectors, STEP):
+            if divide:
+                planes_over(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + j, plane)
+            else:
+                planes_times(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + j, plane)
+    elif divide:
         for j in range(0, vectors, STEP):
             between_over(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + 3 * j)
     else:
         for j in range(0, vectors, STEP):
             between_times(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + 3 * j)
+    step = 1 if plane else 3
+    apart = plane if plane else 1
     for j in range(vectors, width):
         for c in range(3):
             a = floats[above + 4 * j + c]
             value = a + (floats[below + 4 * j + c] - a) * weight
-            out[at + 3 * j + c] = value / factor if divide else value * factor
+            out[at + step * j + apart * c] = value / factor if divide else value * factor
 
 
 @njit(nogil=True, error_model="numpy")
@@ -163,9 +225,12 @@ def decode_block(
     flips: Any,
     mode: int,
     factor: Any,
+    last_codes: Any,
+    last_values: Any,
     height: int,
     width: int,
     channels: int,
+    separate: bool,
     floats_out: Any,
     bytes_out: Any,
     places: Any,
@@ -174,9 +239,11 @@ def decode_block(
     """Decode each file and write it to its place, an index into a flat `floats_out` or `bytes_out`; the other is empty.
 
     With COPY a picture keeps its size, else it is resized to `height` and `width`, and multiplied or divided by
-    `factor`. `table` is that of `read_headers`; `windows` (N, 4) holds top, left, height and width of the part to take,
-    or is empty; `flips` (N, 2) what becomes of columns and of rows. `done[n]` is 1 where the place was written, 0 where
-    it is left as it was. The result says how much memory `samples` were enough; if they are less, it is taken anew.
+    `factor`; then come the operations `last_codes`, each with its row of `last_values`. Its channels are `separate`,
+    one behind the other, or lie side by side. `table` is that of `read_headers`;
+    `windows` (N, 4) holds top, left, height and width of the part to take, or is empty; `flips` (N, 2) what becomes of
+    columns and of rows. `done[n]` is 1 where the place was written, 0 where it is left as it was. The result says how
+    much memory `samples` were enough; if they are less, it is taken anew.
     """
     in_row = in_picture = tallest = widest = 0
     for n in range(table.shape[0]):
@@ -229,7 +296,10 @@ def decode_block(
                 width,
                 factor,
                 divide,
+                last_codes,
+                last_values,
                 channels,
+                height * width if separate and channels == 3 else 0,
                 floats_out,
                 bytes_out,
                 places[n],
@@ -246,5 +316,7 @@ def warm_up() -> None:
     few, floats = np.zeros(0, np.uint8), np.zeros(0, np.float32)
     done = np.zeros(0, np.int8)
     read_headers(nothing, nothing, table)
-    one = np.float32(1)
-    decode_block(nothing, nothing, table, few, none, flips, COPY, one, 1, 1, 3, floats, few, nothing, done)
+    one, numbers = np.float32(1), np.zeros((0, 3), np.float32)
+    given: Any = nothing, nothing, table, few, none, flips, COPY, one, nothing, numbers
+    compiled: Any = decode_block
+    compiled(*given, 1, 1, 3, False, floats, few, nothing, done)

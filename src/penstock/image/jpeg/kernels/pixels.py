@@ -165,15 +165,20 @@ along = vector_step(_along, "aaaaiai")
 """along(rgbx, left, right, weights, column, floats, to): STEP pixels between two of a row each, four values a pixel."""
 
 
-def _between(divide: bool) -> Callable[[Code], None]:
+def _between(*, divide: bool, planes: bool = False) -> Callable[[Code], None]:
     def write(code: Code) -> None:
-        _, above, below, weight, factor, _, to = code.args
+        above, below, weight, factor, _, to = code.args[1:7]
         b = code.builder
         top, bottom = (code.load(code.at(0, at), 4 * STEP) for at in (above, below))
         mixed = b.fadd(top, b.fmul(b.fsub(bottom, top), code.splat(weight, 4 * STEP)))
         result = (b.fdiv if divide else b.fmul)(mixed, code.splat(factor, 4 * STEP))
-        result = code.shuffled(result, result, [4 * i + c for i in range(STEP) for c in range(3)])
-        code.store(result, code.at(5, to))
+        if not planes:
+            result = code.shuffled(result, result, [4 * i + c for i in range(STEP) for c in range(3)])
+            code.store(result, code.at(5, to))
+            return
+        for c in range(3):
+            of_plane = code.shuffled(result, result, [4 * i + c for i in range(STEP)])
+            code.store(of_plane, code.at(5, b.add(to, b.mul(code.args[7], ir.Constant(ir.IntType(64), c)))))
 
     return write
 
@@ -183,3 +188,6 @@ between_times = vector_step(_between(divide=False), "aiiffai")
 
 between_over = vector_step(_between(divide=True), "aiiffai")
 """between_over: the same, divided by `factor`."""
+
+planes_times, planes_over = (vector_step(_between(divide=divide, planes=True), "aiiffaii") for divide in (False, True))
+"""planes_times(floats, above, below, weight, factor, out, to, plane): each channel `plane` values behind the last."""

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from penstock.compiled.kernel import kernel
-from penstock.image.jpeg.kernels.block import between_rows
+from penstock.image.jpeg.kernels.block import as_bytes, between_rows
 from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, FIELDS, HEIGHT, RESTART, TAKEN, WIDTH
 from penstock.image.jpeg.kernels.lanes import COST as COST
 from penstock.image.jpeg.kernels.lanes import enter, file_of, is_worth_it, leave, new_lanes, walk
@@ -50,7 +50,7 @@ def _between(scale: Any, n_in: int, n_out: int, mirrored: bool, low: Any, high: 
 @njit(nogil=True, error_model="numpy")
 def _resized(header: Any, samples: Any, sides: Any, flip: Any, start: int, target: Any) -> None:
     """Write a picture from `start` on; `target` is the same for all pictures."""
-    (height, width), (factor, divide), (floats_out, bytes_out), taps, lines, rgbx, floats = target
+    (height, width), (factor, divide, behind), (floats_out, bytes_out), taps, lines, rgbx, floats = target
     y, colour_y, x = taps
     across, down = header[ACROSS], header[DOWN]
     if sides[0] == 8:
@@ -72,7 +72,7 @@ def _resized(header: Any, samples: Any, sides: Any, flip: Any, start: int, targe
     halved = across * sides[0] == 2 * sides[1]
     colour_columns = (columns + 1) // 2 if halved else columns
     in_row = width * 3
-    row = floats_out if floats_out.size else floats[4 * x[0].size :]
+    row = floats_out if floats_out.size else floats[4 * x[0].size : 4 * x[0].size + in_row]
     luma, cb = MARGIN, lines.size // 3 + MARGIN
     cr = cb + lines.size // 3
     for i in range(lines.size):
@@ -100,13 +100,12 @@ def _resized(header: Any, samples: Any, sides: Any, flip: Any, start: int, targe
                 colour_full(lines, luma + j, cb + j, cr + j, rgbx, 4 * j)
         for j in range(0, x[0].size, STEP):
             along(rgbx, x[0], x[1], x[2], j, floats, 4 * j)
-        at = start + i * in_row
+        at = start + i * (width if behind else in_row)
         if floats_out.size:
-            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, row, at)
+            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, row, at, behind)
         else:
-            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, row, 0)
-            for j in range(in_row):
-                bytes_out[np.uint64(at + j)] = np.uint8(np.int32(row[j]))
+            between_rows(floats, 0, 0, np.float32(0), width, factor, divide, row, 0, 0)
+            as_bytes(row, bytes_out, at, behind)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -180,6 +179,7 @@ def decode_small_block(
     divide: bool,
     height: int,
     width: int,
+    separate: bool,
     floats_out: Any,
     bytes_out: Any,
     done: Any,
@@ -188,7 +188,8 @@ def decode_small_block(
     """Decode each file to three channels, into its row of a flat `floats_out` or `bytes_out`; the other is empty.
 
     A picture is decoded at 1 / `ratios[n]` of its size (1, 2, 4 or 8), mirrored where `flips[n]` (columns, rows) says
-    so, resized to `height` and `width`, and multiplied or divided by `factor`. `table` is that of `read_headers`.
+    so, resized to `height` and `width`, and multiplied or divided by `factor`; its channels are `separate`, one
+    behind the other, or lie side by side. `table` is that of `read_headers`.
     `done[n]` is not 0 where the row was written; where a ratio is 0, and where a file is not as it should be, it is
     left as it was. Files are decoded side by side where that is worth its `cost`, as `lanes` has it: `done[n]` is 2
     then. The result says how much memory `samples` were enough; if they are less, it is taken anew.
@@ -203,7 +204,8 @@ def decode_small_block(
             kinds[n] = _kind(table[n], ratios[n], sides)
         if table[n, TAKEN] and ratios[n]:
             widest = max(widest, table[n, WIDTH])
-    target = _target((height, width), (factor, divide), (floats_out, bytes_out), widest)
+    scale = factor, divide, height * width if separate else 0
+    target = _target((height, width), scale, (floats_out, bytes_out), widest)
     needed = 0
     for first in range(table.shape[0]):
         if kinds[first] == 0:
@@ -257,4 +259,6 @@ def warm_up() -> None:
     """Compile the kernel."""
     nothing, table, flips = np.zeros(0, np.int64), np.zeros((0, FIELDS), np.int64), np.zeros((0, 2), np.int8)
     few, floats, done = np.zeros(0, np.uint8), np.zeros(0, np.float32), np.zeros(0, np.int8)
-    decode_small_block(nothing, nothing, table, nothing, flips, few, np.float32(1), False, 1, 1, floats, few, done, 0)
+    decode_small_block(
+        nothing, nothing, table, nothing, flips, few, np.float32(1), False, 1, 1, False, floats, few, done, 0
+    )
