@@ -149,6 +149,22 @@ def test_a_vocabulary_in_a_file(tmp_path):
         tf.lookup.StaticVocabularyTable(words, 3)
 
 
+def test_tables_are_looked_up_by_block():
+    texts = ["cat", "dog", "owl"] * 5
+    numbers = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["cat", "dog"], [4, 5]), -1)
+    names = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([4, 5], ["a", "b"]), "?")
+    ds = tf.data.Dataset.from_tensor_slices(texts)
+    for function, wanted in [
+        (lambda x: numbers.lookup(x), [4, 5, -1] * 5),
+        (lambda x: names[numbers.lookup(x)], [b"a", b"b", b"?"] * 5),
+        (lambda x: numbers[tf.stack([x, "dog"])], [[4, 5], [5, 5], [-1, 5]] * 5),
+        (lambda x: names.lookup(tf.stack([numbers.lookup(x), 5])), [[b"a", b"b"], [b"b", b"b"], [b"?", b"b"]] * 5),
+    ]:
+        mapped = ds.map(function)
+        assert [x.numpy().tolist() if x.shape else x.numpy() for x in mapped] == wanted
+        assert "runs by Block" in mapped.explain()
+
+
 def test_structures_stay_of_their_kind():
     made = tf.nest.map_structure(lambda x: x + 1, defaultdict(list, {"b": 1, "a": (2,)}))
     assert (made, made.default_factory, list(made)) == ({"b": 2, "a": (3,)}, list, ["b", "a"])

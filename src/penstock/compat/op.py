@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from penstock.block.column import Column, DenseColumn, column_of
+from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import Structure, flatten
@@ -138,14 +138,16 @@ def op(
     rule: Rule | None = None,
     block: Callable[..., Any] | None = None,
     exact: bool = False,
+    text: bool = False,
     draws: bool = False,
 ) -> Callable[[F], F]:
     """Declare a function of numpy values as the operation `name`.
 
     `rule(*args)` gives the spec of the result where stand-ins are specs; without it the function is tried on small
     values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every operand; it may give
-    None. `exact` says that it works on each number by itself, with the same bits in an array of any length. One that
-    `draws` has a parameter `seed`, and gets the key to draw from as `key=`.
+    None. With `text` it takes text as well, as arrays of bytes, and may give such. `exact` says that it works on each
+    number by itself, with the same bits in an array of any length. One that `draws` has a parameter `seed`, and gets
+    the key to draw from as `key=`.
     """
 
     def decorate(function: F) -> F:
@@ -162,7 +164,7 @@ def op(
                 return _bound(name, _Call(function, template, named, keyed=True), operands, None, None, False, seed)
             if not operands:
                 return _raised_nest(function(*template, **named))
-            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None)
+            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, text=text)
 
         marked: Any = call
         marked.__penstock_primitive__ = True
@@ -231,6 +233,8 @@ def _bound(
     block: Callable[..., Any] | None,
     exact: bool,
     seed: int | None,
+    *,
+    text: bool = False,
 ) -> Any:
     builder = operands[0].builder if operands else _reading.builder
     assert builder is not None
@@ -247,7 +251,7 @@ def _bound(
     def run(
         columns: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
     ) -> Sequence[Column]:
-        return _run(call, columns, rows, block, exact, structures[0])
+        return _run(call, columns, rows, block, exact, structures[0], text=text)
 
     keys: list[Operand] = []
     if call.keyed:
@@ -307,13 +311,18 @@ def _run(
     block: Callable[..., Any] | None,
     exact: bool,
     structure: Structure,
+    *,
+    text: bool,
 ) -> Sequence[Column]:
-    if all(isinstance(column, DenseColumn) for column in columns):
-        arrays = [column.array for column in columns]
+    if all(isinstance(column, DenseColumn) or (text and isinstance(column, BytesColumn)) for column in columns):
+        arrays = [column.array if isinstance(column, DenseColumn) else _texts(column) for column in columns]
         if block is not None:
             whole = call(arrays, block)
             if whole is not None:
-                return [DenseColumn(np.asarray(whole))]
+                made = np.asarray(whole)
+                if made.dtype.hasobject:
+                    return [BytesColumn.from_values(made.reshape(-1).tolist(), made.shape[1:], rows)]
+                return [DenseColumn(made)]
         elif exact:
             rank = max(array.ndim for array in arrays)
             wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) for a in arrays]
@@ -325,6 +334,19 @@ def _run(
         for place, leaf in zip(made, leaves, strict=True):
             place.append(as_leaf(leaf))
     return [column_of(place) for place in made]
+
+
+def _texts(column: BytesColumn) -> np.ndarray:
+    """The byte strings of all elements in one array."""
+    found = np.empty(column.starts.shape, object)
+    flat = BytesColumn(
+        column.buffers,
+        column.starts.reshape(-1),
+        column.lengths.reshape(-1),
+        None if column.which is None else column.which.reshape(-1),
+    )
+    found.reshape(-1)[:] = flat.values()
+    return found
 
 
 def _values(column: Any) -> Any:

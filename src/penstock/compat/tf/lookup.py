@@ -62,13 +62,16 @@ class TextFileInitializer(KeyValueTensorInitializer):
         super().__init__(column(key_index, key_dtype, 0), column(value_index, value_dtype, value_index_offset))
 
 
-@op("lookup")
-def _looked_up(keys: Any, table: StaticHashTable) -> Any:
-    wanted = whole(keys)
-    found = [table._values.get(key, table.default_value) for key in wanted.reshape(-1).tolist()]
+def _of_all(keys: np.ndarray, table: StaticHashTable) -> Any:
+    found = [table._values.get(key, table.default_value) for key in keys.reshape(-1).tolist()]
     made = np.empty(len(found), table.initializer.values.dtype)
     made[:] = found
-    return made.reshape(wanted.shape)[()]
+    return made.reshape(keys.shape)
+
+
+@op("lookup", block=_of_all, text=True)
+def _looked_up(keys: Any, table: StaticHashTable) -> Any:
+    return _of_all(whole(keys), table)[()]
 
 
 @dataclass(frozen=True, eq=False)
