@@ -133,8 +133,32 @@ LINES = {
     "image.shape": "label = label + image.shape[0]",
     "counter": "COUNT[0] += 1",
     "writes": "image = image.copy()\nimage[:4] = 0",
+    "np.percentile": "image = image / (np.percentile(image, 99) + 1)",
+    "np.argsort": "label = np.argsort(image[0, 0])",
+    "np.unique": "label = len(np.unique(image[0]))",
+    "np.gradient": "label = np.gradient(image[..., 0])[0].max()",
+    "np.einsum": "image = np.einsum('hwc,cd->hwd', image, np.eye(3, dtype=np.float32))",
+    "np.asarray": "image = np.asarray(image, dtype=np.float32)",
+    "np.ascontiguousarray": "image = np.ascontiguousarray(image[:, ::-1])",
+    "tolist": "label = image[0, 0].tolist()",
+    "image[image > 0.5]": "label = image[image > 0.5].size",
+    "-= and /=": "image = image * np.float32(1)\nimage -= 0.5\nimage /= 2.0",
+    "uint8": "image = (image * 255).astype(np.uint8)",
+    "one channel after the other": "parts = []\nfor c in range(3):\n    parts.append(image[..., c] - MEANS[c])\n"
+    "image = np.stack(parts, axis=-1)",
+    "comprehension of channels": "image = np.stack([image[..., c] for c in (2, 1, 0)], axis=-1)",
+    "generator of channels": "label = sum(image[..., c].max() for c in range(3))",
+    "lambda": "scale = 2\nimage = (lambda x: x * scale)(image)",
+    "match": "match int(label):\n    case 3:\n        label = label + 1",
+    "sorted": "label = sorted([3, 1, int(label)])[0]",
+    "now and then": "if label % 2:\n    image = image[:, ::-1]",
+    "np.random, now and then": "if np.random.rand() < 0.5:\n    image = image[:, ::-1]",
+    "look-up of text": "label = {3: 'three'}.get(int(label), 'another')",
 }
-ELSEWHERE = ("int(label)", "np.eye(10)[label]", "if", "assert", "try", "append", "np.pad")  # also in front of it
+ELSEWHERE = (  # also in front of it, and in the midst of its colours
+    "int(label)", "np.eye(10)[label]", "if", "assert", "try", "append", "np.pad", "np.sort", "np.unique", "np.rot90",
+    "tolist", "np.asarray", "sorted", "match", "now and then", "np.random, now and then", "comprehension of channels",
+)  # fmt: skip
 WHOLE = {  # other ways to write it; `function` is mapped
     "ops in a list": ("for op in OPS:\n    image = op(image)\nimage = image / 255.0\n", "function = augment"),
     "cfg.size": (CHAIN.replace("(64, 64)", "CFG.size"), "function = augment"),
@@ -290,9 +314,16 @@ def phrasings() -> dict[str, Callable[[], object]]:
         image, label = photo(content, label)
         return np.transpose(image, (2, 0, 1)), int(label)
 
+    mean, std = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
+
+    def photo_normalised(content: bytes, label: Any) -> Any:
+        image, label = photo(content, label)
+        return np.transpose((image - mean) / std, (2, 0, 1)), int(label)
+
     made |= {
         "500×375: per element": photos.map(photo).batch(BATCH),
         "500×375: per element, then CHW and int": photos.map(photo_and_more).batch(BATCH),
+        "500×375: … normalised, CHW and int": photos.map(photo_normalised).batch(BATCH),
     }
     made |= {
         "parse: per element": source.map(lambda record: ps.io.parse_single_example(record, features)).batch(BATCH),

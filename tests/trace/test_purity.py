@@ -58,6 +58,13 @@ async def waits(x):
     return x
 
 
+def appends_to_its_own(x):
+    found = []
+    for n in range(3):
+        found.append(x * n)
+    return tuple(found)
+
+
 def imports(x):
     import math
 
@@ -210,18 +217,23 @@ PURE = {
     "partial": functools.partial(with_default, by=3.0),
     "partial of a method": functools.partial(Model().method),
     "star arguments": lambda *parts: parts[0],
+    "numpy by row": lambda x: np.sort(np.nextafter(x, 0.0)) @ np.linalg.norm(x),
+    "comprehension": lambda x: [x * n for n in (1, 2)],
+    "generator that is gone through": lambda x: sum(x * n for n in (1, 2)),
+    "own variable in an inner function": lambda x: sorted([1, 2], key=lambda n: n * len(x)),
+    "list of its own": appends_to_its_own,
 }
 IMPURE = {
     "print": (lambda x: print(x), "print"),
     "print in a helper": (lambda x: printing_helper(x), "printing_helper"),
     "global written": (counts, "keeps state"),
-    "list method": (remembers, ".append"),
-    "list default": (with_list_default, ".append"),
+    "list method": (remembers, "append"),
+    "list default": (with_list_default, "append"),
     "np.random": (lambda x: x + np.random.rand(), "np.random"),
     "random": (lambda x: x + random.random(), "random"),
-    "unknown numpy": (lambda x: np.sort(x), "np.sort"),
-    "nextafter": (lambda x: np.nextafter(x, 0.0), "np.nextafter"),
-    "method of the element": (lambda x: x.tolist(), "tolist"),
+    "unknown numpy": (lambda x: np.unique(x), "np.unique"),
+    "modf": (lambda x: np.modf(x), "np.modf"),
+    "method of the element": (lambda x: x.nonzero(), "nonzero"),
     "written to by a method": (lambda x: (x, TABLE.clip(0, 1, out=TABLE)), "TABLE"),
     "written to by its place": (lambda x: (x, TABLE.sum(0, None, TABLE)), "TABLE"),
     "written to through a view": (writes_through_a_view, "TABLE"),

@@ -17,6 +17,24 @@ from penstock.trace.graph import Const
 from penstock.trace.rowwise import rowwise
 from penstock.trace.traced import traced, why_not_made
 
+
+def in_place(x):
+    total = x * 2
+    same = total
+    total += x
+    total -= 1
+    number = x[0, 0, 0] + 0
+    number += x[0, 0, 1]
+    return total, same, number, total.mean()
+
+
+def written_view(x):
+    total = x * 2
+    part = total[:1]
+    part += 1
+    return total
+
+
 ONE = {
     "transpose": lambda x: np.transpose(x, (2, 0, 1)),
     "transpose method": lambda x: x.transpose(1, 0, 2),
@@ -49,6 +67,41 @@ ONE = {
     "max": lambda x: (x.max(), x.min(axis=(0, 1)), np.max(x, 0), np.min(x)),
     "argmax": lambda x: (x.argmax(), np.argmin(x, axis=1), x[0].argmax(-1)),
     "any": lambda x: ((x > 1).any(), np.all(x > 1, axis=0), x.prod(axis=2)),
+    "bounds": lambda x: (np.maximum(x, 0), np.minimum(x, x - x), np.fmax(x, -1.0 * x)),
+    "sorted": lambda x: (np.sort(x), np.sort(x.T, axis=0), np.argsort(x, axis=-1), x.argsort(0), np.cumsum(x, axis=1)),
+    "measured": lambda x: (np.median(x), np.percentile(x, [10, 90], axis=0), np.ptp(x, 1), np.average(x, axis=-1)),
+    "repeated": lambda x: (np.roll(x, 1, axis=0), np.tile(x, (2, 1, 1)), np.repeat(x, 2, axis=1), x.repeat(2)),
+    "turned round": lambda x: (np.rot90(x), np.rot90(x, 2), np.rot90(x, -1, (1, 2)), np.rot90(x, 4).sum()),
+    "products": lambda x: (
+        x @ np.ones((2, 3)),
+        np.dot(x, np.arange(2)),
+        np.einsum("hwc,wd->hd", x, np.eye(3)),
+        x.dot([1, 2]),
+    ),
+    "looked up": lambda x: (
+        np.digitize(x, [1, 2]),
+        np.searchsorted([1, 2], x),
+        np.interp(x, [0, 9], [0, 1]),
+        x.take([0, 1]),
+    ),
+    "of several": lambda x: (np.vstack([x, x]), np.hstack((x, x)), np.gradient(x[..., 0]), np.histogram(x, 4, (0, 9))),
+    "copies": lambda x: (
+        np.copy(x.T).sum(axis=0),
+        x.T.copy().sum(axis=0),
+        np.nan_to_num(x),
+        np.round(x, 1),
+        np.tril(x),
+    ),
+    "of a turned one": lambda x: (np.exp(x.T).sum(), np.abs(x.T).sum(), np.sort(x.T).mean(axis=(0, 1))),
+    "by the operator": lambda x: (x**0.5, x**-1.0, x[0, 0, 0] ** 2, 2 ** x[0, 0, 1], x**x),
+    "other functions": lambda x: (
+        np.nextafter(x, 1),
+        np.fmod(x, 2),
+        np.copysign(x, -1.0),
+        np.deg2rad(x),
+        np.signbit(x),
+    ),
+    "in place": in_place,
     "in between": lambda x: ps.image.flip_left_right(x.mean(axis=0, keepdims=True) + x.T[0, 0, 0]),
 }
 FLOAT = {
@@ -62,13 +115,13 @@ FLOAT = {
 PER_ELEMENT = {
     "wanted elsewhere": lambda x: (x, TABLE.sum()),
     "two kinds of index": lambda x: x[0, [0, 1]],
-    "sorted": lambda x: np.sort(x),
+    "one of each": lambda x: np.unique(x),
     "in a sum": lambda x: x.sum(where=x > 1),
     "of another dtype": lambda x: x.sum(dtype=np.float64),
     "unknown way to pad": lambda x: np.pad(x, 1, "mean"),
-    "bounds": lambda x: (np.maximum(x, 0), np.minimum(x, -0.0), np.fmax(x, -x)),
-    "powers that are no powers": lambda x: x**0.5,
-    "powers of one number": lambda x: x[0, 0, 0] ** 2,
+    "written into what is given": lambda x: np.median(x, 0, np.empty((3, 2), np.float32)),
+    "as often as it says": lambda x: np.repeat(x, np.full(4, 2), axis=0).reshape(-1)[: int(x[0, 0, 0])],
+    "a view that is written into": written_view,
     "by a name": lambda x: np.moveaxis(a=x, source=0, destination=1),
 }
 
@@ -235,3 +288,11 @@ def test_a_loop_over_many_rows_is_not_drawn_out():
 
     assert runs_by_block(summed, np.ones((2, 10, 3)))
     assert not runs_by_block(summed, np.ones((2, 2000, 3)))
+
+
+def test_an_element_cannot_be_written_into_by_block_either():
+    rows = rows_of(np.float32)
+    ds = ps.Dataset.from_tensor_slices(rows).map(lambda x: np.add(x, 1, out=x))
+    with pytest.raises(ValueError, match="read-only"):
+        list(ds)
+    assert rows.tobytes() == rows_of(np.float32).tobytes()

@@ -39,6 +39,7 @@ from penstock.trace.drawing import Draws, Element
 from penstock.trace.ends import Ended, Ends, Split, may_be_passed_on
 from penstock.trace.graph import Allocate, Const, Graph, Ref
 from penstock.trace.parts import Parts, rows_of
+from penstock.trace.views import views_together
 
 Run = Callable[[Parts, Block, Draws], "list[list[Any]] | None"]  # the beginning's values, None where it fails
 
@@ -104,14 +105,15 @@ class Endings:
 
     def _made(self) -> None:
         size = self._block.size
-        elements = self._block.elements()
         while len(self._results) < size and self._holds and self._ends.ended is None and self._ends.split is not None:
-            self._results.append(self._tried(self._ends.split, elements[len(self._results)]))
+            row = len(self._results)
+            self._results.append(self._tried(self._ends.split, self._block.slice(row, row + 1).elements()[0]))
         ended = self._ends.ended
         if ended is not None and self._holds and len(self._results) < size and not _trial_of(ended).failed:
-            self._by_block(ended, elements)
-        while len(self._results) < size:
-            self._results.append(self._as_written(len(self._results), elements[len(self._results)]))
+            self._by_block(ended)
+        if len(self._results) < size:
+            for row, element in enumerate(self._block.elements()[len(self._results) :], len(self._results)):
+                self._results.append(self._as_written(row, element))
 
     def _as_written(self, row: int, element: Any) -> Any:
         self._now.begin(row)
@@ -153,7 +155,7 @@ class Endings:
         variables.update(zip(split.gives, made[1:], strict=True))
         return split.end(*[variables[name] for name in split.needs])
 
-    def _by_block(self, ended: Ended, elements: Sequence[Any]) -> None:
+    def _by_block(self, ended: Ended) -> None:
         """The results of all elements that are left."""
         start, size = len(self._results), self._block.size
         block = self._block.slice(start, size)
@@ -338,7 +340,8 @@ def _graphs_of(ended: Ended) -> tuple[Graph, Graph]:
     with _LOCK:
         found = _GRAPHS.get(ended)
         if found is None:
-            found = _GRAPHS[ended] = optimised(ended.before), optimised(ended.after)
+            after = optimised(ended.after, copied=range(len(ended.after.outputs)))
+            found = _GRAPHS[ended] = optimised(ended.before, copied=ended.copied), after
         return found
 
 
@@ -372,7 +375,13 @@ class _ByBlock:
         except Exception:
             return False
         columns = [column_of_output(column, self.size) for column in made]
-        self._columns = without_aliasing(columns, self._before.sharing())
+        shown = self._ended.shown
+        pairs = [
+            pair
+            for pair in self._before.sharing()
+            if not (shown.issuperset(pair) and views_together(self._ended.before, *pair))
+        ]
+        self._columns = without_aliasing(columns, pairs)
         return True
 
     def arguments(self, itself: Any) -> Any:
@@ -385,9 +394,9 @@ class _ByBlock:
 
     def keep(self, at: int, made: Sequence[Any]) -> bool:
         """Keep what the middle of one element left; False where it is not like that of others."""
-        kinds = self._ended.kinds
+        kinds, layout = self._ended.kinds, self._ended.any_layout
         for kind, value in zip(kinds, made[1:], strict=True):
-            if not (may_be_passed_on(value) if kind is None else kind.admits(value)):
+            if not (may_be_passed_on(value) if kind is None else kind.admits(value, any_layout=layout)):
                 return False
         for place, value in zip(self._kept, made[1:], strict=True):
             place[at] = value

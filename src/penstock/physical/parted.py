@@ -28,6 +28,7 @@ from penstock.physical.vectorise import any_extent, kind_of, optimised
 from penstock.trace.drawing import Draws, Element, drawing
 from penstock.trace.graph import Allocate, Graph, Ref
 from penstock.trace.parts import Parts, in_parts
+from penstock.trace.views import views_together
 
 
 class Parted:
@@ -118,7 +119,8 @@ def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
         raise
     except Exception:
         return None
-    return without_aliasing([column_of_output(column, block.size) for column in made], graph.sharing())
+    columns = [column_of_output(column, block.size) for column in made]
+    return without_aliasing(columns, [pair for pair in graph.sharing() if not views_together(found.graph, *pair)])
 
 
 def _values(found: Parts, block: Block, draws: Draws) -> list[list[Any]] | None:
@@ -164,7 +166,7 @@ def _equal(found: Parts, trial: _Trial, block: Block, draws: Draws) -> bool:
             for row, element in zip(rows.tolist(), elements, strict=True):
                 now.begin(row)
                 plain.append(found.plainly(element if block.structure.unpacks else (element,)))
-                if now.ordinal != found.draws or not _apart(plain[-1], element):
+                if now.ordinal != found.draws or not _apart(found.graph, plain[-1]):
                     return False
                 if len(plain) >= 2 and time.perf_counter() - began >= SECONDS:
                     break
@@ -178,7 +180,12 @@ def _equal(found: Parts, trial: _Trial, block: Block, draws: Draws) -> bool:
     if columns is None:
         return False
     fast = zip(*values_of(found, columns), strict=True) if columns else iter([()] * len(plain))
-    return all(all(map(same_in_all, row, as_written)) for row, as_written in zip(fast, plain, strict=True))
+    together = [pair for pair in combinations(range(len(columns)), 2) if views_together(found.graph, *pair)]
+    return all(
+        all(map(same_in_all, row, as_written))
+        and all(_distance(row[i], row[j]) == _distance(as_written[i], as_written[j]) for i, j in together)
+        for row, as_written in zip(fast, plain, strict=True)
+    )
 
 
 def values_of(found: Parts, columns: Sequence[Column]) -> list[list[Any]]:
@@ -187,8 +194,18 @@ def values_of(found: Parts, columns: Sequence[Column]) -> list[list[Any]]:
     return [fixed_values(column) if given else column.values() for column, given in zip(columns, own, strict=True)]
 
 
-def _apart(values: Sequence[Any], element: Any) -> bool:
-    """Whether nobody who writes into one of the values changes another, or the element."""
-    arrays = [value for value in values if isinstance(value, np.ndarray)]
-    pairs = combinations(arrays, 2)
-    return not any((a.flags.writeable or b.flags.writeable) and np.may_share_memory(a, b) for a, b in pairs)
+def _apart(graph: Graph, values: Sequence[Any]) -> bool:
+    """Whether nobody who writes into one of the values changes another, but for views, which are views by Block too."""
+    arrays = [(k, value) for k, value in enumerate(values) if isinstance(value, np.ndarray)]
+    return not any(
+        (a.flags.writeable or b.flags.writeable) and np.may_share_memory(a, b) and not views_together(graph, i, j)
+        for (i, a), (j, b) in combinations(arrays, 2)
+    )
+
+
+def _distance(first: np.ndarray, second: np.ndarray) -> int | None:
+    """How far apart two arrays begin in the memory that they share; None where they share none."""
+    if not np.may_share_memory(first, second):
+        return None
+    begins = [array.__array_interface__["data"][0] for array in (first, second)]
+    return int(begins[1] - begins[0])

@@ -1,7 +1,7 @@
-"""numpy arithmetic as primitives: the universal functions whose result for an array equals that for each element.
+"""numpy arithmetic as primitives: its universal functions, by Block where that gives what each element does.
 
 Most have one exactly defined result: the same bits for a scalar and inside a long array. numpy's exp, log, power and
-trigonometry do not promise that; they are tried first (`rowwise`).
+trigonometry do not promise that; they are tried first (`rowwise`). The others are called for each row.
 """
 
 from __future__ import annotations
@@ -49,10 +49,6 @@ _EXACT = [
     "invert",
     "left_shift",
     "right_shift",
-    "minimum",
-    "maximum",
-    "fmin",
-    "fmax",
     "isnan",
     "isfinite",
     "isinf",
@@ -111,9 +107,6 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
     if any(np.asarray(probe).dtype.kind == "c" for probe in probes):
         msg = f"np.{ufunc.__name__} of complex infinities may differ between an array and its elements"
         raise NotTraceable(msg)
-    if dtype.kind == "f" and ufunc in _EITHER_ZERO:
-        msg = f"np.{ufunc.__name__} of 0.0 and -0.0 may give another one inside a long array"
-        raise NotTraceable(msg)
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -168,9 +161,20 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         return _rule(ufunc, specs)
 
     def of_rows(*operands: Any) -> Any:
+        if ufunc in _EITHER_ZERO and np.result_type(*operands).kind == "f":
+            raise TypeError  # no trial tells: row by row
         return ufunc(*_aligned([_operand(operand) for operand in operands]) or operands)
 
     return rowwise(ufunc.__name__, ufunc, of_rows, rule)
+
+
+def _make_by_row(ufunc: np.ufunc) -> Primitive:
+    """Make a primitive of which nothing more is known than what it does."""
+
+    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+        return _rule(ufunc, specs)
+
+    return rowwise(ufunc.__name__, ufunc, None, rule)
 
 
 def _operand(value: Any) -> Any:
@@ -180,16 +184,16 @@ def _operand(value: Any) -> Any:
 for _name in _EXACT:
     _ufunc = getattr(np, _name)
     UFUNCS[_ufunc] = _make(_ufunc)
-for _name in _TRIED:
-    _ufunc = getattr(np, _name)
+EXACT = frozenset(UFUNCS.values())  # the same bits whatever lies around a value
+for _ufunc in (*[getattr(np, name) for name in _TRIED], *_EITHER_ZERO):
     UFUNCS[_ufunc] = _make_tried(_ufunc)
+for _ufunc in dict.fromkeys(value for value in vars(np).values() if isinstance(value, np.ufunc)):
+    if _ufunc not in UFUNCS and _ufunc.nout == 1 and _ufunc.signature is None:
+        UFUNCS[_ufunc] = _make_by_row(_ufunc)
 
 
 def _astype_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     _probe(specs[0])
-    if specs[0].dtype.kind in "fc" and params["dtype"].kind not in "fcb":
-        msg = "a float out of range has no defined integer, and may get another one inside a long array"
-        raise NotTraceable(msg)
     return [TensorSpec(specs[0].shape, params["dtype"])]
 
 
@@ -203,6 +207,12 @@ def _astype_run(
 
 
 ASTYPE = Primitive("astype", _astype_rule, _astype_run, fresh=True)
+TRIED_ASTYPE = rowwise("astype", *[lambda array, dtype: array.astype(dtype)] * 2, _astype_rule)
+
+
+def astype(spec: Any, dtype: np.dtype) -> Primitive:
+    """What converts: a float out of range has no defined integer, and may get another one inside a long array."""
+    return TRIED_ASTYPE if spec.dtype.kind in "fc" and dtype.kind not in "fcb" else ASTYPE
 
 
 def _where_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:

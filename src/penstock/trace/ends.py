@@ -11,7 +11,7 @@ cut where its last statement that may not be traced seems to end, and again furt
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,13 @@ from penstock.block.spec import TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.forked import new_lock
 from penstock.functions.captured import Captured
+from penstock.trace.arithmetic import ASTYPE, EXACT, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.statements import Cut, reads, returns, writes
 from penstock.trace.traced import output_of
 from penstock.trace.tracer import Tracer
+from penstock.trace.views import VIEWS, memory_of
 
 if TYPE_CHECKING:
     from penstock.trace.parts import Template
@@ -44,14 +46,14 @@ class Kind:
     dtype: np.dtype
     shape: tuple[int, ...]
 
-    def admits(self, value: Any) -> bool:
-        """Whether a value is of this kind."""
+    def admits(self, value: Any, *, any_layout: bool) -> bool:
+        """Whether a value is of this kind; of arrays only those in one piece, or in `any_layout`."""
         if type(value) is not self.type:
             return False
         array: Any = value
         if array.dtype != self.dtype or array.shape != self.shape:
             return False
-        return bool(not self.shape or array.flags.c_contiguous)
+        return bool(any_layout or not self.shape or array.flags.c_contiguous)
 
 
 def kind_of_value(value: Any) -> Kind | None:
@@ -60,7 +62,7 @@ def kind_of_value(value: Any) -> Kind | None:
         plain = value.dtype.kind in "biuf"
     else:
         plain = type(value) is np.ndarray and value.ndim > 0 and value.dtype.kind in "biuf"
-        plain = plain and value.flags.c_contiguous and value.size > 0
+        plain = plain and value.size > 0
     return Kind(type(value), value.dtype, value.shape) if plain and value.dtype.isnative else None
 
 
@@ -95,15 +97,19 @@ class Ended:
     structure: Structure
     drawn: int  # keys that the middle takes
     captured: Captured
+    shown: frozenset[int]  # outputs of `before` that the middle is given
+    copied: frozenset[int]  # those that are results, and that nobody sees before they are copied
+    any_layout: bool  # whether `after` gives the same of an array that does not lie in one piece
 
 
 class _Passed:
-    """A value that the end passes on, and must not look at."""
+    """A value that the end passes on, and must not look at; or that it must not even pass on."""
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "stays")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, stays: bool) -> None:
         self.name = name
+        self.stays = stays
 
 
 @dataclass(slots=True)
@@ -119,11 +125,14 @@ class Ends:
     lock: Any = field(default_factory=new_lock)
 
     def count(self, calls: int, unlike: int) -> None:
-        """Take in how many elements were unlike the others: where that is usual, the function is not cut."""
-        self.calls += calls
-        self.unlike += unlike
-        if self.calls >= _ENOUGH and self.unlike * _FEW > self.calls:
-            self.ended = self.split = None
+        """Take in how many elements were unlike the others: where that is usual, the function is cut further down."""
+        with self.lock:
+            self.calls += calls
+            self.unlike += unlike
+            if self.calls >= _ENOUGH and self.unlike * _FEW > self.calls and self.split is not None:
+                start = self._behind(self.split.at)
+                self.calls = self.unlike = 0
+                self.ended, self.split = None, None if start is None else self._split(start)
 
     @classmethod
     def of(cls, tracing: Any, at: int) -> Ends | None:
@@ -173,7 +182,7 @@ class Ends:
         later = set().union(*[reads(statement, whole.local) for statement in end])
         read = set().union(*[reads(statement, whole.local) for statement in middle])
         written = set().union(*[writes(statement, whole.local) for statement in middle])
-        changed = {name for name in read & before.keys() if may_change(before[name])}
+        changed = self.tracing.changed(read)
         gives = (written | changed) & later
         bound = before.keys() | set().union(*map(_bound, middle))
         takes = (read | gives) & before.keys()
@@ -181,7 +190,7 @@ class Ends:
         made = set().union(*[writes(statement, whole.local) for statement in end])
         if gives - bound or read - before.keys() - written or later - needs - made:
             return None
-        if _things(before, takes) & _things(before, needs - gives):
+        if self.tracing.things(takes) & self.tracing.things(needs - gives):
             return None  # what the middle may write into would be read as it was
         names, given, needed = tuple(sorted(takes)), tuple(sorted(gives)), tuple(sorted(needs))
         function = whole.part(middle, [MARK, *names], [MARK, *given])
@@ -193,17 +202,15 @@ class Ends:
         tracing = self.tracing
         builder: GraphBuilder = tracing.builder
         kinds = tuple(kind_of_value(value) for value in given)
-        if not all(kind is not None or may_be_passed_on(value) for kind, value in zip(kinds, given, strict=True)):
-            return None
         known = builder.inputs, len(builder.equations), builder.draws
         specs = [TensorSpec(kind.shape, kind.dtype) for kind in kinds if kind is not None]
         try:
             builder.inputs = (*builder.inputs, *specs)
             builder.draws += drawn
-            variables = dict(tracing.variables)
+            variables = copied_stand_ins(tracing.variables)
             at = len(known[0])
-            for name, kind in zip(split.gives, kinds, strict=True):
-                variables[name] = _Passed(name)
+            for name, kind, value in zip(split.gives, kinds, given, strict=True):
+                variables[name] = _Passed(name, stays=not may_be_passed_on(value))
                 if kind is not None:
                     variables[name] = Tracer(builder, Ref(-1, at), builder.inputs[at])
                     at += 1
@@ -214,7 +221,11 @@ class Ends:
             result = self._run(split, variables)
             if not isinstance(result, tuple):
                 return result
-            return self._ended(split, kinds, result[0], len(known[0]), drawn, captured)
+            ended = self._ended(split, kinds, result[0], len(known[0]), drawn, captured)
+            whole = all(
+                kind is None or kind.admits(value, any_layout=False) for kind, value in zip(kinds, given, strict=True)
+            )
+            return ended if ended is None or whole or ended.any_layout else self._behind(split.at)
         finally:
             builder.inputs, builder.draws = known[0], known[2]
             del builder.equations[known[1] :]
@@ -230,7 +241,8 @@ class Ends:
             gives = None if statement is last else sorted(writes(statement, whole.local))
             known = len(builder.equations), builder.draws
             try:
-                if passed and not (statement is last and _only_given_back(last, set(passed))):
+                only_given_back = statement is last and _only_given_back(last, set(passed))
+                if passed and (not only_given_back or any(variables[name].stays for name in passed)):
                     return self._behind(split.at + i)
                 step = whole.part([statement], takes, gives)
                 with drawing(OF_STAND_INS):
@@ -260,6 +272,7 @@ class Ends:
             return None
         late = _late(builder.equations, elements)
         arguments, outputs = self.tracing.templates([self.tracing.variables[name] for name in split.takes])
+        shown = len(outputs)
         numbers: dict[bool, dict[int, int]] = {False: {}, True: {}}  # of equations in their graph
         for i in range(len(builder.equations)):
             numbers[i in late][i] = len(numbers[i in late])
@@ -338,6 +351,9 @@ class Ends:
             structure,
             drawn,
             captured,
+            frozenset(range(shown)),
+            frozenset(range(shown, len(outputs))).difference(crossing),
+            not any(sees_layout(builder.equations[i]) for i in late),
         )
 
 
@@ -366,12 +382,35 @@ def _bound(statement: ast.stmt) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def may_change(value: Any) -> bool:
-    """Whether somebody who is given this variable may change what it holds."""
-    return bool(_things({"": value}, {""}))
+_PLAIN = frozenset((*EXACT, *VIEWS, ASTYPE, WHERE))
 
 
-def _things(variables: Mapping[str, Any], names: set[str]) -> set[Any]:
+def sees_layout(equation: Equation) -> bool:
+    """Whether its result may depend on how an array lies in memory, as the order of a sum does."""
+    return equation.primitive not in _PLAIN and not equation.primitive.name.startswith("image.")
+
+
+def copied_stand_ins(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables with stand-ins of their own, which may come to stand for something else."""
+    known: dict[int, Any] = {}
+
+    def copied(value: Any) -> Any:
+        if id(value) in known:
+            return known[id(value)]
+        made = value
+        if type(value) is Tracer:
+            made = Tracer(value.builder, value.ref, value.spec)
+        elif type(value) is dict:
+            made = {key: copied(item) for key, item in value.items()}
+        elif type(value) in (tuple, list):
+            made = type(value)(map(copied, value))
+        known[id(value)] = made
+        return made
+
+    return {name: copied(value) for name, value in variables.items()}
+
+
+def things_of(equations: Sequence[Equation], variables: Mapping[str, Any], names: Collection[str]) -> set[Any]:
     """What may be written into of these variables; elements themselves cannot be."""
     found: set[Any] = set()
     left = [variables[name] for name in names if name in variables]
@@ -379,8 +418,9 @@ def _things(variables: Mapping[str, Any], names: set[str]) -> set[Any]:
         value = left.pop()
         if type(value) is Tracer:
             rank = len(value.spec.shape) if isinstance(value.spec, TensorSpec) else 1
-            if rank and value.ref.equation >= 0:
-                found.add(value.ref)
+            memory = memory_of(equations, value.ref)
+            if rank and memory.equation >= 0:
+                found.add(memory)
         elif type(value) in (tuple, list, dict):
             if type(value) is not tuple:
                 found.add(id(value))

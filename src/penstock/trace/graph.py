@@ -81,7 +81,8 @@ class Primitive:
     may raise NotTraceable. `run(operands, params, rows, allocate)` computes them for all rows: operands are Columns or
     Consts, or arrays of keys, or what gives them; `allocate` offers memory for the first result and need not be used.
     The results of one run share no memory with one another, and those of a `fresh` primitive with nothing else either.
-    `presumes(params)` says whether the specs are those of usual elements only: for others `run` raises.
+    `presumes(params)` says whether the specs are those of usual elements only: for others `run` raises. One that goes
+    `by_row` is a call for each element.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Primitive:
     run: Run
     fresh: bool = False
     presumes: Callable[[Mapping[str, Any]], bool] | None = None
+    by_row: bool = False
 
     def __repr__(self) -> str:
         return self.name

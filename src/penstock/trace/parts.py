@@ -8,9 +8,10 @@ called per element, in order, and does what the function would have done from th
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -22,9 +23,9 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure
 from penstock.functions.captured import MISSING, SIZE, Captured
 from penstock.functions.uses import closure
-from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
+from penstock.trace.arithmetic import ASTYPE, TRIED_ASTYPE, UFUNCS, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
-from penstock.trace.ends import Ends, may_change
+from penstock.trace.ends import Ends, things_of
 from penstock.trace.graph import Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import inspected, is_plain_object, why_not_movable
 from penstock.trace.statements import Cut, cut, inlined, reads, returns, text_of, writes
@@ -33,7 +34,7 @@ from penstock.trace.tracer import Tracer
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 _NAMED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.dtype, np.ufunc, np.generic)
-_CHEAP = (*UFUNCS.values(), ASTYPE, WHERE)  # numpy does as well by itself
+_CHEAP = (*UFUNCS.values(), ASTYPE, TRIED_ASTYPE, WHERE)  # numpy does as well by itself
 
 Step = tuple[FunctionType, list[str], list[str]]  # what it does, from which variables, to which
 
@@ -112,11 +113,14 @@ class Parts:
             _leaves(template, variables[name], found)
         return [found[index] for index in range(len(found))]
 
-    def described(self, optimised: Callable[[Graph], Graph]) -> str:
+    def described(self, optimised: Callable[..., Graph]) -> str:
         """What runs by Block, and what is called per element, why, and for how long."""
         ended = None if self.ends is None else self.ends.ended
-        graphs = [self.graph] if ended is None else [ended.before, ended.after]
-        by_block = "; behind it ".join(optimised(graph).describe() for graph in graphs if graph.equations)
+        graphs: list[tuple[Graph, Collection[int]]] = [(self.graph, ())]
+        if ended is not None:
+            graphs = [(ended.before, ended.copied), (ended.after, range(len(ended.after.outputs)))]
+        runs = [optimised(graph, copied=copied) for graph, copied in graphs if graph.equations]
+        by_block = "; behind it ".join(graph.describe() for graph in runs)
         each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
         more = "" if ended is not None or self.ends is None or self.ends.split is None else ", and what follows from it"
         if not by_block:
@@ -194,7 +198,8 @@ class _Kept:
             return self._nest(value)
         if type(value) in _CONSTANTS or isinstance(value, _NAMED):
             return Same(value)
-        message = f"a {type(value).__name__} in front of what is not known"
+        made = "an array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+        message = f"it makes {made}, which each element has its own of"
         raise NotTraceable(message)
 
     def _nest(self, value: Any) -> Template:
@@ -304,17 +309,36 @@ class _PutOff:
 
     def __init__(self) -> None:
         self.statements: list[ast.stmt] = []
-        self._held: set[str] = set()  # that must not get another value before
+        self._held: set[str] = set()  # that are read, and must not have got another value before
         self._open: set[str] = set()  # whose value is not known before
+        self._fixed: set[str] = set()  # that cannot be told from a function's parameters of the same name
 
     def add(self, statement: ast.stmt, read: set[str], written: set[str], changed: set[str]) -> None:
         self.statements.append(statement)
         self._held |= read | written
         self._open |= written | changed
+        self._fixed |= {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
 
     def concerns(self, read: set[str], written: set[str]) -> bool:
         """Whether a statement that reads and writes these has to wait for them."""
-        return bool(read & self._open or written & self._held)
+        return bool(read & self._open or written & (self._open | self._fixed))
+
+    def reads(self, names: set[str]) -> set[str]:
+        """Which of these variables they read, and must find as they are now."""
+        return names & self._held
+
+    def renamed(self, name: str, to: str) -> None:
+        """Have them read a variable under another name, as its own gets another value."""
+        self.statements = [_Renamed(name, to).visit(copy.deepcopy(statement)) for statement in self.statements]
+        self._held = {to if held == name else held for held in self._held}
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, name: str, to: str) -> None:
+        self._name, self._to = name, to
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.copy_location(ast.Name(self._to, node.ctx), node) if node.id == self._name else node
 
 
 def _twin(function: FunctionType) -> FunctionType:
@@ -352,7 +376,7 @@ class _Tracing:
 
     def is_cheap(self, equation: Equation) -> bool:
         """Whether numpy does as well by itself."""
-        return equation.primitive in _CHEAP
+        return equation.primitive in _CHEAP or equation.primitive.by_row
 
     def inspected(self, function: Callable[..., Any]) -> tuple[str | None, tuple[Any, ...]]:
         """Why a part of the function may not be run on stand-ins, if it may not, and what it reads from outside."""
@@ -370,6 +394,15 @@ class _Tracing:
         """Variables as templates, and the values of the graph that these are made of."""
         kept = _Kept(self._called)
         return tuple(map(kept.template, values)), kept.outputs
+
+    def things(self, names: Collection[str]) -> set[Any]:
+        """What may be written into of these variables."""
+        return things_of(self.builder.equations, self.variables, names)
+
+    def changed(self, read: set[str]) -> set[str]:
+        """The variables that may hold something else when somebody was given these: what shares memory with them."""
+        open_ = self.things(read)
+        return {name for name in self.variables if open_ and not open_.isdisjoint(self.things((name,)))}
 
     def broken(self) -> str:
         self._inputs()
@@ -423,8 +456,8 @@ class _Tracing:
             if returns(statement) or not self._may_be_put_off(statement):
                 left = self.whole.statements[i:]
                 break
-            changed = {name for name in reads(statement, local) if may_change(self.variables.get(name))}
-            put_off.add(statement, reads(statement, local), writes(statement, local), changed)
+            read = reads(statement, self.whole.local)
+            put_off.add(statement, read, writes(statement, local), self.changed(read))
         else:
             left = ()
         self.whole = replace(self.whole, statements=(*traced_, *put_off.statements, *left))
@@ -447,15 +480,16 @@ class _Tracing:
         if returns(statement):
             whole = traced(self.whole.function, self._structure, self.builder.inputs)
             return "" if self.breaks else whole.reason
-        if put_off.concerns(needs, makes):
+        if put_off.concerns(needs, makes) or not put_off.reads(makes) <= self.variables.keys():
             return ""
         if not needs - makes <= set(self.variables):  # one that it makes itself, as a loop does, may come to be
             return "it reads what has no value yet"
-        later = set().union(*[reads(other, local) for other in (*statements[i + 1 :], *put_off.statements)])
+        later = set().union(*[reads(other, local) for other in statements[i + 1 :]])
         gives = sorted(makes & later)
         takes = sorted(needs.union(gives).intersection(self.variables))
         step = self.whole.part([statement], takes, gives), takes, gives
         known = len(self.builder.equations), self.builder.draws, len(self.reads)
+        stood = [(tracer, tracer.ref) for tracer in _stand_ins(self.variables.values())]
         before = _Kept(self._called)
         held = [before.template(value) for value in self.variables.values()]
         try:
@@ -465,14 +499,25 @@ class _Tracing:
             kept = _Kept(self._called)
             for value in made:
                 kept.template(value)
+            if put_off.statements and any(tracer.ref != ref for tracer, ref in stood):
+                message = "it writes into an array"  # that a statement which is put off may read
+                raise NotTraceable(message)
         except (NotTraceable, Exception) as error:
             del self.builder.equations[known[0] :], self.reads[known[2] :]
             self.builder.draws = known[1]
+            for tracer, ref in stood:
+                tracer.ref = ref
             after = _Kept(self._called)
             now = [after.template(value) for value in self.variables.values()]
             if before.outputs != after.outputs or not _alike(held, now):
                 raise  # it has changed a dict before it failed
             return str(error)
+        for name in sorted(put_off.reads(set(gives))):
+            old = f"{name}.{len(self._steps)}"
+            self._steps.append((self.whole.part([], [name], [name]), [name], [old]))
+            self.variables[old] = self.variables[name]
+            put_off.renamed(name, old)
+            self.whole = replace(self.whole, local=self.whole.local | {old})
         self.variables.update(zip(gives, made, strict=True))
         self._steps.append(step)
         return None
@@ -496,6 +541,16 @@ class _Tracing:
             graph, inputs, tuple(whole.arguments()), tuple(self._steps), names, variables, function,
             self.builder.draws, captured, "; ".join(self.breaks), gains, ends,
         )  # fmt: skip
+
+
+def _stand_ins(values: Iterable[Any]) -> Iterator[Tracer]:
+    for value in values:
+        if type(value) is Tracer:
+            yield value
+        elif type(value) in (tuple, list):
+            yield from _stand_ins(value)
+        elif type(value) is dict:
+            yield from _stand_ins(value.values())
 
 
 def _alike(first: Sequence[Template], second: Sequence[Template]) -> bool:

@@ -53,16 +53,47 @@ _BUILTINS = {
         "reversed",
         "min",
         "max",
+        "all",
+        "any",
+        "chr",
+        "divmod",
+        "filter",
+        "format",
+        "frozenset",
+        "map",
+        "ord",
+        "pow",
+        "round",
+        "set",
+        "sorted",
+        "sum",
     ]
 }
+_MAKING = (  # arrays of what is given, which stand-ins refuse to be
+    np.zeros, np.ones, np.full, np.eye, np.identity, np.arange, np.linspace, np.array, np.asarray, np.ascontiguousarray,
+)  # fmt: skip
 METHODS = {
     "astype", "shape", "dtype", "ndim", "get", "items", "keys", "values", "T", "size", "transpose", "swapaxes",
-    "reshape", "ravel", "flatten", "squeeze", "copy", "clip", *REDUCTIONS,
+    "reshape", "ravel", "flatten", "squeeze", "copy", "clip", "argsort", "cumsum", "cumprod", "round", "dot", "repeat",
+    "take", "trace", "item", "tolist", "tobytes", "append", "extend", "zfill", "startswith", "endswith", "strip",
+    *REDUCTIONS,
 }  # fmt: skip
-_WRITING = {"clip", *REDUCTIONS}  # these may be told where to write
+_WRITING = {
+    "append",
+    "extend",
+    "clip",
+    "cumsum",
+    "cumprod",
+    "round",
+    "dot",
+    "take",
+    "trace",
+    *REDUCTIONS,
+}  # these may be told where to write
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
+_GENERATOR = "<genexpr>"  # the name of what is no function of the user's, and is gone through by who is given it
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
@@ -216,8 +247,11 @@ class _Inspection:
         names: dict[str, Any],
         cells: dict[str, CellType],
         objects: Mapping[str, Any] = MappingProxyType({}),
+        around: frozenset[str] = frozenset(),
     ) -> str | None:
-        if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200):  # generators and coroutines
+        """`around` are variables of the functions around it, whose own this one's are then."""
+        generates = code.co_name == _GENERATOR
+        if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) and not generates:  # generators and coroutines
             return "it is a generator or coroutine"
         if not objects.keys().isdisjoint(code.co_cellvars):
             return "an inner function of it uses its own object"
@@ -226,7 +260,7 @@ class _Inspection:
         local = set(code.co_varnames) | set(code.co_cellvars)
         for step in steps(code):
             name = step.name
-            if name not in _ATTRIBUTE and chain is not MISSING and (isinstance(chain, type) or is_plain_object(chain)):
+            if name not in _ATTRIBUTE and chain is not MISSING and not isinstance(chain, ModuleType):
                 why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
@@ -243,12 +277,13 @@ class _Inspection:
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
-                place = vars(chain)
+                place = vars(chain) if isinstance(chain, (ModuleType, type)) else None  # what is frozen stays
                 try:
                     chain = getattr(chain, step.value)
                 except AttributeError:
                     return f"it uses {spelled}, which is not there"
-                self.reads.append((place, step.value, place.get(step.value, MISSING)))
+                if place is not None:
+                    self.reads.append((place, step.value, place.get(step.value, MISSING)))
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
@@ -267,7 +302,7 @@ class _Inspection:
                     return f"it uses {spelled}, which is not defined yet"
                 self.reads.append((names, spelled, names.get(spelled, MISSING)))
                 chain, why = self._step(value, spelled)
-            elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.value not in local:
+            elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.value not in (local | around):
                 spelled = step.value
                 try:
                     value = cells[spelled].cell_contents
@@ -277,9 +312,11 @@ class _Inspection:
                     return f"it uses {spelled}, which is not defined yet"
                 self.reads.append((cells[spelled], None, value))
                 chain, why = self._step(value, spelled)
-            elif name in _HANDLERS:
+            elif name in _HANDLERS and not generates:
                 return "it handles exceptions or leaves a with block"
-            elif name.startswith(_FORBIDDEN):
+            elif name.startswith(_FORBIDDEN) and not (
+                (generates and name == "YIELD_VALUE") or (name == "STORE_DEREF" and step.value in code.co_cellvars)
+            ):
                 return "it keeps state, imports or yields"
             elif name == "MATCH_CLASS":
                 return "it looks at types"
@@ -290,7 +327,7 @@ class _Inspection:
                 return why
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
-                why = self._code(constant, names, cells)
+                why = self._code(constant, names, cells, around=around | frozenset(code.co_cellvars))
                 if why:
                     return why
         return None
@@ -298,6 +335,8 @@ class _Inspection:
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
         """What a following attribute is looked up in, or whether the value itself may be used."""
         if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
+            return value, None
+        if _is_frozen(type(value)):
             return value, None
         return MISSING, self._value(value, spelled)
 
@@ -320,12 +359,14 @@ class _Inspection:
             return None
         if isinstance(value, type) and (_is_plain_type(value) or _is_frozen(value)):
             return None
+        if any(value is known for known in _MAKING):
+            return None
         if _is_frozen(type(value)):
             return None
         if isinstance(value, np.ufunc) or any(value is known for known in FUNCTIONS):
             self._writes = True  # where it is told to write its result
-            exact = not isinstance(value, np.ufunc) or value in UFUNCS
-            return None if exact else f"{spelled} may differ in the last bit between an array and its elements"
+            known = not isinstance(value, np.ufunc) or value in UFUNCS
+            return None if known else f"{spelled} has no form for whole Blocks"
         if callable(value) and (
             isinstance(value, FunctionType)
             or type(value) in (functools.partial, MethodType)

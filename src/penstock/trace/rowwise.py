@@ -9,13 +9,15 @@ the operations around it still run by Block.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from penstock.block.column import Column, DenseColumn, column_of
+from penstock.block.arena import ARENA
+from penstock.block.column import Column, DenseColumn, ListColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
@@ -23,7 +25,8 @@ from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
 _ROWS = (1, 2, 3, 7, 16)
 _VALUES = 1 << 16  # that a trial calculates with, beyond what two rows hold
 _LARGEST = 1 << 15  # values of a row: a call for each costs little beside them, and a trial would cost much
-_SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40)
+_LISTED = 1 << 14  # bytes of a row from which on `column_of` leaves rows apart
+_SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 3e9, -3e9, 1e19)
 
 Function = Callable[..., Any]
 
@@ -53,45 +56,122 @@ def rowwise(name: str, of_row: Function, of_rows: Function | None, rule: Any = N
         return [_spec_by_probe(form, specs, params)]
 
     def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
-        return [_run(form, operands, params, rows)]
+        return [_run(form, operands, params, rows, allocate)]
 
-    return Primitive(name, by_probe if rule is None else rule, run, fresh=True)
+    return Primitive(name, by_probe if rule is None else rule, run, fresh=True, by_row=of_rows is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where operand `index` stands among the arguments of a call."""
+
+    index: int
+
+    @staticmethod
+    def filled(part: Any, values: Sequence[Any]) -> Any:
+        """Arguments with values in the places of operands."""
+        if isinstance(part, Place):
+            return values[part.index]
+        if type(part) in (tuple, list):
+            return type(part)(Place.filled(item, values) for item in part)
+        return {name: Place.filled(item, values) for name, item in part.items()} if type(part) is dict else part
+
+
+def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> tuple[Primitive, type | None]:
+    """A primitive that calls numpy's `function` for each row, with operands of `specs` in places among its arguments.
+
+    The shape of what it gives does not depend on values. It may give a tuple or list, which is told, of results.
+    """
+
+    def called(*values: Any) -> Any:
+        return function(*Place.filled(args, values), **Place.filled(kwargs, values))
+
+    probes = [_ones(spec) for spec in specs]
+    tried = _tried(called, probes, {})
+    several = tried if type(tried) in (tuple, list) else (tried,)
+    found = [_spec_of(one) for one in several]
+    fresh = not any(np.may_share_memory(one, probe) for one in several for probe in probes)
+
+    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+        return found
+
+    def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
+        made = (called(*row) for row in _values_of_rows(operands, rows))
+        first = next(made)
+        if type(first) not in (tuple, list):
+            return [_stacked(first, made, rows, allocate)]
+        of_each = list(zip(first, *made, strict=True))
+        return [_stacked(one, iter(others), rows, None) for one, *others in of_each]
+
+    kind = type(tried) if several is tried else None
+    return Primitive(function.__name__, rule, run, fresh=fresh and kind is None, by_row=True), kind
 
 
 def _spec_by_probe(form: Form, specs: Sequence[Any], params: Mapping[str, Any]) -> TensorSpec:
     """What the function gives for ones: its result has the same shape and dtype whatever the values are."""
-    probes = []
-    for spec in specs:
-        if isinstance(spec, Const):
-            probes.append(spec.value)
-            continue
-        if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-            message = "arithmetic on a value that is no numeric array"
-            raise NotTraceable(message)
-        if None in spec.shape:
-            message = "its shape differs between elements"
-            raise NotTraceable(message)
-        shape = tuple(extent for extent in spec.shape if extent is not None)
-        probes.append(np.ones(shape, spec.dtype)[()])
+    return _spec_of(_tried(form.of_row, [_ones(spec) for spec in specs], params))
+
+
+def _ones(spec: Any) -> Any:
+    if isinstance(spec, Const):
+        return spec.value
+    if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
+        message = "arithmetic on a value that is no numeric array"
+        raise NotTraceable(message)
+    if None in spec.shape:
+        message = "its shape differs between elements"
+        raise NotTraceable(message)
+    return np.ones(tuple(extent for extent in spec.shape if extent is not None), spec.dtype)[()]
+
+
+def _tried(function: Function, probes: Sequence[Any], params: Mapping[str, Any]) -> Any:
     try:
         with np.errstate(all="ignore"):
-            made = form.of_row(*probes, **params)
+            return function(*probes, **params)
     except Exception as error:  # the real elements decide whether this is an error, on the user's own line
         message = f"on a stand-in it raised {type(error).__name__}: {error}"
         raise NotTraceable(message) from None
+
+
+def _spec_of(made: Any) -> TensorSpec:
     if not isinstance(made, (np.ndarray, np.generic)) or made.dtype.hasobject:
         message = f"it gives a {type(made).__name__}"
         raise NotTraceable(message)
     return TensorSpec(np.shape(made), made.dtype)
 
 
-def _run(form: Form, operands: Sequence[Any], params: Mapping[str, Any], rows: int) -> Column:
+def _run(
+    form: Form, operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+) -> Column:
     if form.of_rows is not None and all(map(_in_one_piece, operands)):
         key = tuple(map(_kind, operands))
         if _equal(form, key, tuple(sorted(params.items()))):
             return DenseColumn(form.of_rows(*[_array(operand) for operand in operands], **params))
+    made = (form.of_row(*row, **params) for row in _values_of_rows(operands, rows))
+    return _stacked(next(made), made, rows, allocate)
+
+
+def _values_of_rows(operands: Sequence[Any], rows: int) -> Iterable[tuple[Any, ...]]:
     values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
-    return column_of([as_leaf(form.of_row(*row, **params)) for row in zip(*values, strict=True)])
+    return zip(*values, strict=True)
+
+
+def _stacked(first: Any, others: Iterator[Any], rows: int, allocate: Allocate | None) -> Column:
+    """A column of results, which lie in memory as they did by themselves: what is calculated next depends on it."""
+    if isinstance(first, np.ndarray) and first.flags.c_contiguous and first.nbytes >= _LISTED:
+        place = None if allocate is None else allocate(first.shape, first.dtype)
+        place = ARENA.empty((rows, *first.shape), first.dtype) if place is None else place
+        place[0] = first
+        for row in range(1, rows):
+            made = next(others)
+            if made.shape != first.shape or made.dtype != first.dtype or not made.flags.c_contiguous:
+                return ListColumn([*place[:row].copy(), *map(as_leaf, (made, *others))])
+            place[row] = made
+        return DenseColumn(place)
+    leaves = [as_leaf(first), *map(as_leaf, others)]
+    if all(leaf.flags.c_contiguous for leaf in leaves if isinstance(leaf, np.ndarray)):
+        return column_of(leaves)
+    return ListColumn(leaves)
 
 
 def _in_one_piece(operand: Any) -> bool:
@@ -202,7 +282,8 @@ REDUCTIONS = {
     name: _reduced(name)
     for name in ("sum", "prod", "mean", "std", "var", "max", "min", "any", "all", "argmax", "argmin")
 }
-COPY = rowwise("copy", lambda array: array.copy(), lambda array: array.copy())
+COPY = rowwise("copy", lambda array, order: array.copy(order), lambda array, order: array.copy(order))
+POWER = rowwise("power", operator.pow, None)  # the operator, which takes other ways than np.power for some exponents
 PADS = ("constant", "edge", "reflect", "symmetric", "wrap")  # ways of np.pad that only copy
 PAD = rowwise(
     "pad",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
@@ -26,8 +26,9 @@ _SEES_ALL = {  # names of what looks at the caller's variables, or stops in it
 }  # fmt: skip
 _UNCUT = (
     ast.Delete, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
 )  # fmt: skip
+_GOES_THROUGH = {"all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,7 @@ class Cut:
 def cut(function: FunctionType) -> Cut | None:
     """A function in statements, or None where nothing says what they are or somebody could tell the parts."""
     code = function.__code__
-    if (
-        code.co_cellvars
-        or code.co_flags & (0x20 | 0x80 | 0x100 | 0x200)
-        or _sees_all(code)
-        or "stack" in function.__globals__
-    ):
+    if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) or _sees_all(code) or "stack" in function.__globals__:
         return None
     found = definition(function)
     if found is None:
@@ -101,11 +97,35 @@ def cut(function: FunctionType) -> Cut | None:
     body = [_placed(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else _without_docstring(node)
     if any(isinstance(part, _UNCUT) for statement in body for part in ast.walk(statement)):
         return None
+    if code.co_cellvars and not all(_done_at_once(statement, function.__globals__) for statement in body):
+        return None
     linear = _Linear()
     for statement in body:
         linear.add(statement)
-    local = frozenset({*code.co_varnames, *linear.temporary})
+    local = frozenset({*code.co_varnames, *code.co_cellvars, *linear.temporary})
     return Cut(function, found, tuple(linear.found), local)
+
+
+def _done_at_once(node: ast.AST, names: Mapping[str, Any]) -> bool:
+    """Whether functions and generators in it, which see variables as they become, are gone when it is done."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
+        parts: list[ast.AST] = [node.func.body, node.func.args, *node.args, *node.keywords]
+    elif isinstance(node, ast.Call) and _goes_through(node.func, names):
+        given = [*node.args, *[keyword.value for keyword in node.keywords]]
+        parts = [part for one in given for part in (ast.iter_child_nodes(one) if isinstance(one, _LATE) else (one,))]
+    elif isinstance(node, _LATE):
+        return False
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    return all(_done_at_once(part, names) for part in parts)
+
+
+_LATE = ast.Lambda, ast.GeneratorExp
+
+
+def _goes_through(function: ast.expr, names: Mapping[str, Any]) -> bool:
+    """Whether a call of it uses up what it is given, and keeps nothing of it: a few of Python's own."""
+    return isinstance(function, ast.Name) and function.id in _GOES_THROUGH and function.id not in names
 
 
 def _called_alike(code: CodeType, own: str, name: str) -> CodeType:
@@ -153,6 +173,10 @@ def writes(statement: ast.AST, local: frozenset[str]) -> set[str]:
             found.add((node.asname or node.name).partition(".")[0])
         if isinstance(node, ast.ExceptHandler) and node.name:
             found.add(node.name)  # which has no value behind the handler
+        if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+            found.add(node.name)
+        if isinstance(node, ast.MatchMapping) and node.rest:
+            found.add(node.rest)
     return found & local
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -10,9 +12,9 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.arithmetic import ASTYPE, CLIP, UFUNCS, WHERE
+from penstock.trace.arithmetic import CLIP, UFUNCS, WHERE, astype
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
-from penstock.trace.rowwise import CONCATENATE, COPY, PAD, PADS, REDUCTIONS, STACK
+from penstock.trace.rowwise import CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
 from penstock.trace.views import ITEM, RESHAPE, TRANSPOSE, is_basic, permuted
 
 
@@ -64,14 +66,41 @@ class Tracer(NDArrayOperatorsMixin):
         if not np.dtype(dtype).isnative:
             message = "it converts to a foreign byte order"
             raise NotTraceable(message)
-        return bind(ASTYPE, [self], {"dtype": np.dtype(dtype)})[0]
+        return bind(astype(self._tensor(), np.dtype(dtype)), [self], {"dtype": np.dtype(dtype)})[0]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Tracer:
+        if ufunc is np.matmul and method == "__call__" and not kwargs:
+            found: Tracer = FUNCTIONS[np.matmul](*inputs)
+            return found
         primitive = UFUNCS.get(ufunc)
-        if primitive is None or method != "__call__" or kwargs:
+        into = kwargs.pop("out", (None,))[0]
+        itself = into is None or (into is self and type(self) is Tracer)
+        if primitive is None or method != "__call__" or kwargs or not itself:
             msg = f"np.{ufunc.__name__} is not known to give equal bits for an array and its elements"
             raise NotTraceable(msg)
-        return bind(primitive, inputs, {})[0]
+        made = bind(primitive, inputs, {})[0]
+        return made if into is None else self._become(made)
+
+    def _become(self, made: Tracer) -> Tracer:
+        """What was calculated into the array itself: it is another value from now on, under all of its names."""
+        if not self.ndim and made.ndim == 0 and self._is_number():
+            return made  # `x += 1` of a number is `x = x + 1`
+        if made.spec != self.spec or not self._is_alone():
+            message = "it writes into an array"
+            raise NotTraceable(message)
+        self.ref = made.ref
+        return self
+
+    def _is_number(self) -> bool:
+        """Whether it is surely no array without dimensions: elements and results are not, but views may be."""
+        return self.ref.equation < 0 or self.builder.equations[self.ref.equation].primitive.fresh
+
+    def _is_alone(self) -> bool:
+        """Whether its memory is its own, and no other value is a view of it."""
+        equations = self.builder.equations
+        if self.ref.equation < 0 or not equations[self.ref.equation].primitive.fresh:
+            return False
+        return all(one.primitive.fresh or self.ref not in one.operands for one in equations)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         known = FUNCTIONS.get(func)
@@ -131,8 +160,10 @@ class Tracer(NDArrayOperatorsMixin):
             self._no()
         return self.reshape(*(extent for i, extent in enumerate(self.shape) if i not in gone))
 
-    def copy(self) -> Tracer:
-        return bind(COPY, [self], {})[0]
+    def copy(self, order: Any = "C") -> Tracer:
+        if order not in ("C", "K"):
+            self._no()
+        return bind(COPY, [self], {"order": order})[0]
 
     def clip(self, min: Any, max: Any, /) -> Tracer:  # noqa: A002
         return clipped(self, min, max)
@@ -155,12 +186,11 @@ class Tracer(NDArrayOperatorsMixin):
 
     def __pow__(self, by: Any) -> Any:
         if not self.ndim or self.dtype.kind != "f" or type(by) not in (int, float) or by in (-1, 0, 0.5, 1):
-            msg = "numpy's operator ** of these is another function than np.power"
-            raise NotTraceable(msg)
+            return bind(POWER, [self, by], {})[0]  # which is another function than np.power
         return np.square(self) if by == 2 else np.power(self, by)
 
     def __rpow__(self, base: Any) -> Any:
-        return np.power(base, self) if self.ndim else self._no()
+        return np.power(base, self) if self.ndim else bind(POWER, [base, self], {})[0]
 
     def _no(self, *args: Any, **kwargs: Any) -> NoReturn:
         msg = "it is called in a way that has no form for whole Blocks"
@@ -168,6 +198,8 @@ class Tracer(NDArrayOperatorsMixin):
 
     __bool__ = _refused("it branches on a value: an if, a while, and, or, not, assert")
     __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a number of Python")
+    item = tolist = _refused("it converts a value to a number of Python")
+    tobytes = _refused("it gives a value as bytes")
     __index__ = _refused("a value is an index, a length or a size")
     __setitem__ = _refused("it writes into an array")
     __contains__ = _refused("it looks for a value among those of an array")
@@ -213,6 +245,55 @@ def _of(name: str) -> Callable[..., Any]:
     return call
 
 
+_LEFT_OUT = ("out", "where", "subok", "like", "casting", "copy")  # arguments that may make it another function
+
+
+def _by_row(function: Callable[..., Any], *, only_first: bool = False) -> Callable[..., Any]:
+    """A function that is called for each row; `only_first` where other arguments decide how large its result is."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = inspect.signature(function).bind(*args, **kwargs).arguments
+        except ValueError:  # it has none that can be read
+            given = kwargs if len(args) <= 2 else {"out": args[2], **kwargs}
+        if any(given.get(name) is not None for name in _LEFT_OUT):
+            raise TypeError
+        operands: list[Tracer] = []
+        places, named = _placed(args, operands), _placed(kwargs, operands)
+        if only_first and any(type(part) is not type(value) for part, value in zip(places[1:], args[1:], strict=True)):
+            raise TypeError
+        primitive, kind = by_row(function, places, named, [one.spec for one in operands])
+        made = bind(primitive, operands, {})
+        return made[0] if kind is None else kind(made)
+
+    return call
+
+
+def _placed(part: Any, found: list[Tracer]) -> Any:
+    """Arguments with places where operands stand; what may be written into later is copied."""
+    if type(part) is Tracer:
+        found.append(part)
+        return Place(len(found) - 1)
+    if type(part) in (tuple, list):
+        return type(part)(_placed(item, found) for item in part)
+    if type(part) is dict:
+        return {name: _placed(item, found) for name, item in part.items()}
+    if isinstance(part, Tracer) or (isinstance(part, np.ndarray) and part.dtype.hasobject):
+        raise TypeError
+    return part.copy(order="K") if isinstance(part, np.ndarray) else part
+
+
+def _rot90(value: Tracer, k: Any = 1, axes: Any = (0, 1)) -> Tracer:
+    if type(k) is not int or type(axes) not in (tuple, list) or len(axes) != 2:
+        raise TypeError
+    first, second = (axis % value.ndim for axis in axes)
+    if k % 2:
+        turned = value if k % 4 == 3 else _turned(value, second)
+        turned = turned.swapaxes(first, second)
+        return turned if k % 4 == 1 else _turned(turned, second)
+    return _turned(value, (first, second) if k % 4 else ())
+
+
 def _moving(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(value: Tracer, *args: Any) -> Tracer:
         return value._moved(lambda array: function(array, *args))
@@ -256,7 +337,7 @@ def _pad(value: Any, pad_width: Any, mode: Any = "constant") -> Tracer:
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: lambda condition, x, y: bind(WHERE, [condition, x, y], {})[0],
     np.clip: clipped,
-    **{getattr(np, name): _of(name) for name in (*REDUCTIONS, "ravel", "squeeze", "swapaxes", "copy")},
+    **{getattr(np, name): _of(name) for name in (*REDUCTIONS, "ravel", "squeeze", "swapaxes")},
     np.transpose: lambda value, axes=None: value.transpose(axes),
     np.reshape: lambda value, shape: value.reshape(shape),
     np.moveaxis: _moving(np.moveaxis),
@@ -268,7 +349,34 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.concatenate: _joined(CONCATENATE),
     np.stack: _joined(STACK),
     np.pad: _pad,
+    np.rot90: _rot90,
+    np.copy: lambda value, order="K": value.copy(order),
 }
+# What these give has the same shape whatever the values are.
+_BY_ROW = """
+    sort argsort cumsum cumprod nancumsum nancumprod diff ediff1d gradient percentile quantile median nanpercentile
+    nanquantile nanmedian nansum nanprod nanmean nanstd nanvar nanmax nanmin nanargmax nanargmin average ptp round
+    around nan_to_num roll dot inner outer tensordot einsum matmul vdot cross kron trace vstack hstack dstack isclose
+    column_stack ones_like zeros_like tril triu searchsorted digitize interp convolve correlate unwrap angle sinc
+    packbits unpackbits linalg.norm linalg.det linalg.inv linalg.eigvalsh"""
+_BY_ROW_OF_FIRST = (
+    "partition argpartition tile repeat take delete append resize full_like histogram linalg.matrix_power"
+)
+
+
+def _named(names: str) -> dict[str, Any]:
+    """Functions of numpy by name, of those that this version has."""
+    found = {
+        name: functools.reduce(lambda place, part: getattr(place, part, None), name.split("."), np)
+        for name in names.split()
+    }
+    return {name: function for name, function in found.items() if function is not None}
+
+
+FUNCTIONS.update((function, _by_row(function)) for function in _named(_BY_ROW).values())
+FUNCTIONS.update((function, _by_row(function, only_first=True)) for function in _named(_BY_ROW_OF_FIRST).values())
+for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", "trace"):
+    setattr(Tracer, _name, FUNCTIONS[getattr(np, _name)])
 
 
 def operand(value: Any) -> Operand:

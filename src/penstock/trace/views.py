@@ -15,7 +15,7 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
-from penstock.trace.graph import Allocate, NotTraceable, Primitive
+from penstock.trace.graph import Allocate, Equation, Graph, NotTraceable, Primitive, Ref
 
 _SIZES = (97, 89, 2, 1, 0)  # of an unknown extent; what depends on it differs between them
 
@@ -95,3 +95,20 @@ TRANSPOSE = _view(
 ITEM = _view("index", lambda array, index: array[index], lambda array, index: array[_of_all(index)])
 RESHAPE = _view("reshape", lambda array, shape: array.reshape(shape), _reshaped)
 VIEWS = frozenset((TRANSPOSE, ITEM, RESHAPE))
+
+
+def views_together(graph: Graph, first: int, second: int) -> bool:
+    """Whether two outputs are views of the same value, or one is of the other: they share memory for an element too."""
+    one, other = graph.outputs[first], graph.outputs[second]
+    if not (isinstance(one, Ref) and isinstance(other, Ref)) or one == other:
+        return False
+    return memory_of(graph.equations, one) == memory_of(graph.equations, other)
+
+
+def memory_of(equations: Sequence[Equation], value: Ref) -> Ref:
+    """The value that a view, or a view of a view, was taken of; any other value itself."""
+    while value.equation >= 0 and equations[value.equation].primitive in VIEWS:
+        (operand,) = equations[value.equation].operands
+        assert isinstance(operand, Ref)
+        value = operand
+    return value
