@@ -102,6 +102,8 @@ LINES = {
     "lambda kept": "later = lambda: label\nlabel = later()",
     "lambda of its own": "label = (lambda n: n + label)(2)",
     "generator": "label = sum(label for _ in range(3))",
+    "maps of its own": "label = sum(map(lambda n: n * label, [1, 2])) + int(label)",
+    "a choice, in place": "chosen = np.where(label > 3, 1, 0)\nsame = chosen\nchosen += 1\nlabel = label + same",
     "key function of its own": "label = sorted([1, 2], key=lambda n: -n * int(label > 3))[0]",
     "match": "match int(label):\n    case 3 | 4:\n        label = label + 1\n    case other:\n        label = other",
     "appends": "parts = []\nfor n in range(2):\n    parts.append(image)\nlabel = label + len(parts)",

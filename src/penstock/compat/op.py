@@ -319,10 +319,10 @@ def _run(
         if block is not None:
             whole = call(arrays, block)
             if whole is not None:
-                made = np.asarray(whole)
-                if made.dtype.hasobject:
-                    return [BytesColumn.from_values(made.reshape(-1).tolist(), made.shape[1:], rows)]
-                return [DenseColumn(made)]
+                found = np.asarray(whole)
+                if found.dtype.hasobject:
+                    return [BytesColumn.from_values(found.reshape(-1).tolist(), found.shape[1:], rows)]
+                return [DenseColumn(found)]
         elif exact:
             rank = max(array.ndim for array in arrays)
             wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) for a in arrays]

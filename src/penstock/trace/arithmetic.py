@@ -207,7 +207,13 @@ def _astype_run(
 
 
 ASTYPE = Primitive("astype", _astype_rule, _astype_run, fresh=True)
-TRIED_ASTYPE = rowwise("astype", *[lambda array, dtype: array.astype(dtype)] * 2, _astype_rule)
+
+
+def _converted(array: Any, dtype: np.dtype) -> Any:
+    return array.astype(dtype)
+
+
+TRIED_ASTYPE = rowwise("astype", _converted, _converted, _astype_rule)
 
 
 def astype(spec: Any, dtype: np.dtype) -> Primitive:

@@ -78,18 +78,8 @@ METHODS = {
     "take", "trace", "item", "tolist", "tobytes", "append", "extend", "zfill", "startswith", "endswith", "strip",
     *REDUCTIONS,
 }  # fmt: skip
-_WRITING = {
-    "append",
-    "extend",
-    "clip",
-    "cumsum",
-    "cumprod",
-    "round",
-    "dot",
-    "take",
-    "trace",
-    *REDUCTIONS,
-}  # these may be told where to write
+# These may be told where to write, or write into what they are asked of.
+_WRITING = {"append", "extend", "clip", "cumsum", "cumprod", "round", "dot", "take", "trace", *REDUCTIONS}
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
@@ -214,8 +204,7 @@ class _Inspection:
 
     def _callable(self, called: Any) -> str | None:
         """An object with a `__call__`, all of whose class and attributes are plain."""
-        known = is_plain_object(called) and METHODS.isdisjoint(dir(called))  # which are asked for without a look
-        method = self._attribute(called, "__call__") if known else MISSING
+        method = self._attribute(called, "__call__") if is_plain_object(called) else MISSING
         if not isinstance(method, FunctionType):
             return f"{type(called).__name__} is no plain function"
         return self._method(method, called)
@@ -371,7 +360,7 @@ class _Inspection:
             isinstance(value, FunctionType)
             or type(value) in (functools.partial, MethodType)
             or getattr(value, "__penstock_primitive__", False)
-            or (is_plain_object(value) and _only_called(value))
+            or (is_plain_object(value) and _only_called(value) and METHODS.isdisjoint(dir(value)))
         ):
             why = self.function(value)
             if why and str(getattr(value, "__module__", "")).partition(".")[0] == "numpy":

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from penstock.functions.definition import Found, compiled, definition
 
@@ -28,6 +28,7 @@ _UNCUT = (
     ast.Delete, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
 )  # fmt: skip
+# These use up what they are given, and keep nothing of it.
 _GOES_THROUGH = {"all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 
 
@@ -108,10 +109,12 @@ def cut(function: FunctionType) -> Cut | None:
 
 def _done_at_once(node: ast.AST, names: Mapping[str, Any]) -> bool:
     """Whether functions and generators in it, which see variables as they become, are gone when it is done."""
+    parts: list[ast.AST]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
-        parts: list[ast.AST] = [node.func.body, node.func.args, *node.args, *node.keywords]
-    elif isinstance(node, ast.Call) and _goes_through(node.func, names):
-        given = [*node.args, *[keyword.value for keyword in node.keywords]]
+        parts = [node.func.body, node.func.args, *node.args, *node.keywords]
+    elif _calls(node, _GOES_THROUGH, names):
+        given: list[ast.AST] = [*node.args, *[keyword.value for keyword in node.keywords]]
+        given = [part for one in given for part in (one.args if _calls(one, ("map", "filter"), names) else (one,))]
         parts = [part for one in given for part in (ast.iter_child_nodes(one) if isinstance(one, _LATE) else (one,))]
     elif isinstance(node, _LATE):
         return False
@@ -123,9 +126,10 @@ def _done_at_once(node: ast.AST, names: Mapping[str, Any]) -> bool:
 _LATE = ast.Lambda, ast.GeneratorExp
 
 
-def _goes_through(function: ast.expr, names: Mapping[str, Any]) -> bool:
-    """Whether a call of it uses up what it is given, and keeps nothing of it: a few of Python's own."""
-    return isinstance(function, ast.Name) and function.id in _GOES_THROUGH and function.id not in names
+def _calls(node: ast.AST, builtin: Collection[str], names: Mapping[str, Any]) -> TypeGuard[ast.Call]:
+    """Whether it is a call of one of these functions of Python's."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in builtin and called.id not in names
 
 
 def _called_alike(code: CodeType, own: str, name: str) -> CodeType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.arithmetic import CLIP, UFUNCS, WHERE, astype
+from penstock.trace.arithmetic import ASTYPE, CLIP, TRIED_ASTYPE, UFUNCS, WHERE, astype
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
 from penstock.trace.rowwise import CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
 from penstock.trace.views import ITEM, RESHAPE, TRANSPOSE, is_basic, permuted
@@ -23,6 +22,9 @@ def _refused(why: str) -> Callable[..., NoReturn]:
         raise NotTraceable(why)
 
     return refuse
+
+
+_NUMBERS = frozenset((*UFUNCS.values(), *REDUCTIONS.values(), ASTYPE, TRIED_ASTYPE))  # of numbers they give numbers
 
 
 class Tracer(NDArrayOperatorsMixin):
@@ -85,15 +87,15 @@ class Tracer(NDArrayOperatorsMixin):
         """What was calculated into the array itself: it is another value from now on, under all of its names."""
         if not self.ndim and made.ndim == 0 and self._is_number():
             return made  # `x += 1` of a number is `x = x + 1`
-        if made.spec != self.spec or not self._is_alone():
+        if not self.ndim or made.spec != self.spec or not self._is_alone():
             message = "it writes into an array"
             raise NotTraceable(message)
         self.ref = made.ref
         return self
 
     def _is_number(self) -> bool:
-        """Whether it is surely no array without dimensions: elements and results are not, but views may be."""
-        return self.ref.equation < 0 or self.builder.equations[self.ref.equation].primitive.fresh
+        """Whether it is surely no array without dimensions: elements and sums are not, but views may be."""
+        return self.ref.equation < 0 or self.builder.equations[self.ref.equation].primitive in _NUMBERS
 
     def _is_alone(self) -> bool:
         """Whether its memory is its own, and no other value is a view of it."""
@@ -364,17 +366,17 @@ _BY_ROW_OF_FIRST = (
 )
 
 
-def _named(names: str) -> dict[str, Any]:
+def _named(names: str) -> Iterator[Any]:
     """Functions of numpy by name, of those that this version has."""
-    found = {
-        name: functools.reduce(lambda place, part: getattr(place, part, None), name.split("."), np)
-        for name in names.split()
-    }
-    return {name: function for name, function in found.items() if function is not None}
+    for name in names.split():
+        place, _, function = name.rpartition(".")
+        found = getattr(getattr(np, place) if place else np, function, None)
+        if found is not None:
+            yield found
 
 
-FUNCTIONS.update((function, _by_row(function)) for function in _named(_BY_ROW).values())
-FUNCTIONS.update((function, _by_row(function, only_first=True)) for function in _named(_BY_ROW_OF_FIRST).values())
+FUNCTIONS.update((function, _by_row(function)) for function in _named(_BY_ROW))
+FUNCTIONS.update((function, _by_row(function, only_first=True)) for function in _named(_BY_ROW_OF_FIRST))
 for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", "trace"):
     setattr(Tracer, _name, FUNCTIONS[getattr(np, _name)])
 

@@ -206,7 +206,8 @@ class Program:
     def _after_planes(self, equation: Equation, spec: TensorSpec) -> Program | None:
         """Arithmetic with a number, or one per channel, where channels come first."""
         numbers = [operand for operand in equation.operands if isinstance(operand, Const)]
-        if len(numbers) != 1 or equation.specs[0].shape != spec.shape:
+        made = equation.specs[0]
+        if len(numbers) != 1 or not isinstance(made, TensorSpec) or made.shape != spec.shape:
             return None
         array = np.asarray(numbers[0].value)
         if array.size != 1 and array.shape != (3, 1, 1):
