@@ -1,7 +1,7 @@
 """numpy arithmetic as primitives: its universal functions, by Block where that gives what each element does.
 
-Most have one exactly defined result: the same bits for a scalar and inside a long array. numpy's exp, log, power and
-trigonometry do not promise that; they are tried first (`rowwise`). The others are called for each row.
+Most have one exactly defined result: the same bits for a scalar and inside a long array. exp, power and
+all others do not promise that; they are tried first (`rowwise`).
 """
 
 from __future__ import annotations
@@ -53,11 +53,6 @@ _EXACT = [
     "isfinite",
     "isinf",
 ]
-
-_TRIED = [  # numpy does not promise these to be equal, but on most machines they are
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sinh", "cosh", "sin", "cos", "tan", "arcsin",
-    "arccos", "arctan", "arctan2", "hypot", "power", "float_power", "cbrt", "reciprocal", "logaddexp",
-]  # fmt: skip
 
 _EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # for floats, vector instructions choose between equals
 
@@ -168,15 +163,6 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
     return rowwise(ufunc.__name__, ufunc, of_rows, rule)
 
 
-def _make_by_row(ufunc: np.ufunc) -> Primitive:
-    """Make a primitive of which nothing more is known than what it does."""
-
-    def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-        return _rule(ufunc, specs)
-
-    return rowwise(ufunc.__name__, ufunc, None, rule)
-
-
 def _operand(value: Any) -> Any:
     return DenseColumn(value) if isinstance(value, np.ndarray) and value.ndim else Const(value)
 
@@ -185,11 +171,9 @@ for _name in _EXACT:
     _ufunc = getattr(np, _name)
     UFUNCS[_ufunc] = _make(_ufunc)
 EXACT = frozenset(UFUNCS.values())  # the same bits whatever lies around a value
-for _ufunc in (*[getattr(np, name) for name in _TRIED], *_EITHER_ZERO):
-    UFUNCS[_ufunc] = _make_tried(_ufunc)
 for _ufunc in dict.fromkeys(value for value in vars(np).values() if isinstance(value, np.ufunc)):
     if _ufunc not in UFUNCS and _ufunc.nout == 1 and _ufunc.signature is None:
-        UFUNCS[_ufunc] = _make_by_row(_ufunc)
+        UFUNCS[_ufunc] = _make_tried(_ufunc)
 
 
 def _astype_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:

@@ -282,6 +282,21 @@ REDUCTIONS = {
     name: _reduced(name)
     for name in ("sum", "prod", "mean", "std", "var", "max", "min", "any", "all", "argmax", "argmin")
 }
+
+
+def _along(name: str) -> Primitive:
+    """A function that works along one axis, or on all values in one row where there is none."""
+    function = getattr(np, name)
+
+    def of_rows(array: np.ndarray, axis: Any) -> Any:
+        if axis is None:
+            return function(array.reshape(len(array), -1), axis=1)
+        return function(array, axis=_shifted(axis, array.ndim - 1))
+
+    return rowwise(name, lambda array, axis: function(array, axis=axis), of_rows)
+
+
+ALONG = {name: _along(name) for name in ("sort", "argsort", "cumsum", "cumprod")}
 COPY = rowwise("copy", lambda array, order: array.copy(order), lambda array, order: array.copy(order))
 POWER = rowwise("power", operator.pow, None)  # the operator, which takes other ways than np.power for some exponents
 PADS = ("constant", "edge", "reflect", "symmetric", "wrap")  # ways of np.pad that only copy

@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.trace.arithmetic import ASTYPE, CLIP, TRIED_ASTYPE, UFUNCS, WHERE, astype
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
-from penstock.trace.rowwise import CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
+from penstock.trace.rowwise import ALONG, CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
 from penstock.trace.views import ITEM, RESHAPE, TRANSPOSE, is_basic, permuted
 
 
@@ -356,7 +356,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 # What these give has the same shape whatever the values are.
 _BY_ROW = """
-    sort argsort cumsum cumprod nancumsum nancumprod diff ediff1d gradient percentile quantile median nanpercentile
+    nancumsum nancumprod diff ediff1d gradient percentile quantile median nanpercentile
     nanquantile nanmedian nansum nanprod nanmean nanstd nanvar nanmax nanmin nanargmax nanargmin average ptp round
     around nan_to_num roll dot inner outer tensordot einsum matmul vdot cross kron trace vstack hstack dstack isclose
     column_stack ones_like zeros_like tril triu searchsorted digitize interp convolve correlate unwrap angle sinc
@@ -375,7 +375,24 @@ def _named(names: str) -> Iterator[Any]:
             yield found
 
 
+def _along(name: str) -> Callable[..., Any]:
+    """A function that works along one axis; told anything more, it is called for each row."""
+    function = getattr(np, name)
+    usual = inspect.signature(function).parameters["axis"].default
+    by_itself = _by_row(function)
+
+    def call(value: Any, *args: Any, **kwargs: Any) -> Any:
+        axis = args[0] if len(args) == 1 else kwargs.get("axis", usual)
+        only_axis = len(args) + len(kwargs) <= 1 and (args or kwargs.keys() <= {"axis"})
+        if type(value) is Tracer and only_axis and (axis is None or type(axis) is int):
+            return bind(ALONG[name], [value], {"axis": axis})[0]
+        return by_itself(value, *args, **kwargs)
+
+    return call
+
+
 FUNCTIONS.update((function, _by_row(function)) for function in _named(_BY_ROW))
+FUNCTIONS.update((getattr(np, name), _along(name)) for name in ALONG)
 FUNCTIONS.update((function, _by_row(function, only_first=True)) for function in _named(_BY_ROW_OF_FIRST))
 for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", "trace"):
     setattr(Tracer, _name, FUNCTIONS[getattr(np, _name)])
