@@ -132,7 +132,7 @@ def f(x):
     rows[0].append(x)
     return x
 
-== a_list_of_its_own: ships
+== a_list_of_its_own: pure ships
 def f(x):
     found = []
     for i in range(3):
@@ -358,7 +358,7 @@ def f(text):
     with io.BytesIO(text) as file:
         return file.read()
 
-== a_comprehension: ships
+== a_comprehension: pure ships
 f = lambda x: sum([i for i in range(3)]) + x
 
 == a_loop_over_a_set:

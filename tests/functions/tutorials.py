@@ -127,7 +127,7 @@ def normalize_img(image, label):
     return image.astype(np.float32) / 255.0, label
 
 
-@known("ships")
+@known("pure ships")
 def one_hot(image, label):
     return image, np.eye(10, dtype=np.float32)[label]
 
@@ -336,7 +336,7 @@ def span_corruption(ids):
     return np.array(out)
 
 
-@known("ships")
+@known("pure ships")
 def pad_and_mask(ids):
     padded = np.full(64, 0, dtype=np.int64)
     padded[: len(ids)] = ids[:64]
@@ -422,7 +422,7 @@ class Normalize:
         return (image - self.mean) / self.std
 
 
-known("ships")(Normalize([0.5], [0.2]))
+known("pure ships")(Normalize([0.5], [0.2]))
 
 
 class Cutout:
@@ -549,7 +549,7 @@ def parse_json(line):
     return {"text": row["text"].encode(), "label": row["label"]}
 
 
-@known("ships")
+@known("pure ships")
 def graph_features(row):
     n = len(row["nodes"])
     adjacency = np.zeros((n, n), np.float32)
@@ -567,7 +567,7 @@ def iou(a, b):
     return inter / (a[0] * a[1] + b[:, 0] * b[:, 1] - inter)
 
 
-@known("ships")
+@known("pure ships")
 def assign_anchors(image, boxes):
     target = np.zeros((13, 13, 3, 5), np.float32)
     for box in boxes:
@@ -588,7 +588,7 @@ def flip_boxes(image, boxes):
     return image, boxes
 
 
-@known("ships")
+@known("pure ships")
 def mosaic_none(example):
     boxes = [ann["bbox"] for ann in example["annotations"]]
     return example["image"], np.array(boxes, np.float32)

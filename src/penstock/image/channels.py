@@ -110,6 +110,23 @@ def is_significant(gamma: int) -> bool:
     return LOWEST <= gamma <= HIGHEST and abs(gamma - UNIT) > INSIGNIFICANT
 
 
+def swapped(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
+    """Write pictures of three channels into `out` with the last channel first; False where OpenCV is missing.
+
+    >>> import numpy as np
+    >>> out = np.zeros((1, 1, 2, 3), np.uint8)
+    >>> swapped(np.arange(6, dtype=np.uint8).reshape(1, 1, 2, 3), out), out.tolist()
+    (True, [[[[2, 1, 0], [5, 4, 3]]]])
+    """
+    try:
+        cv2 = opencv()
+    except MissingDependencyError:
+        return False
+    for picture, place in zip(pictures, out, strict=True):
+        cv2.cvtColor(picture, cv2.COLOR_BGR2RGB, dst=place)
+    return True
+
+
 def split(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
     """Write the planes of pictures into `out`; False where OpenCV is missing, and nothing is written.
 

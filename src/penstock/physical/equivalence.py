@@ -142,13 +142,20 @@ def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True
 
 
 def _copy_into(place: np.ndarray, array: np.ndarray) -> None:
-    """`np.copyto`; of pictures turned into planes, or with pixels in another order, at twice its speed."""
+    """`np.copyto`; of pictures turned into planes, or with pixels or channels in another order, at twice its speed."""
     if array.ndim == 4 and 1 < array.shape[1] <= 4 and array.dtype in (np.uint8, np.float32):
         pixels = array.transpose(0, 2, 3, 1)
         if pixels.flags.c_contiguous and place.flags.c_contiguous and place.dtype == array.dtype and array.size:
             from penstock.image.channels import split
 
             if split(pixels, place):
+                return
+    if array.ndim == 4 and array.shape[-1] == 3 and array.strides[-1] < 0 and array.dtype in (np.uint8, np.float32):
+        pixels = array[..., ::-1]
+        if pixels.flags.c_contiguous and place.flags.c_contiguous and place.dtype == array.dtype and array.size:
+            from penstock.image.channels import swapped
+
+            if swapped(pixels, place):
                 return
     pixel = array.shape[-1] * array.itemsize if array.ndim else 0
     whole = array.ndim > 2 and array.strides[-1] == array.itemsize and place.flags.c_contiguous

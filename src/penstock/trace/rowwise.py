@@ -25,6 +25,7 @@ from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
 _ROWS = (1, 2, 3, 7, 16)
 _VALUES = 1 << 16  # that a trial calculates with, beyond what two rows hold
 _LARGEST = 1 << 15  # values of a row: a call for each costs little beside them, and a trial would cost much
+_SHORT = 1 << 10  # likewise, where the axis that a function goes along is slower to go along in a Block
 _LISTED = 1 << 14  # bytes of a row from which on `column_of` leaves rows apart
 _SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 3e9, -3e9, 1e19)
 
@@ -37,6 +38,7 @@ class Form:
 
     of_row: Function
     of_rows: Function | None
+    largest: int = _LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,14 @@ class _Scalar:
     value: Any = field(compare=False)
 
 
-def rowwise(name: str, of_row: Function, of_rows: Function | None, rule: Any = None) -> Primitive:
-    """A primitive of `of_row(*values, **params)`; `of_rows` gets all rows, and constants as they are."""
-    form = Form(of_row, of_rows)
+def rowwise(
+    name: str, of_row: Function, of_rows: Function | None, rule: Any = None, *, largest: int = _LARGEST
+) -> Primitive:
+    """A primitive of `of_row(*values, **params)`; `of_rows` gets all rows, and constants as they are.
+
+    It is for rows of up to `largest` values.
+    """
+    form = Form(of_row, of_rows, largest)
 
     def by_probe(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
         return [_spec_by_probe(form, specs, params)]
@@ -143,7 +150,7 @@ def _spec_of(made: Any) -> TensorSpec:
 def _run(
     form: Form, operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> Column:
-    if form.of_rows is not None and all(map(_in_one_piece, operands)):
+    if form.of_rows is not None and all(_in_one_piece(operand, form.largest) for operand in operands):
         key = tuple(map(_kind, operands))
         if _equal(form, key, tuple(sorted(params.items()))):
             return DenseColumn(form.of_rows(*[_array(operand) for operand in operands], **params))
@@ -174,12 +181,12 @@ def _stacked(first: Any, others: Iterator[Any], rows: int, allocate: Allocate | 
     return ListColumn(leaves)
 
 
-def _in_one_piece(operand: Any) -> bool:
+def _in_one_piece(operand: Any, largest: int) -> bool:
     if isinstance(operand, Const):
         return np.ndim(operand.value) == 0
     if not isinstance(operand, DenseColumn) or not operand.array.flags.c_contiguous:
         return False
-    return bool(operand.array.size <= _LARGEST * len(operand.array))
+    return bool(operand.array.size <= largest * len(operand.array))
 
 
 def _array(operand: Any) -> Any:
@@ -293,7 +300,7 @@ def _along(name: str) -> Primitive:
             return function(array.reshape(len(array), -1), axis=1)
         return function(array, axis=_shifted(axis, array.ndim - 1))
 
-    return rowwise(name, lambda array, axis: function(array, axis=axis), of_rows)
+    return rowwise(name, lambda array, axis: function(array, axis=axis), of_rows, largest=_SHORT)
 
 
 ALONG = {name: _along(name) for name in ("sort", "argsort", "cumsum", "cumprod")}

@@ -18,6 +18,7 @@ from penstock.image.jpeg.kernels.pixels import (
     PIXELS,
     STEP,
     along,
+    apart,
     between_over,
     between_times,
     packed,
@@ -94,7 +95,7 @@ def _resized(
 ) -> None:
     y_low, y_high, y_weight = y
     in_row = width * channels
-    apart = width if plane else in_row
+    stride = width if plane else in_row
     direct = floats_out.size > 0 and last_codes.size == 0
     line = np.empty(0 if direct else in_row, np.float32)  # of values that are to be calculated with, or become bytes
     target = floats_out if direct else line
@@ -105,7 +106,7 @@ def _resized(
             x[0][j] *= 4
             x[1][j] *= 4
     for i in range(y_low.size):
-        at = start + i * apart if direct else 0
+        at = start + i * stride if direct else 0
         if channels == 1:
             _row_of_luma(header, samples, y_low[i], y_high[i], y_weight[i], x, width, factor, divide, target, at)
         else:
@@ -124,9 +125,9 @@ def _resized(
         if not direct:
             calculate(last_codes, last_values, line)
             if floats_out.size:
-                _as_floats(line, floats_out, start + i * apart, plane)
+                _as_floats(line, floats_out, start + i * stride, plane)
             else:
-                as_bytes(line, bytes_out, start + i * apart, plane)
+                as_bytes(line, bytes_out, start + i * stride, plane)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -135,10 +136,14 @@ def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
     if plane == 0:
         for j in range(line.size):
             out[np.uint64(at + j)] = line[j]
-    else:
+        return
+    width = line.size // 3
+    vectors = width // STEP * STEP
+    for j in range(0, vectors, STEP):
+        apart(line, 3 * j, out, at + j, plane)
+    for j in range(vectors, width):
         for c in range(3):
-            for j in range(line.size // 3):
-                out[np.uint64(at + j + c * plane)] = line[np.uint64(3 * j + c)]
+            out[at + j + c * plane] = line[3 * j + c]
 
 
 @njit(nogil=True, error_model="numpy")
@@ -181,12 +186,12 @@ def between_rows(
         for j in range(0, vectors, STEP):
             between_times(floats, above + 4 * j, below + 4 * j, weight, factor, out, at + 3 * j)
     step = 1 if plane else 3
-    apart = plane if plane else 1
+    channel = plane if plane else 1
     for j in range(vectors, width):
         for c in range(3):
             a = floats[above + 4 * j + c]
             value = a + (floats[below + 4 * j + c] - a) * weight
-            out[at + step * j + apart * c] = value / factor if divide else value * factor
+            out[at + step * j + channel * c] = value / factor if divide else value * factor
 
 
 @njit(nogil=True, error_model="numpy")

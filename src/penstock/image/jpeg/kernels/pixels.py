@@ -189,5 +189,18 @@ between_times = vector_step(_between(divide=False), "aiiffai")
 between_over = vector_step(_between(divide=True), "aiiffai")
 """between_over: the same, divided by `factor`."""
 
+
+def _apart(code: Code) -> None:
+    at, _, to, plane = code.args[1:]
+    values = code.load(code.at(0, at), 3 * STEP)
+    for c in range(3):
+        of_plane = code.shuffled(values, values, [3 * i + c for i in range(STEP)])
+        place = code.builder.add(to, code.builder.mul(plane, ir.Constant(ir.IntType(64), c)))
+        code.store(of_plane, code.at(2, place))
+
+
+apart = vector_step(_apart, "aiaii")
+"""apart(line, at, out, to, plane): STEP pixels of three values each, each channel `plane` values behind the last."""
+
 planes_times, planes_over = (vector_step(_between(divide=divide, planes=True), "aiiffaii") for divide in (False, True))
 """planes_times(floats, above, below, weight, factor, out, to, plane): each channel `plane` values behind the last."""
