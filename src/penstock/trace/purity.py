@@ -69,9 +69,10 @@ _BUILTINS = {
         "sum",
     ]
 }
-_MAKING = (  # arrays of what is given, which stand-ins refuse to be
+_KNOWN = frozenset(map(id, FUNCTIONS))
+_MAKING = frozenset(map(id, (  # arrays of what is given, which stand-ins refuse to be
     np.zeros, np.ones, np.full, np.eye, np.identity, np.arange, np.linspace, np.array, np.asarray, np.ascontiguousarray,
-)  # fmt: skip
+)))  # fmt: skip
 METHODS = {
     "astype", "shape", "dtype", "ndim", "get", "items", "keys", "values", "T", "size", "transpose", "swapaxes",
     "reshape", "ravel", "flatten", "squeeze", "copy", "clip", "argsort", "cumsum", "cumprod", "round", "dot", "repeat",
@@ -348,11 +349,11 @@ class _Inspection:
             return None
         if isinstance(value, type) and (_is_plain_type(value) or _is_frozen(value)):
             return None
-        if any(value is known for known in _MAKING):
-            return None
         if _is_frozen(type(value)):
             return None
-        if isinstance(value, np.ufunc) or any(value is known for known in FUNCTIONS):
+        if id(value) in _MAKING:
+            return None
+        if isinstance(value, np.ufunc) or id(value) in _KNOWN:
             self._writes = True  # where it is told to write its result
             known = not isinstance(value, np.ufunc) or value in UFUNCS
             return None if known else f"{spelled} has no form for whole Blocks"
