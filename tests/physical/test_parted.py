@@ -99,14 +99,15 @@ def differing(chosen: Any) -> list[Any]:
 @pytest.mark.parametrize("beginning", ["colours", "a dict"])
 def test_a_line_that_cannot_be_traced_changes_nothing(beginning: str) -> None:
     ends = list(ENDS)
-    assert differing((beginning, line, ends[i % len(ends)], "uint8") for i, line in enumerate(LINES)) == []
+    chosen = list(LINES) if MANY or beginning == "colours" else list(LINES)[::2]
+    assert differing((beginning, line, ends[i % len(ends)], "uint8") for i, line in enumerate(chosen)) == []
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("source", SOURCES)
 def test_whatever_the_elements_are(source: str) -> None:
     ends, beginnings = list(ENDS), list(BEGINNINGS)
-    chosen = list(LINES) if MANY else list(LINES)[len(source) % 5 :: 5]
+    chosen = list(LINES) if MANY else list(LINES)[list(SOURCES).index(source) % 7 :: 7]
     phrasings = list(PHRASINGS) if MANY else ["per element"] * 5 + ["on the batch", "map_fn"]
     assert (
         differing(
@@ -124,7 +125,7 @@ def test_whatever_the_elements_are(source: str) -> None:
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_all_of_them(beginning: str, source: str, phrasing: str) -> None:
-    """Some 2,300 functions of each source in each phrasing."""
+    """Some 3,300 functions of each source, and a third as many of each in the other phrasings."""
     ends = ENDS if phrasing == "per element" else list(ENDS)[:2]
     assert differing((beginning, line, end, source, phrasing) for line in LINES for end in ends) == []
 
