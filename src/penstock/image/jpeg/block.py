@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -399,7 +398,7 @@ class JpegBlock:
             flips,
             getattr(kernels, mode),
             np.float32(factor),
-            *_constants(tuple(last), *size[1:]),
+            *_constants(last, *size[1:]),
             *size,
             planes,
             floats,
@@ -433,7 +432,6 @@ class JpegBlock:
         return image if windows is None else cropped("decode_jpeg", image, windows[row])
 
 
-@lru_cache(64)
 def _constants(last: Arithmetic, width: int, channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Arithmetic as the kernel takes it: numbers per channel are repeated along a row."""
     numbers = np.array([numbers[:channels] for _, numbers in last], np.float32).reshape(-1, channels)
