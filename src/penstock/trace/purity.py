@@ -70,9 +70,10 @@ _BUILTINS = {
     ]
 }
 _KNOWN = frozenset(map(id, FUNCTIONS))
-_MAKING = frozenset(map(id, (  # arrays of what is given, which stand-ins refuse to be
+_MAKERS: tuple[Any, ...] = (  # of arrays of what is given, which stand-ins refuse to be
     np.zeros, np.ones, np.full, np.eye, np.identity, np.arange, np.linspace, np.array, np.asarray, np.ascontiguousarray,
-)))  # fmt: skip
+)  # fmt: skip
+_MAKING = frozenset(map(id, _MAKERS))
 METHODS = {
     "astype", "shape", "dtype", "ndim", "get", "items", "keys", "values", "T", "size", "transpose", "swapaxes",
     "reshape", "ravel", "flatten", "squeeze", "copy", "clip", "argsort", "cumsum", "cumprod", "round", "dot", "repeat",
