@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from types import NoneType
 from typing import Any
 
+import numpy as np
+
 from penstock.errors import InvalidTypeError
 
 LEAF_MARK = "__penstock_leaf__"
@@ -280,6 +282,9 @@ def nest(outer: Structure, parts: Sequence[Structure]) -> Structure:
     return fill(outer)
 
 
+_LEAVES = frozenset({np.ndarray, bytes, str, bool, int, float, list, np.int64, np.float32, np.float64, np.int32})
+
+
 def flatten(element: Any) -> tuple[list[Any], Structure]:
     """Take an element apart into its leaves, depth first, and the structure that puts them together again.
 
@@ -289,7 +294,9 @@ def flatten(element: Any) -> tuple[list[Any], Structure]:
     >>> structure.build([v * 10 for v in leaves])
     (10, {'a': 20, 'b': (30, 40)})
     """
-    kind: type
+    kind: type = type(element)
+    if kind in _LEAVES:
+        return [element], LEAF
     if element is None:
         return [], NONE
     if isinstance(element, tuple):

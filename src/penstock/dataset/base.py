@@ -5,7 +5,7 @@ The parts do not know the class that they are mixed into: `Base._of` alone asks 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import NOTHING_SET, Options
@@ -27,6 +27,7 @@ class Base:
     _found_spec: Any
     _placing: Placing | None
     _looked_at: bool  # whether it was warned of what a pass would give
+    _whole: ClassVar[type[Dataset] | None] = None  # the class with all methods, once one was made
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         msg = "A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset."
@@ -35,9 +36,11 @@ class Base:
     @staticmethod
     def _of(plan: Node, options: Options = NOTHING_SET) -> Dataset:
         """A data set of a plan."""
-        from penstock.dataset.dataset import Dataset  # not above: a worker process may come here first
+        if Base._whole is None:  # not above: a worker process may come here first
+            from penstock.dataset.dataset import Dataset
 
-        found: Dataset = object.__new__(Dataset)
+            Base._whole = Dataset
+        found: Dataset = object.__new__(Base._whole)
         make_room(plan)
         options._freeze()
         found._plan = plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, dataclass_transform
 
 
 @dataclass_transform(eq_default=True, frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -28,20 +28,14 @@ class Frozen:
     if not TYPE_CHECKING:  # a type checker makes one of the fields
 
         def __init__(self, **given: Any) -> None:
-            facts = vars(self)
-            for name, default, factory in _defaults(type(self)):
-                if name in given:
-                    facts[name] = given.pop(name)
-                elif default is not MISSING:
-                    facts[name] = default
-                elif factory is not MISSING:
+            facts, (defaults, factories, names) = vars(self), _defaults(type(self))
+            facts.update(defaults)
+            facts.update(given)
+            for name, factory in factories:
+                if name not in given:
                     facts[name] = factory()
-                else:
-                    message = f"{type(self).__qualname__} needs {name}"
-                    raise TypeError(message)
-            if given:
-                message = f"{type(self).__qualname__} has no field {next(iter(given))!r}"
-                raise TypeError(message)
+            if facts.keys() != names:
+                _refuse(type(self), facts)
             self.__post_init__()
 
     def __post_init__(self) -> None:
@@ -70,9 +64,23 @@ class Frozen:
 
 
 @functools.cache
-def _defaults(kind: Any) -> tuple[tuple[str, Any, Any], ...]:
-    """The names of the fields of a class, each with its default and what makes one."""
-    return tuple((each.name, each.default, each.default_factory) for each in fields(kind))
+def _defaults(kind: Any) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...], frozenset[str]]:
+    """The fields of a class: defaults, what makes others, and the names of all."""
+    every = fields(kind)
+    defaults = {each.name: each.default for each in every if each.default is not MISSING}
+    factories = tuple((each.name, each.default_factory) for each in every if each.default_factory is not MISSING)
+    return defaults, factories, frozenset(each.name for each in every)
+
+
+def _refuse(kind: type, given: dict[str, Any]) -> NoReturn:
+    """Say which field there is not, or which was not given."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    lacking = next((name for name in names if name not in given), None)
+    if lacking is not None:
+        message = f"{kind.__qualname__} needs {lacking}"
+        raise TypeError(message)
+    message = f"{kind.__qualname__} has no field {next(name for name in given if name not in names)!r}"
+    raise TypeError(message)
 
 
 def _fields(one: Frozen) -> tuple[Any, ...]:

@@ -73,17 +73,17 @@ class Node(Frozen, ABC):
     @property
     def depth(self) -> int:
         """Number of nodes below this one: what tells two random steps of one plan apart."""
-        return below(self, _DEPTH, lambda node, found: sum(depth + node.deep for depth in found))
+        return below(self, _DEPTH, _depth_of)
 
     @property
     def height(self) -> int:
         """Number of nodes on the longest way from this one to a source."""
-        return below(self, _HEIGHT, lambda node, found: 1 + max(found, default=0))
+        return below(self, _HEIGHT, _height_of)
 
     @property
     def shares(self) -> tuple[int, ...]:
         """The `share` of this step and of all below it, the consumer's side first."""
-        return below(self, _SHARES, lambda node, found: sum(found, node.share))
+        return below(self, _SHARES, _shares_of)
 
     @property
     def gives_any_rank(self) -> bool:
@@ -93,7 +93,7 @@ class Node(Frozen, ABC):
     @property
     def any_rank(self) -> bool:
         """Whether elements may differ in rank: one of the signatures of this step and of all below it says so."""
-        return below(self, _ANY_RANK, lambda node, found: node.gives_any_rank or any(found))
+        return below(self, _ANY_RANK, _any_rank_of)
 
     @property
     def share(self) -> tuple[int, ...]:
@@ -105,18 +105,39 @@ _DEPTH, _SHARES, _HEIGHT, _ANY_RANK = "_depth", "_shares", "_height", "_any_rank
 T = TypeVar("T")
 
 
+def _depth_of(node: Node, found: list[int]) -> int:
+    return sum(found) + node.deep * len(found)
+
+
+def _height_of(node: Node, found: list[int]) -> int:
+    return 1 + max(found, default=0)
+
+
+def _shares_of(node: Node, found: list[tuple[int, ...]]) -> tuple[int, ...]:
+    return sum(found, node.share)
+
+
+def _any_rank_of(node: Node, found: list[bool]) -> bool:
+    return node.gives_any_rank or any(found)
+
+
 def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
     """What follows from a node and the answers of its inputs; nodes keep theirs, as they never change."""
-    waiting = [] if name in vars(plan) else [plan]
+    known = vars(plan)
+    if name in known:
+        said: T = known[name]
+        return said
+    waiting = [plan]
     while waiting:
         node = waiting[-1]
-        unknown = [node for node in node.inputs if name not in vars(node)]
+        inputs = node.inputs
+        unknown = [node for node in inputs if name not in vars(node)]
         if unknown:
             waiting += unknown
             continue
         waiting.pop()
         if name not in vars(node):
-            object.__setattr__(node, name, answer(node, [vars(below)[name] for below in node.inputs]))
+            vars(node)[name] = answer(node, [vars(below)[name] for below in inputs])
     found: T = vars(plan)[name]
     return found
 
@@ -196,11 +217,12 @@ def inputs_first(plan: Node) -> list[Node]:
 
 def parameters(node: Node) -> dict[str, Any]:
     """The fields of a node that say what it does: all but its inputs, the line it came from, and who does it."""
-    return {name: getattr(node, name) for name in _parameter_names(type(node))}
+    return {name: getattr(node, name) for name in parameter_names(type(node))}
 
 
 @functools.cache
-def _parameter_names(kind: type[Node]) -> tuple[str, ...]:
+def parameter_names(kind: type[Node]) -> tuple[str, ...]:
+    """The names of these fields."""
     skipped = {"where", "input", "parts", "executor"}
     return tuple(f.name for f in fields(kind) if f.name not in skipped)
 
