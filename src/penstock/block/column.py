@@ -378,9 +378,9 @@ def _side_by_side(arrays: list[np.ndarray]) -> np.ndarray:
     """One array after the other: a view where they lie so in read-only memory, as what a cache keeps does."""
     first = arrays[0]
     owner = first.base
-    address = first.ctypes.data
     if not isinstance(owner, np.ndarray) or not owner.flags.c_contiguous or first.dtype.hasobject:
         return np.concatenate(arrays)
+    begin = address = first.ctypes.data
     for array in arrays:
         if array.base is not owner or array.flags.writeable or not array.flags.c_contiguous:
             return np.concatenate(arrays)
@@ -388,30 +388,27 @@ def _side_by_side(arrays: list[np.ndarray]) -> np.ndarray:
             return np.concatenate(arrays)
         address += array.nbytes
     shape = (sum(map(len, arrays)), *first.shape[1:])
-    found: np.ndarray = np.ndarray(shape, first.dtype, owner, first.ctypes.data - owner.ctypes.data)
+    found: np.ndarray = np.ndarray(shape, first.dtype, owner, begin - owner.ctypes.data)
     found.flags.writeable = False
     return found
 
 
 def _concat_bytes(columns: Sequence[BytesColumn]) -> BytesColumn:
-    buffers: list[np.ndarray] = []
-    ids: dict[int, int] = {}
-    which = []
-    for column in columns:
-        local = np.empty(max(len(column.buffers), 1), np.int32)
-        for i, buffer in enumerate(column.buffers):
-            if id(buffer) not in ids:
-                ids[id(buffer)] = len(buffers)
-                buffers.append(buffer)
-            local[i] = ids[id(buffer)]
-        if column.which is None:
-            which.append(np.full(column.starts.shape, local[0], np.int32))
-        else:
-            which.append(local[column.which])
+    buffers = {id(buffer): buffer for column in columns for buffer in column.buffers}
     starts = np.concatenate([column.starts for column in columns])
     lengths = np.concatenate([column.lengths for column in columns])
-    merged = None if len(buffers) == 1 else np.concatenate(which)
-    return BytesColumn(tuple(buffers), starts, lengths, merged).compacted()
+    if len(buffers) == 1:
+        return BytesColumn(tuple(buffers.values()), starts, lengths)
+    numbers = {address: number for number, address in enumerate(buffers)}
+    if {len(column.buffers) for column in columns} == {1}:
+        one_each = np.array([numbers[id(column.buffers[0])] for column in columns], np.int32)
+        merged = one_each.repeat([column.starts.size for column in columns]).reshape(starts.shape)
+        return BytesColumn(tuple(buffers.values()), starts, lengths, merged).compacted()
+    which = []
+    for column in columns:
+        local = np.array([numbers[id(buffer)] for buffer in column.buffers] or [0], np.int32)
+        which.append(np.full(column.starts.shape, local[0]) if column.which is None else local[column.which])
+    return BytesColumn(tuple(buffers.values()), starts, lengths, np.concatenate(which)).compacted()
 
 
 def shape_mismatch(row: int, shape: tuple[int, ...], wanted: tuple[int, ...], path: str) -> InvalidArgumentError:

@@ -46,7 +46,8 @@ class Origin:
         return (None, None) if offset < 0 else (self.files[int(files[inner])], offset)
 
     def slice(self, start: int, stop: int) -> Origin:
-        return self._each(lambda values: values[start:stop])
+        position = None if self.position is None else self.position[start:stop]
+        return Origin(self.files, self.file[start:stop], self.offset[start:stop], position)
 
     def take(self, rows: np.ndarray) -> Origin:
         return self._each(lambda values: values[rows])
@@ -95,15 +96,18 @@ def concat_origins(origins: Sequence[Origin | None]) -> Origin | None:
         return None
     shape = common_shape(known)
     known = [origin.widened(shape) for origin in known]
+    numbers: dict[str, int] = {}
     if all(origin.files == first.files for origin in known):
-        names, parts = first.files, [origin.file for origin in known]
+        names, file = first.files, np.concatenate([origin.file for origin in known])
+    elif first.file.ndim == 1 and {len(origin.files) for origin in known} == {1}:  # of many small files
+        one_each = [numbers.setdefault(origin.files[0], len(numbers)) for origin in known]
+        names, file = tuple(numbers), np.array(one_each, np.int64).repeat([len(origin.file) for origin in known])
     else:
-        numbers: dict[str, int] = {}
-        parts = [numbered(origin, numbers) for origin in known]
+        file = np.concatenate([numbered(origin, numbers) for origin in known])
         names = tuple(numbers)
     positions = [origin.position for origin in known if origin.position is not None]
     position = np.concatenate(positions) if len(positions) == len(known) else None
-    return Origin(names, np.concatenate(parts), np.concatenate([origin.offset for origin in known]), position)
+    return Origin(names, file, np.concatenate([origin.offset for origin in known]), position)
 
 
 def common_shape(origins: Sequence[Origin]) -> tuple[int, ...]:

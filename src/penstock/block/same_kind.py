@@ -16,6 +16,8 @@ from penstock.block.structure import Structure
 from penstock.errors import InvalidTypeError
 from penstock.forked import new_lock
 
+_FIRST = new_lock()
+
 
 class SameKind:
     """Remembers the kind of the first Block built and refuses another. Thread-safe.
@@ -28,7 +30,6 @@ class SameKind:
         self._what = what
         self._hint = hint
         self.any_rank = any_rank
-        self._lock = new_lock()
         self._expected: tuple[Structure, list[str]] | None = None
 
     def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
@@ -69,7 +70,7 @@ class SameKind:
     def _check(self, block: Block) -> None:
         kinds = [_kind(column) for column in block.columns]
         if self._expected is None:
-            with self._lock:
+            with _FIRST:
                 if self._expected is None:
                     self._expected = block.structure, kinds
         structure, expected = self._expected
