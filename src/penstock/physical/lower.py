@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.block.leaf import NESTED
 from penstock.errors import Context, InvalidTypeError, raise_as_failure
@@ -16,11 +16,16 @@ from penstock.physical.executor import Executor
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.seen import acts
 from penstock.physical.stage import Around, Stage
+from penstock.physical.transform import Transform
+from penstock.physical.transform_of import transform_of
 from penstock.plan.node import Node
 from penstock.plan.once import Answers, asking, question
 from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.scan import Scan
 from penstock.trace.kinds.warn_of_text import warn_of_text_in
+
+if TYPE_CHECKING:
+    from penstock.physical.inner_plans import Filled
 
 Wait = Callable[[float], object]
 
@@ -49,6 +54,7 @@ class Lowering:
     around its `next` (`Stage.observe`): this is the one place where stages are observed. `memory` counts what stages
     hold. `pause` waits some seconds for what happens outside, and raises if the run is closed meanwhile.
     `answers` are those of the run's plan, parts of which are lowered only once the pass comes to them.
+    Where the plan is that of another data set of the same form, `filled` is what stands in it for this one.
     """
 
     options: Options
@@ -62,6 +68,7 @@ class Lowering:
     memory: Memory = UNCOUNTED
     pause: Pause = _pause
     answers: Answers | None = None
+    filled: Filled | None = None
 
     def deeper(self) -> Lowering:
         return replace(self, depth=self.depth + 1)
@@ -71,11 +78,38 @@ class Lowering:
         executor = self.executor.inline()
         return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=_pause, answers=None)
 
+    def at(self, epoch: int, filled: Filled | None = None) -> Lowering:
+        """The same for another epoch; for each of many inner data sets, and therefore without `replace`."""
+        return Lowering(
+            self.options,
+            self.executor,
+            epoch,
+            self.depth,
+            self.optimise,
+            self.dataset,
+            self.provenance,
+            self.meter,
+            self.memory,
+            self.pause,
+            self.answers,
+            filled or self.filled,
+        )
+
+    def acts(self, node: Node) -> bool:
+        """Whether somebody could see when a step itself makes its elements."""
+        return acts(node) if self.filled is None else self.filled.acts(node)
+
+    def transforms(self, node: Node, steps: Sequence[Any]) -> Sequence[Transform]:
+        """What do the steps of a node, its maps and filters."""
+        if self.filled is not None:
+            return self.filled.transforms(node, steps, self.options)
+        return [transform_of(step, self.options) for step in steps]
+
     def turn(self, count: int, index: int) -> Lowering:
         """For turn number `index` of `count` repetitions (negative: for ever): each is an epoch of its own."""
         if count > 0:
-            return replace(self, epoch=self.epoch * count + index)
-        return replace(self, epoch=fold(self.epoch, index) if self.epoch else index)
+            return self.at(self.epoch * count + index)
+        return self.at(fold(self.epoch, index) if self.epoch else index)
 
     def ordered(self, deterministic: bool | None) -> bool:  # noqa: FBT001 - a node's own setting
         return self.options.deterministic if deterministic is None else deterministic
@@ -97,8 +131,8 @@ def register(kind: type[Node]) -> Callable[[Builder], Builder]:
 
 def lower(node: Node, lowering: Lowering) -> Stage:
     """The running form of a plan."""
-    if lowering.answers is None or not node.inputs or asking():
-        return _lowered(node, lowering)
+    if lowering.answers is None or lowering.filled is not None or not node.inputs or asking():
+        return _lowered(node, lowering)  # of a plan that was lowered before nothing is asked that takes long
     with question(lowering.answers):
         return _lowered(node, lowering)
 
@@ -106,8 +140,10 @@ def lower(node: Node, lowering: Lowering) -> Stage:
 def _lowered(node: Node, lowering: Lowering) -> Stage:
     if type(node) not in _BUILDERS:  # those of penstock's own steps come with the first plan
         importlib.import_module("penstock.physical.builders")
+    if lowering.filled is not None:
+        node = lowering.filled.of(node)
     stage = _BUILDERS[type(node)](node, lowering)
-    stage.acts = stage.acts or acts(node)
+    stage.acts = stage.acts or lowering.acts(node)
     if not stage.is_observed:  # else a step that does nothing has given the stage below it
         observers = [lowering.memory.observer(node, stage)]
         if lowering.meter is not None:
@@ -137,6 +173,6 @@ def opener(node: FlatMap | Interleave, lowering: Lowering) -> Callable[[Any, int
         if type(plan) is Scan:  # nothing of it draws
             return plan, lowering
         epoch = fold(lowering.epoch, number) if number else lowering.epoch
-        return plan, replace(lowering, epoch=epoch)
+        return plan, lowering.at(epoch)
 
     return opened

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from penstock.block.block import Block, Builder
+from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
@@ -82,12 +83,17 @@ class FunctionTransform(Transform):
         self.vectoriser = Vectoriser(function, approximate=approximate) if vectorise else None
         self._key = key
         self._approximate = approximate
-        self._looked = False  # whether the function was looked at with its first Block
+        self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
+        self.begin()
 
     def look(self, block: Block) -> None:
-        """What can be said of the function once it is known what it is given."""
+        """What can be said of the function once it is known what it is given; once of what `again` has made."""
         self._looked = True
-        warn_of_text(self.function, block)
+        columns = tuple(map(type, block.columns))
+        kind = (block.structure, columns)
+        if kind not in self._looked_at or ListColumn in columns:
+            self._looked_at.add(kind)
+            warn_of_text(self.function, block)
 
     @property
     def computes(self) -> bool:
@@ -96,6 +102,19 @@ class FunctionTransform(Transform):
     def draws(self, numbers: Numbers) -> Draws:
         """What the function draws from for these elements."""
         return Draws(self._key, numbers)
+
+    def again(self, function: Callable[..., Any] | None = None) -> Self:
+        """The same for another data set, with what was decided about the function; or of a `function` like it."""
+        if function is not None:
+            return _again(type(self), function, *self._made_of[1:])
+        found = object.__new__(type(self))
+        vars(found).update(vars(self))
+        found.begin()
+        return found
+
+    def begin(self) -> None:
+        """It has seen no element."""
+        self._looked = False  # whether the function was looked at with the first Block
 
     def __reduce__(self) -> tuple[Any, ...]:
         """To another process go function and labels: what was decided about the function here is decided there anew."""
@@ -172,11 +191,15 @@ class MapTransform(FunctionTransform):
         approximate: bool = False,
         any_rank: bool = False,
     ) -> None:
+        self._any_rank = any_rank
         super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
         self._made_of = (*self._made_of, any_rank)
-        self._same_kind = SameKind("The function's result", any_rank=any_rank)
-        self._given: list[int | None] | None = None  # the ranks of the first elements that it ran one by one
         self._parted = Parted(function) if vectorise and not approximate else None  # for what runs per element
+
+    def begin(self) -> None:
+        super().begin()
+        self._same_kind = SameKind("The function's result", any_rank=self._any_rank)
+        self._given: list[int | None] | None = None  # the ranks of the first elements that it ran one by one
         self._structure: Structure | None = None  # of the results so far
         self._lists = False  # whether it has returned one
 

@@ -9,8 +9,9 @@ from typing import Any
 from penstock.keys import fold
 from penstock.physical.chained import Portioned
 from penstock.physical.executor import BatchTask, Reader
+from penstock.physical.inner_plans import InnerPlans
 from penstock.physical.lower import Lowering, lower, opener, register
-from penstock.physical.seen import acts, opens_visibly
+from penstock.physical.seen import opens_visibly
 from penstock.physical.stage import Stage
 from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
@@ -23,7 +24,6 @@ from penstock.physical.stages.interleave import Interleave
 from penstock.physical.stages.located import Located
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
-from penstock.physical.transform_of import transform_of
 from penstock.plan import combine, ops, unbatch
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan as ScanNode
@@ -39,15 +39,15 @@ def _scan(node: ScanNode, lowering: Lowering) -> Stage:
 
 
 def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage:
-    transforms = [transform_of(step, lowering.options) for step in steps]
+    transforms = lowering.transforms(node, steps)
     parallel = getattr(steps[0], "num_parallel_calls", None)
     executor = getattr(node, "executor", "auto")
     if parallel is None:
         run = lowering.executor.run_all(transforms, executor)
-        return Apply(_wanted_only(node, lower(node.input, lowering)), transforms, run, lowering.epoch)
+        return Apply(_wanted_only(node, lowering), transforms, run, lowering.epoch)
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)
-    upstream = _wanted_only(node, lower(node.input, below))
+    upstream = _wanted_only(node, below)
     return lowering.executor.segment(
         upstream,
         transforms,
@@ -59,9 +59,10 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     )
 
 
-def _wanted_only(node: Node, upstream: Stage) -> Stage:
+def _wanted_only(node: UnaryNode, lowering: Lowering) -> Stage:
     """The input of a step, in Blocks of no more than it asks for if somebody sees what its functions are called for."""
-    return Portioned(upstream) if acts(node) else upstream
+    upstream = lower(node.input, lowering)
+    return Portioned(upstream) if lowering.acts(node) else upstream
 
 
 @register(ops.Map)
@@ -77,12 +78,12 @@ def _fused(node: ops.FusedMap, lowering: Lowering) -> Stage:
 
 @register(ops.MapAndBatch)
 def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
-    transforms = [transform_of(step, lowering.options) for step in node.steps]
+    transforms = lowering.transforms(node, node.steps)
     batch = BatchTask(node.batch.batch_size, node.batch.drop_remainder, node.batch.label, node.batch.where)
     parallel = node.steps[0].num_parallel_calls
     assert parallel is not None
     return lowering.executor.segment(
-        _wanted_only(node, lower(node.input, lowering.deeper())),
+        _wanted_only(node, lowering.deeper()),
         transforms,
         parallelism=parallel,
         ordered=lowering.ordered(node.steps[0].deterministic),
@@ -243,11 +244,13 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
 
 def _opener(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Callable[[Any, int], Stage]:
     opened = opener(node, lowering)
+    plans = InnerPlans(lambda plan: lowering.optimise(plan, lowering.options))
 
     def open_input(element: Any, number: int) -> Stage:
         plan, below = opened(element, number)
         if type(plan) is ScanNode:  # nothing of it can be rewritten
             return lower(plan, below)
-        return lower(lowering.optimise(plan, lowering.options), below)
+        plan, filled = plans.rewritten(plan)
+        return lower(plan, below if filled is None else below.at(below.epoch, filled))
 
     return open_input
