@@ -129,15 +129,17 @@ def joins_freely(first: Block, second: Block) -> bool:
     """
     if first.structure is not second.structure and first.structure != second.structure:
         return False
-    return all(_join_freely(a, b) for a, b in zip(first.columns, second.columns, strict=True))
+    return all(map(_join_freely, first.columns, second.columns))
 
 
 def _join_freely(first: Column, second: Column) -> bool:
+    if type(first) is not type(second):
+        return False
     if isinstance(first, BytesColumn) and isinstance(second, BytesColumn):
         return first.starts.shape[1:] == second.starts.shape[1:]
     if isinstance(first, DenseColumn) and isinstance(second, DenseColumn):
         a, b = first.array, second.array
-        return a.shape[1:] == b.shape[1:] and a.dtype == b.dtype and a.nbytes + b.nbytes <= _LITTLE
+        return a.nbytes + b.nbytes <= _LITTLE and a.dtype == b.dtype and a.shape[1:] == b.shape[1:]
     return False
 
 

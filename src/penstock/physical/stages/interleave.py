@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.slot_states import SlotStates
 from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stages.scan import Scan
 
 _AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
@@ -242,6 +244,8 @@ class Interleave(Stage):
                 return self._part(self._rounds, want, behind)
             slot = self._slots.get(self._turn)
             if slot is None:
+                if behind is not None and self._cycle_length == 1 and (whole := self._whole(want, behind)) is not None:
+                    return whole
                 opened = self._opened_next()
                 if opened is not None:
                     if behind is not None and opened.cursor is None:
@@ -271,6 +275,26 @@ class Interleave(Stage):
                 self._pass_turn()
             elif not self._put_together(want):
                 return self._rest_of_turn(slot, want, behind)
+        return None
+
+    def _whole(self, want: int, behind: Block) -> Block | None:
+        """All elements of the next input, where they are few, in memory, and fit those in front: it needs no slot.
+
+        Else None; then that input is open, and waits for its slot.
+        """
+        if self._waiting or self._outer_ended or self.reader is not None:
+            return None
+        opened = self._open_next()
+        if opened is None:
+            self._outer_ended = True
+            return None
+        stage = None if opened.cursor is None else opened.cursor.stage
+        if type(stage) is Scan and not stage.is_observed:
+            with suppress(Exception):  # too little memory: it is asked again in its turn
+                block = stage.whole(want)
+                if block is not None and joins_freely(behind, block):
+                    return block
+        self._waiting.append(opened)
         return None
 
     def _share(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.block.block import Block
 from penstock.errors import Context, raise_as_failure
 from penstock.physical.stage import Stage, State
+from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.indexed import IndexedSource
 from penstock.sources.source import Reader, Source
 
@@ -30,6 +31,13 @@ class Scan(Stage):
             return self._reader.read(want)
         except Exception as error:
             raise_as_failure(error, Context(stage=self.label, where=self.where))
+
+    def whole(self, most: int) -> Block | None:
+        """All its elements, where they are in memory and not more than that, before it is asked for any; else None."""
+        source = self._source
+        if not isinstance(source, (RangeSource, ArraysSource)) or not 0 < (size := source.cardinality) <= most:
+            return None
+        return source.rows(0, size)
 
     def state(self) -> State:
         return self._position if self._reader is None else self._reader.position()
