@@ -69,7 +69,7 @@ class Form:
         return acts(node) if found is None else found
 
     def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
-        """Those of a step of `plan`, which nobody runs."""
+        """The transforms of a step of `plan`, which nobody runs."""
         found = self._transforms.get(id(node))
         if found is None:
             found = self._transforms[id(node)] = [transform_of(step, options) for step in steps]
