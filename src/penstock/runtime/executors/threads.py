@@ -39,6 +39,7 @@ except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
 _INPUTS, _MOST_INPUTS = 32, 1 << 12  # of an interleave that workers read before one is tried without, again and again
+_FORGIVING = 16  # inputs in a row that took no time, behind which one may
 _AT_ONCE = 0.001  # seconds that an input takes which no worker has to read
 _MOST = 64  # workers that AUTOTUNE may come to, where functions wait
 
@@ -155,7 +156,8 @@ class ThreadReader(Reader):
 
     The inputs of the first cycle are read by workers. From then on one that takes no time is read by whoever asks for
     it: to hand a small file to a worker costs more than to read it. Of one that takes longer a worker takes over, and
-    reads those behind it; after some more another one is tried.
+    reads those behind it; after some more another one is tried. Behind many that took no time, one that does is let
+    pass: it may have waited for something else than its file.
     """
 
     def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int) -> None:
@@ -166,6 +168,7 @@ class ThreadReader(Reader):
         self._quick = False  # the last one that was tried was no trouble
         self._left = cycle_length  # inputs for workers, until another one is tried
         self._next_left = _INPUTS
+        self._quick_ones = 0  # inputs in a row that took no time
         self._open: WeakSet[_Input] = WeakSet()  # that no worker reads
 
     def ahead(self, upstream: Stage) -> Stage:
@@ -189,6 +192,9 @@ class ThreadReader(Reader):
 
     def took_long(self) -> None:
         """An input that was tried did: workers take it, those that are open, and some more."""
+        passed, self._quick_ones = self._quick_ones >= _FORGIVING, 0
+        if passed:
+            return
         self._quick = False
         self._left, self._next_left = self._next_left, min(2 * self._next_left, _MOST_INPUTS)
         for found in list(self._open):
@@ -200,6 +206,7 @@ class ThreadReader(Reader):
         if stage in self._open:
             self._open.discard(stage)
             self._quick = True
+            self._quick_ones += 1
             self._next_left = max(self._next_left // 2, _INPUTS)
 
 
@@ -234,6 +241,7 @@ class _Input(Stage):
         finally:
             self._spent += time.perf_counter() - started
             if self._spent > _AT_ONCE and self._takes_long(self._began):
+                self._began, self._spent = None, 0.0  # from here on it counts anew, if it is let pass
                 self._reader.took_long()
 
     def _takes_long(self, began: _Used) -> bool:
