@@ -5,7 +5,6 @@ Where a step may run in worker processes, its workers here hand Blocks over to t
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,6 +39,7 @@ except ImportError:  # not on Windows
 
 _INPUTS, _MOST_INPUTS = 32, 1 << 12  # of an interleave that workers read before one is tried without, again and again
 _FORGIVING = 16  # inputs in a row that took no time, behind which one may
+_WAITED = 0.01  # seconds that it waited for what the system does not count as a read
 _AT_ONCE = 0.001  # seconds that an input takes which no worker has to read
 _MOST = 64  # workers that AUTOTUNE may come to, where functions wait
 
@@ -219,8 +219,7 @@ class _Input(Stage):
         self._stage = upstream
         self._by_worker = False
         self._started = False
-        self._began: _Used | None = None
-        self._spent = 0.0
+        self._count_anew()
 
     @property
     def seen(self) -> bool:
@@ -233,24 +232,32 @@ class _Input(Stage):
     def next(self, want: int) -> Block | None:
         if self._by_worker:
             return self._stage.next(want)
-        if self._began is None:
-            self._began = _used()
-        started = time.perf_counter()
+        began, started = _used(), time.perf_counter()
         try:
             return self._stage.next(want)
         finally:
-            self._spent += time.perf_counter() - started
-            if self._spent > _AT_ONCE and self._takes_long(self._began):
-                self._began, self._spent = None, 0.0  # from here on it counts anew, if it is let pass
+            took = time.perf_counter() - started
+            self._add(took, began, _used() if took > _AT_ONCE / 4 else began)
+            if self._wall > _AT_ONCE and self._takes_long():
+                self._count_anew()  # if it is let pass
                 self._reader.took_long()
 
-    def _takes_long(self, began: _Used) -> bool:
-        """Whether it computed for so long, or waited; on a busy machine it may only have had no core."""
-        now = _used()
-        if now.thread != began.thread or now.waits is None or began.waits is None:
-            return True
-        self._spent = now.cpu - began.cpu
-        return self._spent > _AT_ONCE or now.waits > began.waits
+    def _count_anew(self) -> None:
+        self._wall = self._cpu = 0.0  # seconds in `next`
+        self._waits = self._reads = 0
+
+    def _add(self, took: float, began: _Used, now: _Used) -> None:
+        self._wall += took
+        self._cpu += took if now is began or now.waits < 0 else now.cpu - began.cpu
+        self._waits += now.waits - began.waits
+        self._reads += now.reads - began.reads
+
+    def _takes_long(self) -> bool:
+        """Whether it computed for so long, or waited for a disk, or long.
+
+        On a busy machine it may only have had no core, and beside other threads it waits for the interpreter.
+        """
+        return self._cpu > _AT_ONCE or self._reads > 0 or (self._waits > 0 and self._wall > _WAITED)
 
     def hand_over(self) -> None:
         """A worker reads on."""
@@ -282,19 +289,21 @@ class _Input(Stage):
 
 
 class _Used(NamedTuple):
-    """What a thread has used: seconds of CPU time, and how often it waited; None where the system does not tell."""
+    """What a thread has used: seconds of CPU time, how often it waited, and for reads from disks; -1: nobody tells."""
 
-    thread: int
     cpu: float
-    waits: int | None
+    waits: int
+    reads: int
+
+
+_UNTOLD = _Used(0.0, -1, 0)
 
 
 def _used() -> _Used:
-    thread = threading.get_ident()
     if resource is None or not hasattr(resource, "RUSAGE_THREAD"):
-        return _Used(thread, 0.0, None)
+        return _UNTOLD
     found = resource.getrusage(resource.RUSAGE_THREAD)
-    return _Used(thread, found.ru_utime + found.ru_stime, found.ru_nvcsw)
+    return _Used(found.ru_utime + found.ru_stime, found.ru_nvcsw, found.ru_inblock + found.ru_majflt)
 
 
 def _runs_per_element(transform: Transform) -> bool:
