@@ -99,7 +99,7 @@ class Lowering:
         """Whether somebody could see when a step itself makes its elements."""
         return acts(node) if self.filled is None else self.filled.acts(node)
 
-    def transforms(self, node: Node, steps: Sequence[Any]) -> Sequence[Transform]:
+    def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[Transform]:
         """What do the steps of a node, its maps and filters."""
         if self.filled is not None:
             return self.filled.transforms(node, steps, self.options)

@@ -106,7 +106,8 @@ class FunctionTransform(Transform):
     def again(self, function: Callable[..., Any] | None = None) -> Self:
         """The same for another data set, with what was decided about the function; or of a `function` like it."""
         if function is not None:
-            return _again(type(self), function, *self._made_of[1:])
+            like: Self = _again(type(self), function, *self._made_of[1:])
+            return like
         found = object.__new__(type(self))
         vars(found).update(vars(self))
         found.begin()
@@ -134,10 +135,9 @@ def _again(
     key: int,
     approximate: bool,  # noqa: FBT001
     *others: bool,
-) -> Transform:
+) -> Any:
     named = {"any_rank": others[0]} if others else {}
-    made: Transform = kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate, **named)
-    return made
+    return kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate, **named)
 
 
 RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate] | None], Stretch]

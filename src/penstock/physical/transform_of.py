@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from penstock.keys import fold
 from penstock.options import Options
-from penstock.physical.transform import FilterTransform, MapTransform, Transform
+from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform
 from penstock.plan.ops import Filter, Map
 
 
-def transform_of(step: Map | Filter, options: Options) -> Transform:
+def transform_of(step: Map | Filter, options: Options) -> FunctionTransform:
     """Its function draws from a key that follows from the data set's seed and the step's place in the plan."""
     settings = options.experimental_optimization
     vectorise = step.vectorise and settings.map_vectorization.enabled

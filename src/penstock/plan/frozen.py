@@ -72,9 +72,9 @@ def _defaults(kind: Any) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...], f
     return defaults, factories, frozenset(each.name for each in every)
 
 
-def _refuse(kind: type, given: dict[str, Any]) -> NoReturn:
+def _refuse(kind: Any, given: dict[str, Any]) -> NoReturn:
     """Say which field there is not, or which was not given."""
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    names = [each.name for each in fields(kind)]
     lacking = next((name for name in names if name not in given), None)
     if lacking is not None:
         message = f"{kind.__qualname__} needs {lacking}"
