@@ -72,6 +72,8 @@ class Delivered(Stage):
         self._turn = node.unit * node.consumers  # elements of the base from one result to the next, where counted
         self._apart = self._turn if node.consumers > 1 else 0
         self._sizer = RangeSizer(node.unit, steady=node.consumers > 1)
+        expected = node.base.cardinality
+        self._expected = expected if expected >= 0 and node.consumers == 1 and node.finish is None else None
         if node.finish is not None:
             self._sizer = RangeSizer(node.unit, seconds=_WRITING_SECONDS, nbytes=_WRITING_BYTES)
         self._first = node.unit * node.consumer
@@ -181,7 +183,7 @@ class Delivered(Stage):
         force = self._tended()
         contacts = force.contacts()
         if self._window is None:
-            self._window = Window(self._stop, self._sizer, 1, self._cut, self._apart)
+            self._window = Window(self._stop, self._sizer, 1, self._cut, self._apart, self._expected)
         self._window.most = self._most(max(len(contacts), 1))
         ready = {name: contact for name, contact in contacts.items() if contact.ready}
         if self._kept:  # before any of the others is done with it

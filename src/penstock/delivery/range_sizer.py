@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-_SECONDS = 0.02  # of work in a range: what asking and answering costs is small beside it
+# Of work in a range: a worker that comes back from waiting needs some 0.7 ms around one, half of it for caches that
+# others have used meanwhile, which is small beside it.
+_SECONDS = 0.05
 _BYTES = 1 << 22
 _GROWTH = 2  # times, from one range to the next at most: the first tell little
+_SHORTEST = 8  # to which part of its length a range shrinks where the base is about to end
 
 
 class RangeSizer:
@@ -27,3 +30,13 @@ class RangeSizer:
         if nbytes > 0:
             most = min(most, elements * self._bytes // nbytes)
         self.length = max(most // self._unit, 1) * self._unit
+
+    def before_end(self, left: int, workers: int) -> int:
+        """The length of the next range where so many elements are left for all: the last ranges are shorter.
+
+        So workers are done at about the same time, and none waits for another's whole range.
+        """
+        if workers < 2:
+            return self.length
+        most = max(left // (2 * workers), self.length // _SHORTEST)
+        return min(self.length, max(most // self._unit, 1) * self._unit)

@@ -35,13 +35,23 @@ class Range:
 class Window:
     """The ranges from the consumer's on, in their order: asked for, made, or waiting for a worker.
 
-    `most` are in it at a time. `end` is the number of elements of the base once a worker has met it. Where consumers
+    `most` are in it at a time. `end` is the number of elements of the base once a worker has met it, `expected` what it
+    is said to be, after which ranges are shortened. Where consumers
     share what is made, `cut` says where ranges end and who makes them; where they take turns, a range is of one turn
     and `apart` elements behind the last.
     """
 
-    def __init__(self, start: int, sizer: RangeSizer, most: int, cut: Cut | None = None, apart: int = 0) -> None:
+    def __init__(
+        self,
+        start: int,
+        sizer: RangeSizer,
+        most: int,
+        cut: Cut | None = None,
+        apart: int = 0,
+        expected: int | None = None,
+    ) -> None:
         self._cut = cut
+        self._expected = expected
         self._apart = apart
         self._sizer = sizer
         self.most = most
@@ -76,7 +86,7 @@ class Window:
             least = min(loads, key=loads.__getitem__)
             if loads[least] >= _AT_ONCE:
                 break
-            each = self._unasked()
+            each = self._unasked(len(loads))
             if each is None:
                 break
             worker = least
@@ -89,15 +99,18 @@ class Window:
             found.append(each)
         return found
 
-    def _unasked(self) -> Range | None:
+    def _unasked(self, workers: int) -> Range | None:
         for each in self._ranges:
             if each.made is None and each.worker is None:
                 return each
         if len(self._ranges) >= self.most or (self.end is not None and self._next >= self.end):
             return None
-        made = Range(self._next, self._next + self._sizer.length)
+        length = self._sizer.length
+        if self._expected is not None:
+            length = self._sizer.before_end(self._expected - self._next, workers)
+        made = Range(self._next, self._next + length)
         if self._cut is not None:
-            made.stop, made.wish = self._cut(made.start, self._sizer.length)
+            made.stop, made.wish = self._cut(made.start, length)
         self._next = made.start + self._apart if self._apart else made.stop
         self._ranges.append(made)
         return made
