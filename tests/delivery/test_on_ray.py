@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +19,10 @@ from tests.delivery.test_local import slow
 from tests.delivery.test_served import noted
 
 import penstock as ps
+from penstock.block.shared_memory import shared_bytes
 from penstock.delivery import contact, on_ray, ray_service, wire
+from penstock.delivery.part import Packet, Part
+from penstock.delivery.results import unpacked
 from penstock.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -25,6 +30,7 @@ from penstock.errors import (
     MissingDependencyError,
     NotFoundError,
 )
+from penstock.plan.distribution import Remote, cut
 from penstock.runtime.processes.link import Packed
 from penstock.testing import assert_same_elements
 
@@ -255,6 +261,44 @@ def test_wrong_ways_are_refused(wrong):
         ps.Dataset.range(3).distribute("ray", **wrong)
     with pytest.raises(InvalidArgumentError, match="Nothing is compressed"):
         ps.Dataset.range(3).distribute(compression="LZ4")
+
+
+def filled(x):
+    return np.full(1 << 17, x)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="where open files are shown, which Linux does")
+@pytest.mark.parametrize("wrong", [None, "mark", "path"])
+def test_large_results_of_actors_beside_the_consumer_go_through_memory_that_it_lends(wrong, monkeypatch):
+    """Where an actor cannot open that, as it is in another container, they go by Ray's store; here without Ray."""
+    if wrong is not None:
+        there = on_ray.path_of
+        monkeypatch.setattr(
+            on_ray, "path_of", lambda region: (there(region)[0], b"other") if wrong == "mark" else ("/dev/null", b"")
+        )
+    monkeypatch.setattr(on_ray, "node", lambda: "node")
+    monkeypatch.setattr(on_ray, "here", lambda ray: "node")
+    part = cut(ps.Dataset.range(6).map(filled)._plan)
+    whole = Remote(whole=part.whole, base=part.base, middle=part.middle, service=None, where=None)
+    packet = Packet.of(whole, Part(part.base, part.middle, ps.Options(), None, provenance=False))
+    worker, before = on_ray.Worker(), shared_bytes()[0]
+    methods = {name: SimpleNamespace(remote=getattr(worker, name)) for name in dir(worker) if not name.startswith("_")}
+    ray = SimpleNamespace(get=lambda made: made, kill=lambda actor: None, exceptions=SimpleNamespace(RayError=OSError))
+    found, lent = on_ray.ActorContact("one", SimpleNamespace(**methods), ray, wire.Wire()), []
+    found.hear()
+    found.begin("job", packet, 0)
+    for start in range(6):
+        found.ask("job", start, start + 1, 1 << 20 if start else 0)
+        message = found.hear()
+        (made,) = unpacked(message.content, message.buffers())
+        (array,) = made.block.elements()
+        assert array.tolist() == [start] * (1 << 17)
+        lent.append(shared_bytes()[0] > before)
+        del message, made, array
+    assert lent == [False, *[wrong is None] * 5]
+    assert len(worker._regions.get("", on_ray.Regions())._arrays) == (wrong is None)  # one, again and again
+    found.close()
+    assert shared_bytes()[0] == before
 
 
 @given(st.lists(st.binary(max_size=1 << 18), max_size=3), st.sampled_from(wire.CODECS))

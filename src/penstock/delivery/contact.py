@@ -7,13 +7,15 @@ import select
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
+from penstock.block.region import Region
 from penstock.delivery.large import Lent, received
 from penstock.delivery.part import Packet
 from penstock.delivery.worker import MOST_PARTS, version
 from penstock.errors import FailedPreconditionError
-from penstock.runtime.processes.link import Link, Message
+from penstock.runtime.processes.link import EMPTY, Link, Message
 from penstock.runtime.processes.start import search_path
 
 _ANSWERS = ("made", "mistaken", "ended", "unready", "unmade")  # to "make"
@@ -25,7 +27,7 @@ class Contact:
     def __init__(self, name: str, link: Link) -> None:
         self.name = name
         self.link = link
-        self._lent = Lent(link)
+        self._lent = Lent(partial(_lend, link), lambda number: link.send(("unmap", number)))
         self.ready = False
         self._parts: list[str] = []
         self._jobs: set[str] = set()
@@ -69,6 +71,11 @@ class Contact:
     def close(self) -> None:
         self._lent.end()
         self.link.close()
+
+
+def _lend(link: Link, region: Region) -> None:
+    link.send(("region", region.number, region.nbytes), EMPTY, -1, region.descriptor)
+    region.sent()
 
 
 def check_version(theirs: str, who: str) -> None:

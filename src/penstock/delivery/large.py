@@ -3,13 +3,15 @@
 The consumer lends a worker regions of its pool, one for each range that it asks for, as `runtime.processes` does: they
 are mapped once and used again when the consumer holds no array over them any more. What does not fit, or finds the pool
 used up, gets a piece of memory of its own. Over the socket arrays would be copied four times. Regions have no names:
-whichever side is killed, the system frees them with the other's last use.
+whichever side is killed, the system frees them with the other's last use. A worker without a socket to the consumer, an
+actor of Ray's on its machine, opens them where the system shows a process's open files.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -19,7 +21,7 @@ import numpy as np
 from penstock.block.region import Owner, Region, mapped
 from penstock.block.shared_memory import SharedMemory
 from penstock.runtime.machine.granted import granted_memory
-from penstock.runtime.processes.link import EMPTY, Link, Message, Packed
+from penstock.runtime.processes.link import Link, Message, Packed
 
 _LEAST = 1 << 18  # bytes from which memory that both map is worth its calls
 
@@ -30,10 +32,14 @@ def _pool() -> SharedMemory:
 
 
 class Lent:
-    """The consumer's side of one worker: the regions that it has been lent. Used by one thread at a time."""
+    """The consumer's side of one worker: the regions that it has been lent. Used by one thread at a time.
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    `lend` has the worker map a region, and `unmap` the one of a number be forgotten by it.
+    """
+
+    def __init__(self, lend: Callable[[Region], None], unmap: Callable[[int], object]) -> None:
+        self._lend = lend
+        self._unmap = unmap
         self._owner = Owner()
         self._mapped: dict[int, Region] = {}  # by the worker
         self._offered: dict[Any, Region] = {}  # by what they are for
@@ -44,7 +50,7 @@ class Lent:
         while self._owner.dropped:
             number = self._owner.dropped.pop()
             if self._mapped.pop(number, None) is not None:
-                self._link.send(("unmap", number))
+                self._unmap(number)
         if nbytes < _LEAST or memory.scarce() or key in self._offered:
             return -1
         region = memory.take(self._owner, nbytes)
@@ -52,8 +58,7 @@ class Lent:
             return -1
         self._offered[key] = region
         if region.number not in self._mapped:
-            self._link.send(("region", region.number, region.nbytes), EMPTY, -1, region.descriptor)
-            region.sent()
+            self._lend(region)
             self._mapped[region.number] = region
         return region.number
 
@@ -62,6 +67,7 @@ class Lent:
         region = self._offered.pop(key, None)
         if region is None:
             return
+        region.sent()
         if message.region != region.number:
             _pool().give_back(region)
             return
@@ -78,29 +84,53 @@ class Regions:
     def __init__(self) -> None:
         self._arrays: dict[int, np.ndarray] = {}
 
-    def map(self, message: Message) -> None:
-        """Be lent a region."""
-        _, number, nbytes = message.head
-        assert message.descriptor is not None
-        self._arrays[number] = mapped(message.descriptor, nbytes)[1]
-        os.close(message.descriptor)
+    def map(self, number: int, nbytes: int, descriptor: int) -> None:
+        """Be lent a region: an open file, which is closed."""
+        try:
+            self._arrays[number] = mapped(descriptor, nbytes)[1]
+        finally:
+            os.close(descriptor)
 
     def unmap(self, number: int) -> None:
         self._arrays.pop(number, None)
 
-    def send(self, link: Link, head: tuple[Any, ...], packed: Packed, offered: int) -> None:
-        """As `link.send`, with the arrays in the region that was offered, or in memory of their own."""
+    def open(self, number: int, nbytes: int, path: str, mark: bytes) -> None:
+        """Be lent a region by a process of this machine, at a path of `path_of`, which begins with `mark`.
+
+        Where that cannot be opened, or is another file as the number of the process is another container's, the region
+        stays unknown.
+        """
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)
+            if os.fstat(descriptor).st_size != nbytes:
+                os.close(descriptor)
+                return
+            self.map(number, nbytes, descriptor)
+            if self._arrays[number][: len(mark)].tobytes() != mark:
+                self.unmap(number)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._arrays
+
+    def write(self, packed: Packed, offered: int) -> bool:
+        """Put the arrays into the region that was offered. False where none was, or they do not fit."""
         memory = self._arrays.get(offered)
-        if memory is not None and _LEAST <= packed.nbytes <= memory.nbytes:
-            packed.write(memory)
-            link.send(head, packed, offered)
-        else:
-            send(link, head, packed)
+        if memory is None or not _LEAST <= packed.nbytes <= memory.nbytes:
+            return False
+        packed.write(memory)
+        return True
 
 
-def send(link: Link, head: tuple[Any, ...], packed: Packed) -> None:
-    """As `link.send`."""
-    if packed.nbytes >= _LEAST and hasattr(os, "memfd_create"):
+def path_of(region: Region) -> tuple[str, bytes]:
+    """Where another process of this user and machine opens a new region of ours, and what it begins with there."""
+    mark = os.urandom(16)
+    region.array[: len(mark)] = np.frombuffer(mark, np.uint8)
+    return f"/proc/{os.getpid()}/fd/{region.descriptor}", mark
+
+
+def send(link: Link, head: tuple[Any, ...], packed: Packed, region: int = -1) -> None:
+    """As `link.send`, with large arrays that are in no region in memory of their own."""
+    if region < 0 and packed.nbytes >= _LEAST and hasattr(os, "memfd_create"):
         with suppress(OSError):  # no memory of that kind, or no open file left: the socket does
             descriptor = _written(packed)
             try:
@@ -108,7 +138,7 @@ def send(link: Link, head: tuple[Any, ...], packed: Packed) -> None:
                 return
             finally:
                 os.close(descriptor)
-    link.send(head, packed)
+    link.send(head, packed, region)
 
 
 def received(link: Link) -> Message:

@@ -14,11 +14,16 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from penstock.block.region import Region
 from penstock.delivery.contact import Contact, Workforce, check_version
 from penstock.delivery.delivered import Delivered
+from penstock.delivery.large import Lent, Regions, path_of
 from penstock.delivery.local import ahead, packet_of
 from penstock.delivery.maker import Makers
 from penstock.delivery.part import Packet, Part, opened
@@ -33,13 +38,14 @@ from penstock.physical.lower import Lowering
 from penstock.physical.stage import Stage
 from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
-from penstock.runtime.processes.link import EMPTY, Packed
+from penstock.runtime.processes.link import EMPTY, Message, Packed
 from penstock.runtime.processes.worker import packed_end
 
 _LOG = logging.getLogger("penstock.delivery")
 _LATE = 20  # seconds without a worker, behind which it is said why
 _SILENT = 10.0  # seconds behind which it is looked whether an actor that says nothing has been stopped
 _MOST_STARTS = 30  # actors in the place of those that died, for one pass
+_NO_REGIONS = Regions()
 
 
 class Worker:
@@ -54,6 +60,7 @@ class Worker:
         self._jobs: dict[str, tuple[str, int, bool]] = {}
         self._users: dict[str, set[str]] = {}  # of jobs
         self._makers = Makers()
+        self._regions: dict[str, Regions] = {}  # of consumers on this machine
         self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Packed]] = OrderedDict()
         self._kept_bytes, self._most_bytes = 0, kept_bytes
 
@@ -85,6 +92,7 @@ class Worker:
 
     def leave(self, user: str) -> None:
         """A consumer is gone, and with it what it was the last to need."""
+        self._regions.pop(user, None)
         for job, users in list(self._users.items()):
             users.discard(user)
             if not users:
@@ -106,13 +114,25 @@ class Worker:
         if all(digest != other for other, *_ in self._jobs.values()):
             self._parts.pop(digest, None)
 
-    def make(self, job: str, start: int, stop: int, codec: str | None) -> Made:
-        """A range, by the way that the consumer has asked for."""
+    def lend(self, user: str, number: int, nbytes: int, path: str, mark: bytes) -> None:
+        """A consumer on this machine lends memory for results."""
+        self._regions.setdefault(user, Regions()).open(number, nbytes, path, mark)
+
+    def unmap(self, user: str, number: int) -> None:
+        if user in self._regions:
+            self._regions[user].unmap(number)
+
+    def make(self, job: str, start: int, stop: int, codec: str | None, user: str = "", region: int = -1) -> Made:
+        """A range, by the way that the consumer has asked for, or in the region that it has lent."""
+        regions = self._regions.get(user, _NO_REGIONS)
+        known = region < 0 or region in regions
         if job not in self._jobs:
-            return ("unmade", job, start, stop), b"", [], None, 0.0, None
+            return ("unmade", job, start, stop), b"", [], None, 0.0, None, -1 if known else None
         head, found = self._made(job, start, stop)
+        if regions.write(found, region):
+            return head, found.content, [], found.sizes, 0.0, None, region
         content, buffers, sizes, seconds = compressed(found, codec)
-        return head, content, buffers, sizes, seconds, codec
+        return head, content, buffers, sizes, seconds, codec, -1 if known else None
 
     def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Packed]:
         digest, epoch, kept = self._jobs[job]
@@ -144,7 +164,9 @@ class Worker:
 
 
 Process = tuple[int, str]  # its number, and when it began
-Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | None]
+# A head; content and buffers with their sizes, None where these are as they were; seconds and codec that they took; the
+# region that they are in, -1 for none, None where the one that was lent could not be opened.
+Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | None, int | None]
 
 
 @dataclass(slots=True)
@@ -174,6 +196,9 @@ class ActorContact(Contact):
         self._wire = wire
         self._user = shared or ""
         self._shared = shared is not None
+        user = self._user
+        self._lent = Lent(partial(_lend, actor, user), lambda number: actor.unmap.remote(user, number))
+        self._lends = hasattr(os, "memfd_create")
         self.apart = False  # on another machine
         self._where, self._process = "", (0, "")
         self._heard = time.monotonic()
@@ -196,9 +221,10 @@ class ActorContact(Contact):
 
     def ask(self, job: str, start: int, stop: int, nbytes: int) -> None:
         codec = self._wire.codec() if self.apart else None
+        region = self._lent.offer((job, start), nbytes) if self._lends and not self.apart else -1
         if not self.waiting:
             self._heard = time.monotonic()
-        self.waiting.append(self.actor.make.remote(job, start, stop, codec))
+        self.waiting.append(self.actor.make.remote(job, start, stop, codec, self._user, region))
 
     def drop(self, job: str) -> None:
         if self._passes.pop(job, None) is not None and self._shared:
@@ -217,17 +243,24 @@ class ActorContact(Contact):
             check_version(theirs, "The worker on Ray")
             self.ready, self.apart = True, self._where != here(self._ray)
             return None
-        head, content, buffers, sizes, seconds, codec = answer
+        head, content, buffers, sizes, seconds, codec, region = answer
+        if region is None:  # the actor is another user's, or in a container of its own
+            self._lends = False
+        where = -1 if region is None else region
+        message = Message(head, memoryview(content), sizes or [], where, np.empty(0, np.uint8), None)
+        self._lent.settle(head[1:3], message)
         if head[0] == "unmade":
             _, job, start, stop = head
             if job in self._passes:  # this consumer said nothing for so long that it was taken for dead
                 self._tell(job)
                 self.ask(job, start, stop, 0)
             return None
-        found = Answer(head, content, plain(buffers, codec, sizes))
+        if len(message.body):
+            return message
+        whole = Answer(head, content, plain(buffers, codec, sizes))
         if self.apart:
-            self._wire.saw(codec, found.nbytes, seconds + time.perf_counter() - began)
-        return found
+            self._wire.saw(codec, whole.nbytes, seconds + time.perf_counter() - began)
+        return whole
 
     def look(self) -> None:
         """It has not answered: if that is for long, see whether it has been stopped."""
@@ -237,8 +270,13 @@ class ActorContact(Contact):
             end_if_stopped(self._ray, self._where, self._process)
 
     def close(self) -> None:
+        self._lent.end()
         if not self._shared:
             self._ray.kill(self.actor)
+
+
+def _lend(actor: Any, user: str, region: Region) -> None:
+    actor.lend.remote(user, region.number, region.nbytes, *path_of(region))
 
 
 class ActorForce(Workforce):

@@ -294,7 +294,9 @@ class Served(ActorForce):
         self._waiting = waiting
 
     def lost(self, contact: Contact) -> bool:
-        if self._there.pop(contact.name, None) is not None:
+        found = self._there.pop(contact.name, None)
+        if found is not None:
+            found.close()
             with suppress(EOFError):
                 self.line.ask("lost", contact.name)
         if not self._there:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.delivery.large import Regions
+from penstock.delivery.large import Regions, send
 from penstock.delivery.maker import Makers
 from penstock.delivery.part import Part, opened
 from penstock.delivery.results import packed
@@ -83,9 +83,18 @@ class Client:
     gone: bool = False
 
     def answer(self, head: tuple[Any, ...], content: Packed = EMPTY, region: int = -1) -> None:
-        """With the arrays in the region that was lent for it, if one was and they fit."""
-        if not self.gone:
-            self.answers.put((head, content, region))
+        """With the arrays in the region that was lent for it, if one was and they fit.
+
+        They are copied there by the thread that has made them: what they are made in is in its core's cache, from where
+        another core would have to fetch it.
+        """
+        if self.gone:
+            return
+        if self.regions.write(content, region):
+            content = content.placed()
+        else:
+            region = -1
+        self.answers.put((head, content, region))
 
 
 @dataclass(slots=True)
@@ -142,7 +151,8 @@ class Server:
             elif kind == "drop":
                 self._drop(client, rest[0])
             elif kind == "region":
-                client.regions.map(message)
+                assert message.descriptor is not None
+                client.regions.map(rest[0], rest[1], message.descriptor)
             elif kind == "unmap":
                 client.regions.unmap(rest[0])
             elif kind == "listen":
@@ -252,7 +262,7 @@ _WHERE: list[str] = []  # the folder that this process is in
 def _speak(client: Client) -> None:
     while (answer := client.answers.get()) is not None:
         try:
-            client.regions.send(client.link, *answer)
+            send(client.link, *answer)
         except OSError:
             client.gone = True
             return

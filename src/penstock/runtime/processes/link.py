@@ -43,6 +43,10 @@ class Packed:
         for view, start in zip(self.buffers, offsets, strict=True):
             memory[start : start + len(view)] = view
 
+    def placed(self) -> Packed:
+        """The same once its buffers have been written elsewhere, without them."""
+        return Packed(self.content, [], self.sizes, self.nbytes)
+
     def moved(self, memory: np.ndarray | None = None) -> Packed:
         """The same with its buffers in `memory`, or in memory of their own: what they were made from can go."""
         if memory is None:
