@@ -80,6 +80,22 @@ def s3(*through):
 
 
 @contextmanager
+def quick_s3(folder, *arguments):
+    """S3 as `quick_s3` speaks it, with a folder's files in a bucket, for reading alone. Its URL."""
+    import s3fs
+
+    where = ["--folder", str(folder), "--bucket", BUCKET]
+    command = [sys.executable, "-m", "tests.remote.quick_s3", *where, *arguments]
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+    with process(command, stdout=subprocess.PIPE, text=True) as running:
+        port = int(running.stdout.readline())
+        with settings(**keys, AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}"):
+            s3fs.S3FileSystem.clear_instance_cache()
+            yield f"s3://{BUCKET}"
+            s3fs.S3FileSystem.clear_instance_cache()
+
+
+@contextmanager
 def gs():
     """Google's storage as gcp-storage-emulator speaks it, with a bucket. Its URL."""
     port = free_port()
