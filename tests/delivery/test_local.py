@@ -119,6 +119,18 @@ def test_a_state_goes_on_with_another_number_of_workers():
         assert_same_elements(given + list(elements), wanted)
 
 
+def setting(x):
+    return os.environ["PENSTOCK_TESTED"].encode()
+
+
+def test_workers_know_the_environment_as_it_is_when_a_pass_begins(monkeypatch):
+    """Those that rest have that of a pass before: other keys, another address of a server."""
+    dataset = ps.Dataset.range(2).map(setting).distribute(workers=1)
+    for value in ("one", "two"):
+        monkeypatch.setenv("PENSTOCK_TESTED", value)
+        assert list(dataset) == [value.encode()] * 2
+
+
 def test_processes_end_soon_after_the_iterator(monkeypatch):
     """And not when one that rested before is due."""
     monkeypatch.setattr(crew, "_LINGER", 0.2)

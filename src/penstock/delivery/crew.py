@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -25,6 +26,8 @@ _PATIENCE = 1.0  # that they get to end by themselves
 _BY_THEMSELVES = 3  # processes that may fail to start before it is said that none does
 _MOST_STARTS = 30  # in the place of those that died, for one consumer
 _STOPPED = 10.0  # seconds behind which a process that a signal has stopped is no more waited for
+_OF_THE_MOMENT = {"PYTEST_CURRENT_TEST"}  # set anew for each test: workers would start for each
+_Kind = tuple[int, bool, frozenset[tuple[str, str]]]
 _SENT = {-int(getattr(signal, name)) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 
 
@@ -61,12 +64,17 @@ class Member(Contact):
         return self.process.end(patience)
 
 
+def _kind(size: int, *, auto: bool) -> _Kind:
+    """What crews have in common that do the same: keys and addresses in the environment are for workers, too."""
+    return size, auto, frozenset(item for item in os.environ.items() if item[0] not in _OF_THE_MOMENT)
+
+
 class Crew(Workforce):
     """Processes, as long as somebody needs them, `size` or up to that. Those that die have others in their place."""
 
     def __init__(self, size: int, *, auto: bool = False) -> None:
         watch_forks()
-        self.kind = size, auto
+        self.kind = _kind(size, auto=auto)
         self._scale = Scale(size, auto=auto)
         self._members: dict[str, Member] = {}
         self._begun = 0
@@ -131,11 +139,11 @@ class _Resting:
         in_child(self._begin)  # the processes are the parent's
 
     def _begin(self) -> None:
-        self._crews: dict[tuple[int, bool], list[tuple[float, Crew]]] = defaultdict(list)
+        self._crews: dict[_Kind, list[tuple[float, Crew]]] = defaultdict(list)
         self._thread: threading.Thread | None = None
         self._came = threading.Event()
 
-    def take(self, kind: tuple[int, bool]) -> Crew | None:
+    def take(self, kind: _Kind) -> Crew | None:
         with self._lock:
             crews = self._crews[kind]
             return crews.pop()[1] if crews else None
@@ -173,4 +181,4 @@ _RESTING = _Resting()
 
 def crew(size: int, *, auto: bool = False) -> Crew:
     """Processes for a consumer: those that another has just done with, or new ones. `auto`: as many as help it."""
-    return _RESTING.take((size, auto)) or Crew(size, auto=auto)
+    return _RESTING.take(_kind(size, auto=auto)) or Crew(size, auto=auto)
