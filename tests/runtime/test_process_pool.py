@@ -135,7 +135,7 @@ def test_results_stay_as_they_are_while_others_are_made(pool):
     assert [set(part.tolist()) for part in kept] == [{k} for k in range(30)]
     del kept
     gc.collect()
-    assert pool._memory.bytes()[0] == 0
+    assert pool.memory.bytes()[0] == 0
 
 
 def test_what_a_function_keeps_of_its_input_stays_as_it_is(pool):
@@ -159,13 +159,13 @@ def test_memory_is_given_back_although_results_fail(pool):
     task = task_of(pool, fails)
     for _ in range(30):
         assert isinstance(task([], Block.single(DenseColumn(np.zeros((1, 50_000)))), Numbers(0)).error, ValueError)
-    used, idle = pool._memory.bytes()
+    used, idle = pool.memory.bytes()
     assert used == 0
     assert idle <= 2 << 20
 
 
 def test_without_shared_memory_everything_goes_by_the_socket(pool, monkeypatch):
-    monkeypatch.setattr(pool._memory, "take", lambda owner, nbytes: None)
+    monkeypatch.setattr(pool.memory, "take", lambda owner, nbytes: None)
     block = Block.single(ListColumn([np.full((300, 400), k, np.float32) for k in range(6)]))
     task = task_of(pool, lambda x: (x + 1, b"text"))
     found = places(task([], block, Numbers(0)))

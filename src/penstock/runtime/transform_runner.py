@@ -13,7 +13,8 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.lane import Lane
 from penstock.runtime.processes.failures import Unworkable
-from penstock.runtime.processes.pool import ProcessTask, process_pool
+from penstock.runtime.processes.pool import process_pool
+from penstock.runtime.processes.task import OwnWorkers, ProcessTask
 from penstock.runtime.watched import watched
 from penstock.trace.graph import Allocate
 
@@ -26,8 +27,10 @@ def transforms_here(element_timeout: float | None) -> RunAll:
 
 
 def task_of(transforms: Sequence[Transform], element_timeout: float | None) -> ProcessTask:
-    """Transforms in worker processes."""
-    return ProcessTask(process_pool(), transforms, element_timeout)
+    """Transforms in worker processes: those that a function brings, or the process's."""
+    functions = [getattr(transform, "function", None) for transform in transforms]
+    own = [function.workers for function in functions if isinstance(function, OwnWorkers)]
+    return ProcessTask(own[0] if own else process_pool(), transforms, element_timeout)
 
 
 def packed(make: Callable[[], T]) -> T:

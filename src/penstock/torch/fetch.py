@@ -6,7 +6,7 @@ import os
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,9 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from penstock.runtime.processes.forks import ForkedPool
+from penstock.runtime.processes.pool import ProcessPool, process_pool
+from penstock.runtime.processes.task import OwnWorkers
 from penstock.torch.packed import pack
 
 
@@ -28,26 +31,43 @@ class Given:
     initialised: bool = False
 
 
-@dataclass
-class Fetch:
+class Fetch(OwnWorkers):
     """`collate(dataset[i] for i in indices)`, as torch's fetcher for map-style data sets.
 
     In a worker process every batch begins with seeds of its own, made of the pass's and the number of the batch: what a
     data set draws from `random`, numpy's and torch's global generators depends neither on the number of workers nor on
-    which of them is asked. Each pass brings a worker its own copy of the data set, on which `worker_init_fn` is called;
-    a loader that is `kept` (persistent_workers) leaves one in a file, and each worker reads it once.
+    which of them is asked. A worker has a copy of the data set, on which `worker_init_fn` is called: one that is forked
+    has its parent's, as it was then. To others each pass brings one; a loader that is `kept` (persistent_workers)
+    leaves one in a file, and each worker reads it once.
     """
 
-    given: Given | None
-    together: bool  # whether there are batches at all
-    num_workers: int
-    seed: int
-    meeting: str  # a folder of the loader, where worker processes take their numbers
-    kept: bool
-    parent: int = field(default_factory=os.getpid)
+    def __init__(
+        self,
+        given: Given,
+        *,
+        together: bool,
+        num_workers: int,
+        seed: int,
+        meeting: str,
+        kept: bool,
+        workers: ForkedPool | None,
+    ) -> None:
+        self.given: Given | None = given
+        self.together = together  # whether there are batches at all
+        self.num_workers = num_workers
+        self.seed = seed
+        self.meeting = meeting  # a folder of the loader, where workers that are started take their numbers
+        self.kept = kept
+        self.own = workers
+        self.parent = os.getpid()
+
+    @property
+    def workers(self) -> ProcessPool:
+        return process_pool() if self.own is None else self.own
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "given": None} if self.kept else vars(self)
+        given = None if self.kept or self.own is not None else self.given
+        return {**vars(self), "given": given, "own": None}
 
     def __call__(self, asked: bytes) -> tuple[bytes, np.ndarray]:
         number, indices = pickle.loads(asked)
@@ -64,11 +84,10 @@ class Fetch:
         return collate(many(indices) if many else [dataset[index] for index in indices])
 
     def _in_worker(self, number: int) -> None:
-        torch = import_module("torch")
         if self.meeting not in _NUMBERS:
             _forget_loaders_that_are_gone()
             _NUMBERS[self.meeting] = self._number()
-            torch.set_num_threads(1)
+            import_module("torch").set_num_threads(1)
         if self.given is None:
             if self.meeting not in _KEPT:
                 _KEPT[self.meeting] = read_given(self.meeting)
@@ -102,6 +121,12 @@ class Fetch:
         return 0
 
 
+def take_over(given: Given, number: int) -> None:
+    """In a worker that has just been forked for one loader, which has no folder."""
+    _NUMBERS[FORKED], _KEPT[FORKED] = number, given
+    import_module("torch").set_num_threads(1)
+
+
 def write_given(given: Given, meeting: str) -> None:
     """For workers that read it once; the file is there as a whole or not at all."""
     written = Path(meeting, "given.part")
@@ -124,8 +149,9 @@ def _forget_loaders_that_are_gone() -> None:
             _KEPT.pop(meeting, None)
 
 
+FORKED = ""
 _NUMBERS: dict[str, int] = {}  # in a worker process: its number for each loader
-_KEPT: dict[str, Given] = {}  # and what it keeps for those with persistent workers
+_KEPT: dict[str, Given] = {}  # and what it keeps: for those with persistent workers, or since it was forked
 
 
 def seed_all(seed: int) -> None:
@@ -137,12 +163,11 @@ def seed_all(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-@dataclass(frozen=True)
 class Asked:
     """The index batches of a pass as a sequence of what workers are asked for, from number `first` on."""
 
-    batches: Sequence[Any]
-    first: int
+    def __init__(self, batches: Sequence[Any], first: int) -> None:
+        self.batches, self.first = batches, first
 
     def __len__(self) -> int:
         return len(self.batches) - self.first

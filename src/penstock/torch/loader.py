@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from functools import cache, partial
 from itertools import chain, islice
 from typing import Any
@@ -15,7 +17,8 @@ from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
 from penstock.forked import when_gone
 from penstock.options import Options
-from penstock.torch.fetch import Asked, Fetch, Given, asked_in_turn, write_given
+from penstock.runtime.processes.forks import ForkedPool
+from penstock.torch.fetch import FORKED, Asked, Fetch, Given, asked_in_turn, take_over, write_given
 from penstock.torch.packed import unpack
 
 _VERSION = 1
@@ -39,13 +42,15 @@ def data_loader_type() -> type:
     class DataLoader(data.DataLoader):  # type: ignore[misc, name-defined]
         """`torch.utils.data.DataLoader`: the same arguments, the same batches, in the same order.
 
-        A map-style data set is asked by `num_workers` worker processes of this engine, which stay for later passes and
-        loaders and give batches through shared memory; with `num_workers=0`, by the loop's own thread. A data set that
-        draws no random numbers may be asked by threads: `executor="thread"`. In worker processes each batch has seeds
-        of its own, so that what is drawn depends on torch's seed and the number of the batch alone.
+        A map-style data set is asked by `num_workers` worker processes of this engine, which give batches through
+        shared memory; with `num_workers=0`, by the loop's own thread. A data set that draws no random numbers may be
+        asked by threads: `executor="thread"`. In worker processes each batch has seeds of its own, so that what is
+        drawn depends on torch's seed and the number of the batch alone.
 
-        Workers are not forked: the data set is pickled and sent to each of them, for every pass, or once with
-        `persistent_workers=True`. What it holds in memory is copied that way; `multiprocessing_context` says nothing.
+        Where torch forks its workers, these are forked, too: for each pass, or once with `persistent_workers=True`.
+        They have what the program has, pickled or not, and copy nothing of it. Where `multiprocessing_context`, or the
+        start method of `multiprocessing`, says "spawn" or "forkserver", they are started anew, import torch, and stay
+        for later passes and loaders; the data set is pickled and sent to each of them, for every pass, or once.
 
         `state_dict()` and `load_state_dict()` go on behind the last batch given, as torchdata's StatefulDataLoader.
         `explain()` says what runs. An IterableDataset is run by torch's own workers.
@@ -65,6 +70,7 @@ def data_loader_type() -> type:
                 message = "pin_memory=True, and torch finds no accelerator that memory could be pinned for: it is not."
                 warnings.warn(message, stacklevel=2)
             self._penstock_meeting: Any = None
+            self._penstock_workers: ForkedPool | None = None  # that persist
             self._penstock_resume: Any = None
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
@@ -81,36 +87,70 @@ def data_loader_type() -> type:
                 _set_generator_state(torch, self.generator, resume["generator"])
             state = _generator_state(torch, self.generator)
             seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
-            batches = _drawn(self._index_sampler)
-            if resume is not None and self.generator is None:
-                _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
             first = 0 if resume is None else resume["batches"]
             place = self._penstock_place = {"generator": state, "batches": first, "ended": False}
-            if not self.num_workers:
-                return _Batches(_Here(self._fetch(seed), islice(batches, first, None)), place, self._handed)
-            elements = self._pipeline(batches, first, seed).iterator(epoch=0)
-            return _Batches(elements, place, lambda element: self._handed(unpack(*element)))
+            with ExitStack() as failed:
+                workers = self._forked()
+                if workers is not None and not self.persistent_workers:
+                    failed.callback(workers.close)
+                batches = _drawn(self._index_sampler)
+                if resume is not None and self.generator is None:
+                    _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
+                if not self.num_workers:
+                    return _Batches(_Here(self._fetch(seed, None), islice(batches, first, None)), place, self._handed)
+                elements = self._pipeline(batches, first, seed, workers).iterator(epoch=0)
+                made = _Batches(elements, place, lambda element: self._handed(unpack(*element)))
+                failed.pop_all()
+            if workers is not None:
+                made.by(workers, ends=not self.persistent_workers)
+            return made
+
+        def _forked(self) -> ForkedPool | None:
+            """Workers for a pass, forked in this thread; None where torch does not fork."""
+            if self._penstock_workers is not None or not self.num_workers:
+                return self._penstock_workers
+            found = self._own_workers()
+            if found is not None:
+                found.fork()
+                if self.persistent_workers:
+                    self._penstock_workers = found
+                    when_gone(self, found.close)
+            return found
+
+        def _own_workers(self) -> ForkedPool | None:
+            context = _forking_context(self.multiprocessing_context)
+            if context is None or self._penstock_executor != "process":
+                return None
+            given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
+            return ForkedPool(context, self.num_workers, partial(take_over, given))
 
         def _handed(self, batch: Any) -> Any:
             if self._penstock_pins:
                 return pinned(batch, self.pin_memory_device or None)
             return batch
 
-        def _fetch(self, seed: int) -> Fetch:
+        def _fetch(self, seed: int, workers: ForkedPool | None) -> Fetch:
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
-            if self._penstock_meeting is None and self.num_workers:
+            if self._penstock_meeting is None and self.num_workers and workers is None:
                 self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
                 when_gone(self, partial(shutil.rmtree, ignore_errors=True), self._penstock_meeting)
                 if self._penstock_kept:
                     write_given(given, self._penstock_meeting)
-            meeting = self._penstock_meeting or ""
-            return Fetch(given, self._auto_collation, self.num_workers, seed, meeting, self._penstock_kept)
+            return Fetch(
+                given,
+                together=self._auto_collation,
+                num_workers=self.num_workers,
+                seed=seed,
+                meeting=self._penstock_meeting or FORKED,
+                kept=self._penstock_kept,
+                workers=workers,
+            )
 
         @property
         def _penstock_kept(self) -> bool:
             return bool(self.persistent_workers) and self._penstock_executor == "process"
 
-        def _pipeline(self, batches: Any, first: int, seed: int) -> Dataset:
+        def _pipeline(self, batches: Any, first: int, seed: int, forked: ForkedPool | None) -> Dataset:
             options = Options(experimental_optimization={"map_vectorization": {"enabled": False}})
             if self.timeout:
                 options.element_timeout = float(self.timeout)
@@ -120,7 +160,7 @@ def data_loader_type() -> type:
                 made = Dataset.from_generator(lambda: asked_in_turn(batches, first))
             workers, executor = self.num_workers, self._penstock_executor
             made = made.with_options(options).map(
-                self._fetch(seed), num_parallel_calls=workers, deterministic=self.in_order, executor=executor
+                self._fetch(seed, forked), num_parallel_calls=workers, deterministic=self.in_order, executor=executor
             )
             return made.prefetch(workers * (self.prefetch_factor or 2))
 
@@ -173,8 +213,18 @@ def data_loader_type() -> type:
             batches = list(data.BatchSampler(data.SequentialSampler(self.dataset), self.batch_size or 1, False))
             if not self._auto_collation:
                 batches = [index for (index,) in batches]
-            pipeline = self._pipeline(batches, 0, 0)
-            return str(pipeline.explain(analyze=True, seconds=seconds) if analyze else pipeline.explain())
+            workers = self._own_workers()
+            pipeline = self._pipeline(batches, 0, 0, workers)
+            if not analyze:
+                return str(pipeline.explain())
+            if workers is None:
+                return str(pipeline.explain(analyze=True, seconds=seconds))
+            try:
+                workers.fork()
+                with workers.here:
+                    return str(pipeline.explain(analyze=True, seconds=seconds))
+            finally:
+                workers.close()
 
     return DataLoader
 
@@ -198,21 +248,53 @@ class _Batches:
 
     def __init__(self, elements: Any, place: dict[str, Any], handed: Any) -> None:
         self._elements, self._place, self._handed = elements, place, handed
+        self._here: Any = nullcontext()
+        self._end: Callable[[], Any] = _nothing
+
+    def by(self, workers: ForkedPool, *, ends: bool) -> None:
+        """Its workers, which are told when they may be replaced, and end with it or not."""
+        self._here = workers.here
+        self._end = when_gone(self, _ended, self._elements, workers, ends)
 
     def __iter__(self) -> _Batches:
         return self
 
     def __next__(self) -> Any:
         try:
-            element = next(self._elements)
+            with self._here:
+                element = next(self._elements)
         except StopIteration:
             self._place["ended"] = True
+            self._end()
             raise
         except Exception:
             self._place["batches"] += 1  # a batch that fails has its place
             raise
         self._place["batches"] += 1
         return element if self._handed is None else self._handed(element)
+
+
+def _nothing() -> None:
+    """Where nothing has to be ended."""
+
+
+def _ended(elements: Any, workers: ForkedPool, ends: bool) -> None:  # noqa: FBT001 - by position
+    if ends:
+        workers.stop()
+    with workers.here:  # where one has to be replaced first
+        elements.close()
+    if ends:
+        workers.close()
+
+
+def _forking_context(context: Any) -> Any:
+    """The context of multiprocessing to fork by, where torch would fork: what was given, or the default."""
+    if context is None:
+        method = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+        context = multiprocessing.get_context("fork") if method == "fork" else None
+    elif context.get_start_method() != "fork":
+        context = None
+    return None if multiprocessing.current_process().daemon else context
 
 
 def _drawn(sampler: Any) -> Any:

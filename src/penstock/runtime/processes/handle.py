@@ -6,6 +6,7 @@ import os
 import select
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,15 +56,16 @@ class Worker:
     EOFError or OSError from a method: the process is gone. `Late`: it was not done in time, and has to go.
     """
 
-    def __init__(self, memory: SharedMemory) -> None:
+    def __init__(self, memory: SharedMemory, make: Callable[[], Process] = Process) -> None:
         self._memory = memory
         self._owner = Owner()
         self._mapped: dict[int, Region] = {}  # by the process
         self.known: set[int] = set()  # transforms
         self.stale: deque[int] = deque()  # transforms that nobody will ask for
         self.idle_since = 0.0  # by the monotonic clock; the pool says
+        self._ready = False
         with births.lock:
-            self.process = Process()
+            self.process = make()
             births.living.add(self)
         self._link = Link(self.process.socket)
 
@@ -72,9 +74,12 @@ class Worker:
         self._within(_START)
         self._wait(1.0)
         self._link.receive()
+        self._ready = True
 
     def run(self, task: ProcessTask, packed: Packed, numbers: Numbers) -> Answer:
         """Have the process run the task's transforms on a packed Block."""
+        if not self._ready:
+            self._come()
         self._within(task.element_timeout)
         self._tidy()
         if task.number not in self.known:
@@ -102,6 +107,12 @@ class Worker:
             raise Ended(unpack(message.content, message.buffers()))
         task.expects = message.nbytes
         return Answer(self._made(message, offered), *rest)
+
+    def _come(self) -> None:
+        try:
+            self.wait_until_ready()
+        except Late:  # nothing that the Block has to do with
+            raise EOFError from None
 
     def _within(self, seconds: float | None) -> None:
         self._link.deadline = None if seconds is None else time.monotonic() + seconds

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
@@ -43,11 +44,11 @@ worker_done: Callable[[int, str, float, float], None] | None = None  # told of e
 class ProcessPool:
     """Worker processes; each serves one thread at a time. Thread-safe."""
 
-    def __init__(self, cpus: int) -> None:
+    def __init__(self, cpus: int, *, most: int | None = None, memory: SharedMemory | None = None) -> None:
         self.numbers = itertools.count()
         self._cpus = cpus
-        self._most = max(cpus, granted_memory() // _SHARE)
-        self._memory = SharedMemory(granted_memory())
+        self._most = max(cpus, granted_memory() // _SHARE) if most is None else most
+        self.memory = SharedMemory(granted_memory()) if memory is None else memory
         self._begin()
         watch_forks()
         in_child(self._begin)  # workers are the parent's
@@ -182,7 +183,7 @@ class ProcessPool:
     def _start(self, closed: int) -> None:
         worker = None
         try:
-            worker = started(self._memory, lambda: closed == self._closed or self._waiting > 0)
+            worker = self._begin_worker(lambda: closed == self._closed or self._waiting > 0)
         except PenstockError as raised:
             error = raised
         with self._lock:
@@ -197,6 +198,9 @@ class ProcessPool:
                 return
         if worker is not None:
             worker.end()
+
+    def _begin_worker(self, wanted: Callable[[], bool]) -> Worker:
+        return started(partial(Worker, self.memory), wanted)
 
     def _rests(self, worker: Worker) -> float:
         """A worker has nothing to do from now on, which is the time that comes back."""

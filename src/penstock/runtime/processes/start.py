@@ -1,4 +1,4 @@
-"""Starting a worker process: a plain command, with a socket to talk by and a lifeline."""
+"""Starting a worker process: a plain command, with a socket to talk by and a lifeline. (forks.py has another way.)"""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
-from penstock.forked import in_child, new_lock
+from penstock.forked import in_child, new_rlock
 from penstock.runtime.processes.worker import START
 
 # The cores are shared out among the processes: a library's own threads would only get in their way.
@@ -37,6 +37,7 @@ class Process:
 
     def __init__(self, start: str | None = None) -> None:
         self._start = START if start is None else start
+        self.popen: Any = None
         self.socket, theirs = socket.socketpair()
         self._lifeline: int | None = None
         try:
@@ -46,16 +47,20 @@ class Process:
             self.let_go()
             raise
 
-    def _over_inheritance(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+    def _over_inheritance(self, theirs: socket.socket) -> Any:
         near, self._lifeline = os.pipe()
         try:
-            command = [sys.executable, "-c", self._start, str(theirs.fileno()), str(near), *search_path()]
             with _without_ctrl_c():
-                return subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, env=_environment(), pass_fds=[theirs.fileno(), near]
-                )
+                return self._begun(theirs, near)
         finally:
             os.close(near)
+
+    def _begun(self, theirs: socket.socket, near: int) -> Any:
+        """A process that has these ends of socket and lifeline: `subprocess.Popen`, or as much of it as is used."""
+        command = [sys.executable, "-c", self._start, str(theirs.fileno()), str(near), *search_path()]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, env=_environment(), pass_fds=[theirs.fileno(), near]
+        )
 
     def _over_input(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         """Where processes do not inherit descriptors (Windows)."""
@@ -95,7 +100,8 @@ class Process:
     def leave_to_parent(self) -> None:
         """In a forked child: the process is not ours."""
         self.let_go()
-        self.popen.returncode = 0  # or Popen would complain that it still runs
+        if self.popen is not None:  # else it is this very child, which is being made
+            self.popen.returncode = 0  # or Popen would complain that it still runs
 
 
 class Owner(Protocol):
@@ -108,7 +114,7 @@ class _Births:
     """All workers, and a lock for while one is made: a forked child has to know which open files are the parent's."""
 
     def __init__(self) -> None:
-        self.lock = new_lock()
+        self.lock = new_rlock()  # a worker that is forked is made and known at once
         self.living: weakref.WeakSet[Owner] = weakref.WeakSet()
 
     def hold(self) -> None:

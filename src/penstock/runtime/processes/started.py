@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Callable
 
-from penstock.block.shared_memory import SharedMemory
 from penstock.errors import PenstockError
 from penstock.runtime.processes.failures import not_started
 from penstock.runtime.processes.handle import Worker
@@ -19,15 +18,15 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5  # seconds before the next attempt: mem
 _SENT = {-getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}  # statuses
 
 
-def started(memory: SharedMemory, wanted: Callable[[], bool]) -> Worker:
-    """A new worker, ready for its first task; no further attempt is made when nobody wants it any more.
+def started(make: Callable[[], Worker], wanted: Callable[[], bool], *, wait: bool = True) -> Worker:
+    """A new worker, ready for its first task if it is to `wait` for that.
 
-    Raises FailedPreconditionError where none can be had.
+    No further attempt is made when nobody wants it any more. Raises FailedPreconditionError where none can be had.
     """
     by_itself = from_outside = 0
     pause = _FIRST_PAUSE
     while True:
-        found = _attempt(memory)
+        found = _attempt(make, wait=wait)
         if isinstance(found, Worker):
             return found
         error, sent = found
@@ -40,12 +39,14 @@ def started(memory: SharedMemory, wanted: Callable[[], bool]) -> Worker:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _attempt(memory: SharedMemory) -> Worker | tuple[PenstockError, bool]:
+def _attempt(make: Callable[[], Worker], *, wait: bool) -> Worker | tuple[PenstockError, bool]:
     """A worker, or why there is none, and whether that came from outside: by a signal that ends or stops processes."""
     try:
-        worker = Worker(memory)
+        worker = make()
     except Exception as error:
         return not_started(error, None), False
+    if not wait:
+        return worker
     try:
         worker.wait_until_ready()
     except Exception as error:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from penstock.runtime.processes.pool import ProcessPool
 
 
+class OwnWorkers:
+    """A function that brings worker processes of its own: it is called in those and in no others."""
+
+    workers: ProcessPool
+
+
 class ProcessTask:
     """Transforms that run in worker processes. Called like `run_all`, by any number of threads.
 
