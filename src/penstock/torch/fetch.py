@@ -7,6 +7,7 @@ import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -15,10 +16,18 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn, column_of
+from penstock.block.numbers import Numbers
+from penstock.block.structure import flatten
+from penstock.errors import as_failure
+from penstock.physical.transform import Outcome, Transform
 from penstock.runtime.processes.forks import ForkedPool
 from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.task import OwnWorkers
+from penstock.runtime.processes.worker import ROOM, Room
 from penstock.torch.packed import pack
+from penstock.trace.graph import Allocate
 
 
 @dataclass
@@ -71,13 +80,20 @@ class Fetch(OwnWorkers):
 
     def __call__(self, asked: bytes) -> tuple[bytes, np.ndarray]:
         number, indices = pickle.loads(asked)
-        if os.getpid() != self.parent:
-            self._in_worker(number)
-        return pack(self.fetch(indices))
+        if os.getpid() == self.parent:
+            return pack(self.fetch(indices))
+        self._in_worker(number)
+        first = ROOM.used
+        return pack(self.fetch(indices, ROOM), ROOM, first)
 
-    def fetch(self, indices: Any) -> Any:
+    def there(self, transform: Transform) -> Transform:
+        return FetchBlock(self, transform.label, transform.where)
+
+    def fetch(self, indices: Any, room: Room | None = None) -> Any:
         assert self.given is not None
         dataset, collate = self.given.dataset, self.given.collate
+        if room is not None and room.memory is not None:
+            collate = collating_into(room, collate)
         if not self.together:
             return collate(dataset[indices])
         many = getattr(dataset, "__getitems__", None)
@@ -119,6 +135,60 @@ class Fetch(OwnWorkers):
                 continue
             return number
         return 0
+
+
+class FetchBlock(Transform):
+    """What `Fetch` is in a worker process: the batches of a Block, where they are made, or their failures."""
+
+    one_to_one = True
+
+    def __init__(self, fetch: Fetch, label: str, where: str | None) -> None:
+        self._fetch, self.label, self.where = fetch, label, where
+
+    def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+        made: list[tuple[bytes, np.ndarray]] = []
+        failures: list[tuple[int, Exception]] = []
+        for row, asked in enumerate(block.elements()):
+            try:
+                made.append(self._fetch(asked))
+            except Exception as raised:
+                failures.append((row, as_failure(raised, self.context(block, row, numbers), asked)))
+        rows = np.delete(np.arange(block.size), [row for row, _ in failures]) if failures else None
+        if not made:
+            return Outcome(None, rows, failures)
+        headers, memories = zip(*made, strict=True)
+        columns = BytesColumn.from_values(headers), column_of(list(memories))
+        return Outcome(Block(_STRUCTURE, columns, len(made)), rows, failures)
+
+
+_STRUCTURE = flatten((b"", np.empty(0, np.uint8)))[1]
+
+
+def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """torch's default collate with its tensors in the room, as far as that goes; any other function as it is."""
+    known: Any = import_module("torch.utils.data._utils.collate")
+    torch = import_module("torch")
+    if collate is not known.default_collate:
+        return collate
+    stack = known.default_collate_fn_map[torch.Tensor]
+
+    def like(one: Any, first: Any) -> bool:
+        alike = type(one) is torch.Tensor and one.dtype == first.dtype and one.shape == first.shape
+        return alike and not one.requires_grad and one.numel() > 0
+
+    def stacked(batch: Any, *, collate_fn_map: Any = None) -> Any:
+        first = batch[0]
+        memory = None
+        if first.device.type == "cpu" and first.layout == torch.strided and all(like(one, first) for one in batch):
+            memory = room.empty(len(batch) * first.numel() * first.element_size())
+        if memory is None:
+            return stack(batch, collate_fn_map=collate_fn_map)
+        out = torch.from_numpy(memory).view(first.dtype).view(len(batch), *first.shape)
+        return torch.stack(batch, 0, out=out)
+
+    if stack is not known.collate_tensor_fn:  # somebody has put another in its place
+        return collate
+    return partial(known.collate, collate_fn_map={**known.default_collate_fn_map, torch.Tensor: stacked})
 
 
 def take_over(given: Given, number: int) -> None:

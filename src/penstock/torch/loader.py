@@ -39,6 +39,8 @@ def data_loader_type() -> type:
     data = framework("torch.utils.data", "penstock.torch", "torch")
     pinned = framework("torch.utils.data._utils.pin_memory", "penstock.torch", "torch").pin_memory
 
+    _have_the_engine()
+
     class DataLoader(data.DataLoader):  # type: ignore[misc, name-defined]
         """`torch.utils.data.DataLoader`: the same arguments, the same batches, in the same order.
 
@@ -151,7 +153,7 @@ def data_loader_type() -> type:
             return bool(self.persistent_workers) and self._penstock_executor == "process"
 
         def _pipeline(self, batches: Any, first: int, seed: int, forked: ForkedPool | None) -> Dataset:
-            options = Options(experimental_optimization={"map_vectorization": {"enabled": False}})
+            options = Options(**_PER_BATCH)
             if self.timeout:
                 options.element_timeout = float(self.timeout)
             if isinstance(batches, list):
@@ -227,6 +229,16 @@ def data_loader_type() -> type:
                 workers.close()
 
     return DataLoader
+
+
+_PER_BATCH: Any = {"experimental_optimization": {"map_vectorization": {"enabled": False}}}
+
+
+def _have_the_engine() -> None:
+    """Import all of it now: the first batch does not wait for it then, and no worker that is forked imports it again."""
+    made = Dataset.from_sequence([b""]).with_options(Options(**_PER_BATCH)).map(len, num_parallel_calls=1).prefetch(1)
+    for _ in made.iterator(executor="inline"):
+        continue
 
 
 class _Here:

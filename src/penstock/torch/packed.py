@@ -9,11 +9,14 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-_ALIGNMENT = 64
+from penstock.runtime.processes.link import aligned, place_in
+from penstock.runtime.processes.worker import Room
 
 
-def pack(batch: Any) -> tuple[bytes, np.ndarray]:
+def pack(batch: Any, room: Room | None = None, first: int = 0) -> tuple[bytes, np.ndarray]:
     """Pickled, with the memory of dense CPU tensors and of arrays apart, in one buffer.
+
+    That is the room's, from byte `first` on, where there is as much: what was made there is not copied.
 
     >>> header, memory = pack({"x": np.arange(3), "name": ["a"]})
     >>> unpack(header, memory)
@@ -22,16 +25,39 @@ def pack(batch: Any) -> tuple[bytes, np.ndarray]:
     buffers: list[Any] = []
     stream = io.BytesIO()
     _Packer(stream, buffers).dump(batch)
-    starts, size = [], 0
-    views = [buffer.raw() for buffer in buffers]
-    for view in views:
-        starts.append(size)
-        size += -(-view.nbytes // _ALIGNMENT) * _ALIGNMENT
-    memory = np.empty(size, np.uint8)
-    for start, view in zip(starts, views, strict=True):
-        memory[start : start + view.nbytes] = np.frombuffer(view, np.uint8)
+    views = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
+    starts, memory = _in_room(views, room, first) or _together(views)
     places = np.array([(start, view.nbytes) for start, view in zip(starts, views, strict=True)], np.int64)
     return len(views).to_bytes(8, "little") + places.tobytes() + stream.getvalue(), memory
+
+
+def _together(views: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
+    """All in memory of their own, and where each begins."""
+    starts, size = [], 0
+    for view in views:
+        starts.append(size)
+        size += aligned(view.nbytes)
+    memory = np.empty(size, np.uint8)
+    for start, view in zip(starts, views, strict=True):
+        memory[start : start + view.nbytes] = view
+    return starts, memory
+
+
+def _in_room(views: list[np.ndarray], room: Room | None, first: int) -> tuple[list[int], np.ndarray] | None:
+    """The same in the room from `first` on; None where it has too little."""
+    if room is None or room.memory is None:
+        return None
+    first, starts = aligned(first), []
+    for view in views:
+        start = place_in(room.memory, view)
+        if start < first:  # it is elsewhere
+            place = room.empty(view.nbytes)
+            if place is None:
+                return None
+            place[:] = view
+            start = room.used - view.nbytes
+        starts.append(start - first)
+    return starts, room.memory[first : room.used]
 
 
 def unpack(header: bytes, memory: np.ndarray) -> Any:

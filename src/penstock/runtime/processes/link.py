@@ -24,24 +24,34 @@ class Late(Exception):
 
 @dataclass(slots=True)
 class Packed:
-    """A value as pickle and buffers, and where each buffer has its place behind the others."""
+    """A value as pickle and buffers, and where each buffer has its place in memory of `nbytes`."""
 
     content: bytes
     buffers: list[Any]
     sizes: list[int]
+    starts: list[int]
     nbytes: int
 
     @classmethod
-    def of(cls, content: bytes, buffers: Sequence[pickle.PickleBuffer]) -> Packed:
+    def of(cls, content: bytes, buffers: Sequence[pickle.PickleBuffer], memory: np.ndarray | None = None) -> Packed:
+        """Buffers that lie in `memory` keep their places, the others come behind them, one after the other."""
         raw = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
         sizes = [view.nbytes for view in raw]
-        return cls(content, raw, sizes, _places(sizes)[1])
+        starts, at = [-1] * len(raw), 0
+        if memory is not None:
+            starts = [place_in(memory, view) for view in raw]
+            at = aligned(max([start + size for start, size in zip(starts, sizes, strict=True) if start >= 0], default=0))
+        for number, size in enumerate(sizes):
+            if starts[number] < 0:
+                starts[number] = at
+                at += aligned(size)
+        return cls(content, raw, sizes, starts, at)
 
     def write(self, memory: np.ndarray) -> None:
-        """Copy the buffers to their places, without the interpreter's lock."""
-        offsets, _ = _places(self.sizes)
-        for view, start in zip(self.buffers, offsets, strict=True):
-            memory[start : start + len(view)] = view
+        """Copy the buffers to their places, without the interpreter's lock; those that lie there stay."""
+        for view, start in zip(self.buffers, self.starts, strict=True):
+            if place_in(memory, view) != start:
+                memory[start : start + len(view)] = view
 
     def placed(self) -> Packed:
         """The same once its buffers have been written elsewhere, without them."""
@@ -52,20 +62,22 @@ class Packed:
         if memory is None:
             memory = np.zeros(self.nbytes, np.uint8)
         self.write(memory)
-        offsets, _ = _places(self.sizes)
-        parts = [memory[start : start + size] for start, size in zip(offsets, self.sizes, strict=True)]
-        return Packed(self.content, parts, self.sizes, self.nbytes)
+        parts = [memory[start : start + size] for start, size in zip(self.starts, self.sizes, strict=True)]
+        return Packed(self.content, parts, self.sizes, self.starts, self.nbytes)
 
 
-EMPTY = Packed(b"", [], [], 0)
+EMPTY = Packed(b"", [], [], [], 0)
 
 
-def _places(sizes: Sequence[int]) -> tuple[list[int], int]:
-    offsets, at = [], 0
-    for size in sizes:
-        offsets.append(at)
-        at += -(-size // _ALIGNMENT) * _ALIGNMENT
-    return offsets, at
+def aligned(nbytes: int) -> int:
+    """Bytes up to where the next array may begin."""
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def place_in(memory: np.ndarray, view: np.ndarray) -> int:
+    """Where in `memory` a view of bytes lies, or -1."""
+    start = view.ctypes.data - memory.ctypes.data
+    return start if 0 <= start and start + view.nbytes <= memory.nbytes and view.nbytes else -1
 
 
 @dataclass(slots=True)
@@ -75,19 +87,19 @@ class Message:
     head: tuple[Any, ...]
     content: memoryview
     sizes: list[int]
+    starts: list[int]
     region: int
     body: np.ndarray
     descriptor: int | None
 
     @property
     def nbytes(self) -> int:
-        return _places(self.sizes)[1]
+        return aligned(max([start + size for start, size in zip(self.starts, self.sizes, strict=True)], default=0))
 
     def buffers(self, memory: np.ndarray | None = None) -> list[np.ndarray]:
         """The buffers in `memory`, or in what came by the socket."""
         memory = self.body if memory is None else memory
-        offsets, _ = _places(self.sizes)
-        return [memory[start : start + size] for start, size in zip(offsets, self.sizes, strict=True)]
+        return [memory[start : start + size] for start, size in zip(self.starts, self.sizes, strict=True)]
 
 
 class Link:
@@ -105,12 +117,12 @@ class Link:
         self, head: tuple[Any, ...], packed: Packed = EMPTY, region: int = -1, descriptor: int | None = None
     ) -> None:
         """A message. With a region the buffers have been written there."""
-        first, sizes = pickle.dumps(head, 5), array.array("Q", packed.sizes)
+        first, places = pickle.dumps(head, 5), array.array("Q", [*packed.sizes, *packed.starts])
         body = np.empty(packed.nbytes if region < 0 else 0, np.uint8)
         if len(body):
             packed.write(body)
-        header = _HEADER.pack(len(body), len(first), len(sizes), len(packed.content), region)
-        parts = memoryview(b"".join([header, body.data, first, sizes.tobytes(), packed.content]))
+        header = _HEADER.pack(len(body), len(first), len(packed.sizes), len(packed.content), region)
+        parts = memoryview(b"".join([header, body.data, first, places.tobytes(), packed.content]))
         try:
             if descriptor is not None:
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
@@ -132,11 +144,13 @@ class Link:
     def _received(self) -> Message:
         header, descriptor = self._header()
         body, head, count, content, region = _HEADER.unpack(header)
-        whole = np.empty(body + head + 8 * count + content, np.uint8)  # the arrays first: they want to be aligned
+        whole = np.empty(body + head + 16 * count + content, np.uint8)  # the arrays first: they want to be aligned
         self._fill(whole.data)
         rest = whole.data[body:]
-        sizes = array.array("Q", rest[head : head + 8 * count].tobytes()).tolist() if count else []
-        return Message(pickle.loads(rest[:head]), rest[head + 8 * count :], sizes, region, whole[:body], descriptor)
+        behind = head + 16 * count
+        places = array.array("Q", rest[head:behind].tobytes()).tolist() if count else []
+        sizes, starts = places[:count], places[count:]
+        return Message(pickle.loads(rest[:head]), rest[behind:], sizes, starts, region, whole[:body], descriptor)
 
     def _header(self) -> tuple[bytearray, int | None]:
         """The beginning of a message, and the open file that came with it."""

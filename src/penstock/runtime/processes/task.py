@@ -26,6 +26,10 @@ class OwnWorkers:
 
     workers: ProcessPool
 
+    def there(self, transform: Transform) -> Transform:
+        """The step as the workers are to do it."""
+        return transform
+
 
 class ProcessTask:
     """Transforms that run in worker processes. Called like `run_all`, by any number of threads.
@@ -50,7 +54,7 @@ class ProcessTask:
         self._lock = threading.Lock()
         self._pool = pool
         try:
-            self.packed = Packed.of(*pack(self.transforms, by_value=True))
+            self.packed = Packed.of(*pack([_there(transform) for transform in transforms], by_value=True))
         except Exception as error:
             raise _unsendable(self, error) from error
         weakref.finalize(self, pool.forget, self.number).atexit = False
@@ -71,6 +75,11 @@ class ProcessTask:
             self.run_seconds += run_seconds
             self.cpu_seconds += cpu_seconds
             self.trip_seconds += trip_seconds
+
+
+def _there(transform: Transform) -> Transform:
+    function = getattr(transform, "function", None)
+    return function.there(transform) if isinstance(function, OwnWorkers) else transform
 
 
 def _unsendable(task: ProcessTask, error: Exception) -> InvalidArgumentError:

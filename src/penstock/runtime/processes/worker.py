@@ -34,7 +34,7 @@ from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.processes.lifeline import follow
-from penstock.runtime.processes.link import SMALL, Link, Message, Packed
+from penstock.runtime.processes.link import SMALL, Link, Message, Packed, aligned
 from penstock.runtime.tracebacks import add_lines, folded
 
 # Ctrl-C is for the parent to decide on, from the first moment: the signal comes blocked. The façade costs more than all
@@ -103,6 +103,31 @@ def _calm_opencv() -> None:
     calm_opencv()
 
 
+class Room:
+    """The memory that the results of a Block are to be in, where it was said before: what is made there stays there.
+
+    Nobody may read or write it when the function has returned.
+    """
+
+    def __init__(self) -> None:
+        self.memory: np.ndarray | None = None
+        self.used = 0
+
+    def begin(self, memory: np.ndarray | None) -> None:
+        self.memory, self.used = memory, 0
+
+    def empty(self, nbytes: int) -> np.ndarray | None:
+        """So many bytes of it, or None where there are not as many left."""
+        start = aligned(self.used)
+        if self.memory is None or start + nbytes > self.memory.nbytes:
+            return None
+        self.used = start + nbytes
+        return self.memory[start : self.used]
+
+
+ROOM = Room()
+
+
 class _Server:
     """The transforms and regions that this process has."""
 
@@ -159,6 +184,7 @@ class _Server:
         if "cv2" in sys.modules:
             _calm_opencv()
         started = time.perf_counter()
+        ROOM.begin(self._regions[offered] if offered >= 0 else None)
         try:
             made = run_all(self._transforms[number], block, numbers)
         except Exception as raised:  # those of elements are in their places
@@ -173,7 +199,8 @@ class _Server:
             return
         seconds = time.perf_counter() - started
         del block
-        packed = _packed(made)
+        packed = _packed(made, ROOM.memory)
+        ROOM.begin(None)
         del made
         region = self._place(packed, offered)
         packed = packed.moved(self._regions[region] if region >= 0 else None)
@@ -213,10 +240,10 @@ class _Server:
         return found
 
 
-def _packed(made: Stretch) -> Packed:
+def _packed(made: Stretch, memory: np.ndarray | None) -> Packed:
     ready = sendable(made)
     try:
-        return Packed.of(*pack(_parts(ready)))
+        return Packed.of(*pack(_parts(ready)), memory)
     except Exception:  # an element that cannot be pickled: the others can
         parts = [sendable_alone(ready.slice(at, at + 1)) for at in range(ready.size)]
         return Packed.of(*pack(_parts(join(parts))))
