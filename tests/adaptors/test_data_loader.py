@@ -1,6 +1,10 @@
 """penstock.torch.DataLoader gives what torch's gives: batches, nesting, dtypes, order, and torch's own errors."""
 
+import gc
 import json
+import multiprocessing
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -155,15 +159,22 @@ def test_without_workers_what_is_drawn_is_what_torch_draws():
     assert [batch[3].tolist() for batch in ours[0][0]] == [batch[3].tolist() for batch in theirs[0][0]]
 
 
+@pytest.mark.parametrize("context", [None, "spawn"])
 @pytest.mark.parametrize("persistent", [False, True])
-def test_a_pass_has_its_own_copy_of_the_data_set_unless_workers_persist(persistent):
+def test_a_pass_has_its_own_copy_of_the_data_set_unless_workers_persist(persistent, context):
     """As torch's: what the program changes is seen by the next pass, and what a worker changes is its own."""
     ds = sets.Counting()
 
     def epochs(kind):
         ds.epoch = 0
         loader = kind(
-            ds, None, num_workers=1, worker_init_fn=sets.initialise, persistent_workers=persistent, collate_fn=tuple
+            ds,
+            None,
+            num_workers=1,
+            worker_init_fn=sets.initialise,
+            persistent_workers=persistent,
+            collate_fn=tuple,
+            multiprocessing_context=context if kind is DataLoader else None,
         )
         found = []
         for ds.epoch in range(2):
@@ -174,6 +185,64 @@ def test_a_pass_has_its_own_copy_of_the_data_set_unless_workers_persist(persiste
     assert ours == epochs(data.DataLoader)
     assert ours[1] == ([(0, i, 0) for i in range(5, 9)] if persistent else [(0, i, 1) for i in range(1, 5)])
     assert (ds.made_by, ds.asked) == (-1, 0)
+
+
+def test_what_cannot_be_pickled_goes_to_workers_as_it_is(tmp_path):
+    """As torch's are, they are forked where multiprocessing forks: an open file, a lock and a lambda are there."""
+    (tmp_path / "rows").write_bytes(b"abcdef")
+
+    class Rows(data.Dataset):
+        def __init__(self, file):
+            self.file, self.lock, self.make = file, threading.Lock(), lambda row: row + 1
+
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, i):
+            with self.lock:
+                return self.make(os.pread(self.file.fileno(), 1, i)[0])
+
+    with (tmp_path / "rows").open("rb") as file:
+        loader = DataLoader(Rows(file), 2, num_workers=2, collate_fn=lambda rows: bytes(rows), worker_init_fn=lambda i: i)
+        assert list(loader) == [b"bc", b"de", b"fg"]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_end_with_the_pass_or_with_the_loader(persistent):
+    loader = DataLoader(range(6), 2, num_workers=2, persistent_workers=persistent)
+    assert len(list(loader)) == 3
+    assert len(multiprocessing.active_children()) == 2 * persistent
+    batches = iter(loader)
+    next(batches)
+    assert len(multiprocessing.active_children()) == 2
+    del batches
+    assert len(multiprocessing.active_children()) == 2 * persistent
+    del loader
+    gc.collect()
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_dies_is_replaced_and_the_other_batches_come():
+    batches, found = iter(DataLoader(sets.Deadly("tensors", 6), 2, num_workers=2)), []
+    for _ in range(3):
+        try:
+            found.append(next(batches).tolist())
+        except FailedPreconditionError as error:
+            found.append(str(error).partition(" (")[0])
+    assert found == [[0, 1], "Worker processes ended while they ran map(Fetch)", [4, 5]]
+
+
+def test_in_a_worker_of_multiprocessing_another_loader_has_workers_too():
+    """Daemonic processes must not fork: theirs are started."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(sets.loaded_by, (DataLoader,)) == [[0, 1], [2]]
+
+
+def test_large_batches_are_made_where_they_are_read():
+    """Tensors that differ in size from batch to batch, several in one, and those that others keep."""
+    for collate in (None, sets.kept):
+        ours, theirs = both(sets.Large(), 1, batch_size=3, num_workers=2, collate_fn=collate)
+        assert same(ours[0], theirs[0])
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -318,6 +387,15 @@ def test_free_order_has_no_state():
         loader.state_dict()
     with pytest.raises(FailedPreconditionError, match="format 9"):
         loader.load_state_dict({"version": 9, "batches": 0, "generator": ""})
+
+
+@pytest.mark.parametrize("context", [None, "spawn"])
+def test_explain_says_what_it_costs(context):
+    loader = DataLoader(sets.Rows("tuples", 9), 2, num_workers=2, multiprocessing_context=context)
+    found = loader.explain(analyze=True, seconds=1.0)
+    assert "map(Fetch)" in found
+    assert ("'spawn'" if context else "are forked") in found.splitlines()[-1]
+    assert not multiprocessing.active_children()
 
 
 def test_explain_says_what_runs():

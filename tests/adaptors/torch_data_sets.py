@@ -1,7 +1,9 @@
 """Data sets for the tests of DataLoader, in a module that worker processes can import."""
 
 import collections
+import os
 import random
+import signal
 
 import numpy as np
 import torch
@@ -61,6 +63,35 @@ class Failing(Rows):
         if i == 3:
             raise ValueError("row 3 is bad")
         return i
+
+
+class Deadly(Rows):
+    """Row 3 ends the process that asks for it."""
+
+    def __getitem__(self, i):
+        if i == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return i
+
+
+class Large(data.Dataset):
+    """Rows of 40 KB and more, which grow, with a small and a large tensor beside."""
+
+    def __len__(self):
+        return 14
+
+    def __getitem__(self, i):
+        size = 10_000 * (1 + i // 6)
+        return torch.full((size,), i / 7), {"mask": np.full((size, 2), i, np.uint8), "row": i}
+
+
+def kept(samples, _all=[]):  # noqa: B006 - as collate functions do that keep a batch
+    _all.append(data.default_collate(samples))
+    return _all[-1]
+
+
+def loaded_by(kind):
+    return [batch.tolist() for batch in kind(range(3), 2, num_workers=1)]
 
 
 class Stopping(Rows):

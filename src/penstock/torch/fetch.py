@@ -92,7 +92,7 @@ class Fetch(OwnWorkers):
     def fetch(self, indices: Any, room: Room | None = None) -> Any:
         assert self.given is not None
         dataset, collate = self.given.dataset, self.given.collate
-        if room is not None and room.memory is not None:
+        if room is not None:
             collate = collating_into(room, collate)
         if not self.together:
             return collate(dataset[indices])

@@ -120,7 +120,7 @@ def data_loader_type() -> type:
             return found
 
         def _own_workers(self) -> ForkedPool | None:
-            context = _forking_context(self.multiprocessing_context)
+            context, _ = _forking_context(self.multiprocessing_context)
             if context is None or self._penstock_executor != "process":
                 return None
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
@@ -217,17 +217,25 @@ def data_loader_type() -> type:
                 batches = [index for (index,) in batches]
             workers = self._own_workers()
             pipeline = self._pipeline(batches, 0, 0, workers)
+            said = "" if self._penstock_executor == "thread" else self._workers_said()
             if not analyze:
-                return str(pipeline.explain())
+                return f"{pipeline.explain()}{said}"
             if workers is None:
-                return str(pipeline.explain(analyze=True, seconds=seconds))
+                return f"{pipeline.explain(analyze=True, seconds=seconds)}{said}"
             try:
                 workers.fork()
                 with workers.here:
-                    return str(pipeline.explain(analyze=True, seconds=seconds))
+                    return f"{pipeline.explain(analyze=True, seconds=seconds)}{said}"
             finally:
                 workers.close()
 
+        def _workers_said(self) -> str:
+            _, why = _forking_context(self.multiprocessing_context)
+            if why:
+                return f"\nIts worker processes are started anew, and each imports torch: {why}."
+            return "\nIts worker processes are forked: copies of this program as it is when a pass begins."
+
+    DataLoader.__module__, DataLoader.__qualname__ = "penstock.torch", "DataLoader"  # where pickle finds it
     return DataLoader
 
 
@@ -299,14 +307,17 @@ def _ended(elements: Any, workers: ForkedPool, ends: bool) -> None:  # noqa: FBT
         workers.close()
 
 
-def _forking_context(context: Any) -> Any:
-    """The context of multiprocessing to fork by, where torch would fork: what was given, or the default."""
-    if context is None:
+def _forking_context(given: Any) -> tuple[Any, str]:
+    """The context of multiprocessing to fork by, where torch would fork; or None, and why not."""
+    if given is not None:
+        method = given.get_start_method()
+    else:
         method = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
-        context = multiprocessing.get_context("fork") if method == "fork" else None
-    elif context.get_start_method() != "fork":
-        context = None
-    return None if multiprocessing.current_process().daemon else context
+    if method != "fork":
+        return None, f"multiprocessing's start method is {method!r}"
+    if multiprocessing.current_process().daemon:
+        return None, "this is a daemonic process of multiprocessing, which must not have children"
+    return given or multiprocessing.get_context("fork"), ""
 
 
 def _drawn(sampler: Any) -> Any:

@@ -88,7 +88,7 @@ class Worker:
         offered = self._region(task.expects)
         self._ask(task.number, packed, numbers, offered)
         message = self._link.receive()
-        if message.head[0] == "larger":
+        while message.head[0] == "larger":
             self._take_back(offered)
             offered = self._region(message.head[1])
             self._link.send(("into", _number(offered)))

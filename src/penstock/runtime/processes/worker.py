@@ -2,7 +2,7 @@
 
 Messages from the parent, each a tuple: ("transforms", number, folder, path) with the packed transforms;
 ("forget", number); ("region", number, bytes) with an open file; ("drop", number); ("run", number, numbers, region) with
-the packed Block, where the region, if it is no -1, is for the results; ("into", region) after "larger".
+the packed Block, where the region, if it is no -1, is for the results; ("into", region) after "larger", in its place.
 
 Answers: ("ready",) once; ("prepared", error) to "transforms"; to "run" perhaps ("larger", bytes), and then
 ("done", seconds of the function, CPU seconds, regions nobody here reads any more) with the packed parts of a
@@ -19,6 +19,7 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -104,7 +105,7 @@ def _calm_opencv() -> None:
 
 
 class Room:
-    """The memory that the results of a Block are to be in, where it was said before: what is made there stays there.
+    """The memory that the results of a Block will be in: what a function makes there is not copied.
 
     Nobody may read or write it when the function has returned.
     """
@@ -112,12 +113,21 @@ class Room:
     def __init__(self) -> None:
         self.memory: np.ndarray | None = None
         self.used = 0
+        self._larger: Callable[[int], np.ndarray | None] | None = None
 
-    def begin(self, memory: np.ndarray | None) -> None:
-        self.memory, self.used = memory, 0
+    def begin(self, memory: np.ndarray | None, larger: Callable[[int], np.ndarray | None]) -> None:
+        """What is offered for the next Block, and who gives more in its place."""
+        self.memory, self.used, self._larger = memory, 0, larger
+
+    def end(self) -> None:
+        self.memory, self.used, self._larger = None, 0, None
 
     def empty(self, nbytes: int) -> np.ndarray | None:
         """So many bytes of it, or None where there are not as many left."""
+        if self._larger is None:
+            return None
+        if not self.used and nbytes > (0 if self.memory is None else self.memory.nbytes) and nbytes > SMALL:
+            self.memory = self._larger(nbytes + nbytes // 16 + SMALL)  # something small will come behind it
         start = aligned(self.used)
         if self.memory is None or start + nbytes > self.memory.nbytes:
             return None
@@ -135,6 +145,7 @@ class _Server:
         self._link = link
         self._transforms: dict[int, Any] = {}
         self._regions: dict[int, np.ndarray] = {}
+        self._offered = -1  # the region for the results of the Block at hand
         self._lent = 0  # regions whose content somebody here may still read
         self._freed: deque[int] = deque()
         self._many = _MANY
@@ -184,7 +195,8 @@ class _Server:
         if "cv2" in sys.modules:
             _calm_opencv()
         started = time.perf_counter()
-        ROOM.begin(self._regions[offered] if offered >= 0 else None)
+        self._offered = offered
+        ROOM.begin(self._regions[offered] if offered >= 0 else None, self._larger)
         try:
             made = run_all(self._transforms[number], block, numbers)
         except Exception as raised:  # those of elements are in their places
@@ -200,10 +212,9 @@ class _Server:
         seconds = time.perf_counter() - started
         del block
         packed = _packed(made, ROOM.memory)
-        ROOM.begin(None)
+        ROOM.end()
         del made
-        region = self._place(packed, offered)
-        packed = packed.moved(self._regions[region] if region >= 0 else None)
+        packed, region = self._placed(packed)
         cpu = time.process_time() - began
         self._link.send(("done", seconds, cpu, self._gone()), packed, region)
         sys.stdout.flush()
@@ -216,19 +227,25 @@ class _Server:
         block: Block = unpack(message.content, message.buffers(memory))
         return block
 
-    def _place(self, packed: Packed, offered: int) -> int:
-        """The region for the results, or -1 for the socket."""
+    def _placed(self, packed: Packed) -> tuple[Packed, int]:
+        """The results in a region, and which, or apart from what they were made of, and -1, for the socket."""
         if packed.nbytes <= SMALL:
-            return -1
-        if offered >= 0 and packed.nbytes <= self._regions[offered].nbytes:
-            return offered
-        self._link.send(("larger", packed.nbytes))
+            return packed.moved(), -1
+        if self._offered < 0 or packed.nbytes > self._regions[self._offered].nbytes:
+            packed = packed.moved()  # what is in the region is gone when another has its place
+            self._larger(packed.nbytes)
+        region = self._offered
+        return packed.moved(self._regions[region] if region >= 0 else None), region
+
+    def _larger(self, nbytes: int) -> np.ndarray | None:
+        """Have a region of that size in the place of the one that was offered; None where there is none."""
+        self._link.send(("larger", nbytes))
         message = self._link.receive()
         if message.head[0] == "region":
             self._map(message)
             message = self._link.receive()
-        region: int = message.head[1]
-        return region
+        self._offered = message.head[1]
+        return self._regions.get(self._offered)
 
     def _gone(self) -> list[int]:
         """The inputs that nobody here reads any more. A function may keep what it was given, also unreachably."""
