@@ -203,13 +203,15 @@ def test_what_cannot_be_pickled_goes_to_workers_as_it_is(tmp_path):
                 return self.make(os.pread(self.file.fileno(), 1, i)[0])
 
     with (tmp_path / "rows").open("rb") as file:
-        loader = DataLoader(Rows(file), 2, num_workers=2, collate_fn=lambda rows: bytes(rows), worker_init_fn=lambda i: i)
+        loader = DataLoader(
+            Rows(file), 2, num_workers=2, collate_fn=lambda rows: bytes(rows), worker_init_fn=lambda i: i
+        )
         assert list(loader) == [b"bc", b"de", b"fg"]
 
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_workers_end_with_the_pass_or_with_the_loader(persistent):
-    loader = DataLoader(range(6), 2, num_workers=2, persistent_workers=persistent)
+    loader = DataLoader(range(6), 2, num_workers=2, persistent_workers=persistent, multiprocessing_context="fork")
     assert len(list(loader)) == 3
     assert len(multiprocessing.active_children()) == 2 * persistent
     batches = iter(loader)
@@ -399,7 +401,7 @@ def test_explain_says_what_it_costs(context):
 
 
 def test_explain_says_what_runs():
-    loader = DataLoader(sets.Rows("tuples", 9), 2, num_workers=2)
+    loader = DataLoader(sets.Rows("tuples", 9), 2, num_workers=2, multiprocessing_context="fork")
     assert_golden("data_loader_explain", loader.explain())
     assert_golden("data_loader_explain_no_workers", DataLoader(range(3)).explain())
 

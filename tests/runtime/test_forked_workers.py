@@ -117,7 +117,7 @@ def test_one_that_dies_is_replaced_under_its_number(forked, tmp_path):
             os.close(os.open(once, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return number_of(x)
-        os.kill(os.getpid(), signal.SIGKILL)
+        return os.kill(os.getpid(), signal.SIGKILL)
 
     pool = forked(2)
     with pool.here:

@@ -173,7 +173,7 @@ class Server:
                 self._questions.put((client, message))
         client.gone = True
         client.answers.put(None)
-        self._questions.put((client, Message(("gone",), memoryview(b""), [], -1, _NOTHING, None)))
+        self._questions.put((client, Message(("gone",), memoryview(b""), [], [], -1, _NOTHING, None)))
         if gone is not None:
             gone()
 

@@ -7,7 +7,6 @@ import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -188,7 +187,8 @@ def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any],
 
     if stack is not known.collate_tensor_fn:  # somebody has put another in its place
         return collate
-    return partial(known.collate, collate_fn_map={**known.default_collate_fn_map, torch.Tensor: stacked})
+    kinds = {**known.default_collate_fn_map, torch.Tensor: stacked}
+    return lambda samples: known.collate(samples, collate_fn_map=kinds)
 
 
 def take_over(given: Given, number: int) -> None:
@@ -225,11 +225,9 @@ _KEPT: dict[str, Given] = {}  # and what it keeps: for those with persistent wor
 
 
 def seed_all(seed: int) -> None:
-    """As torch seeds a worker."""
-    torch = import_module("torch")
-
+    """As torch seeds a worker; of its generators the one of the CPU, as the others cost more than all of these."""
     random.seed(seed)
-    torch.manual_seed(seed)
+    import_module("torch").default_generator.manual_seed(seed)
     np.random.seed(seed % 2**32)
 
 

@@ -243,7 +243,7 @@ _PER_BATCH: Any = {"experimental_optimization": {"map_vectorization": {"enabled"
 
 
 def _have_the_engine() -> None:
-    """Import all of it now: the first batch does not wait for it then, and no worker that is forked imports it again."""
+    """Import all of it now: the first batch does not wait for it, and no worker that is forked does it again."""
     made = Dataset.from_sequence([b""]).with_options(Options(**_PER_BATCH)).map(len, num_parallel_calls=1).prefetch(1)
     for _ in made.iterator(executor="inline"):
         continue

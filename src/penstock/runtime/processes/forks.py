@@ -71,7 +71,7 @@ class _Child:
         self._child.join(seconds)
         code = self.poll()
         if code is None:
-            raise subprocess.TimeoutExpired("fork", seconds)
+            raise subprocess.TimeoutExpired(self._child.name, seconds)
         return code
 
     def kill(self) -> None:
@@ -97,7 +97,7 @@ def others_at_rest(patience: float = _PATIENCE) -> Iterator[None]:
     """
     deadline = time.monotonic() + patience
     numba = sys.modules.get("numba.core.compiler_lock")
-    lock = getattr(getattr(numba, "global_compiler_lock", None), "_lock", None)
+    lock: Any = getattr(getattr(numba, "global_compiler_lock", None), "_lock", None)
     held = lock is not None and lock.acquire(timeout=patience)
     try:
         while _others_import() and time.monotonic() < deadline:
@@ -109,7 +109,7 @@ def others_at_rest(patience: float = _PATIENCE) -> Iterator[None]:
 
 
 def _others_import() -> bool:
-    locks = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    locks = getattr(importlib._bootstrap, "_module_locks", {})
     known = [reference() for reference in list(locks.values())]
     return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for lock in known)
 
@@ -205,5 +205,5 @@ class ForkedPool(ProcessPool):
             self.close()
 
 
-def _is_gone(held: Process | bool) -> bool:
+def _is_gone(held: Process | bool) -> bool:  # noqa: FBT001 - what a slot holds
     return isinstance(held, Process) and held.socket.fileno() < 0

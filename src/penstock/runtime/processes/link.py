@@ -40,7 +40,9 @@ class Packed:
         starts, at = [-1] * len(raw), 0
         if memory is not None:
             starts = [place_in(memory, view) for view in raw]
-            at = aligned(max([start + size for start, size in zip(starts, sizes, strict=True) if start >= 0], default=0))
+            at = aligned(
+                max([start + size for start, size in zip(starts, sizes, strict=True) if start >= 0], default=0)
+            )
         for number, size in enumerate(sizes):
             if starts[number] < 0:
                 starts[number] = at
@@ -77,7 +79,7 @@ def aligned(nbytes: int) -> int:
 def place_in(memory: np.ndarray, view: np.ndarray) -> int:
     """Where in `memory` a view of bytes lies, or -1."""
     start = view.ctypes.data - memory.ctypes.data
-    return start if 0 <= start and start + view.nbytes <= memory.nbytes and view.nbytes else -1
+    return start if start >= 0 and start + view.nbytes <= memory.nbytes and view.nbytes else -1
 
 
 @dataclass(slots=True)

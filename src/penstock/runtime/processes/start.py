@@ -1,4 +1,4 @@
-"""Starting a worker process: a plain command, with a socket to talk by and a lifeline. (forks.py has another way.)"""
+"""Starting a worker process: a plain command, with a socket to talk by and a lifeline."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ class Process:
     def _begun(self, theirs: socket.socket, near: int) -> Any:
         """A process that has these ends of socket and lifeline: `subprocess.Popen`, or as much of it as is used."""
         command = [sys.executable, "-c", self._start, str(theirs.fileno()), str(near), *search_path()]
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, env=_environment(), pass_fds=[theirs.fileno(), near]
-        )
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=_environment(), pass_fds=[theirs.fileno(), near])
 
     def _over_input(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         """Where processes do not inherit descriptors (Windows)."""
@@ -85,7 +83,8 @@ class Process:
         """Kill it, if it does not end by itself. The status it ended with."""
         for seconds in (patience, 5.0):  # a process inside the kernel may stay beyond both
             try:
-                return self.popen.wait(seconds)
+                status: int = self.popen.wait(seconds)
+                return status
             except subprocess.TimeoutExpired:
                 self.popen.kill()
         return None
@@ -107,7 +106,8 @@ class Process:
 class Owner(Protocol):
     """Whoever has started a process."""
 
-    process: Process
+    @property
+    def process(self) -> Process: ...
 
 
 class _Births:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from penstock.runtime.processes.pool import ProcessPool
 
 
-class OwnWorkers:
+class OwnWorkers(ABC):
     """A function that brings worker processes of its own: it is called in those and in no others."""
 
-    workers: ProcessPool
+    @property
+    @abstractmethod
+    def workers(self) -> ProcessPool: ...
 
     def there(self, transform: Transform) -> Transform:
         """The step as the workers are to do it."""
