@@ -9,8 +9,7 @@ Two map-style data sets, batches of 32, 2 workers, shuffled, several epochs:
 
 Columns: rows a second of all epochs but the first (median of the rounds, and their spread), seconds to the first batch
 of the first epoch and of a later one. Both loaders get the same data set object and take turns; workers are not
-persistent, as by torch's default. torch forks its workers on Linux, which costs nothing for a small program; penstock
-starts its own, which import torch, once for the whole program: the first epoch of the first data set shows it.
+persistent, as by torch's default: on Linux with Python below 3.14 both fork them for each epoch.
 """
 
 import statistics
