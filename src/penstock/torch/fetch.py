@@ -167,7 +167,8 @@ def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any],
     """torch's default collate with its tensors in the room, as far as that goes; any other function as it is."""
     known: Any = import_module("torch.utils.data._utils.collate")
     torch = import_module("torch")
-    if collate is not known.default_collate:
+    default: Callable[[Any], Any] = known.default_collate
+    if collate is not default:
         return collate
     stack = known.default_collate_fn_map[torch.Tensor]
 
@@ -178,7 +179,8 @@ def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any],
     def stacked(batch: Any, *, collate_fn_map: Any = None) -> Any:
         first = batch[0]
         memory = None
-        if first.device.type == "cpu" and first.layout == torch.strided and all(like(one, first) for one in batch):
+        dense = not first.is_nested and first.layout == torch.strided and first.device.type == "cpu"
+        if dense and all(like(one, first) for one in batch):
             memory = room.empty(len(batch) * first.numel() * first.element_size())
         if memory is None:
             return stack(batch, collate_fn_map=collate_fn_map)
