@@ -96,7 +96,6 @@ def test_a_wait_that_ends_while_somebody_looks_is_counted_once():
     assert set(seen) == {(4.0, 3.0)}
 
 
-
 def test_extremes_are_since_the_last_question():
     counts = Counts()
     counts.enter()

@@ -127,12 +127,12 @@ class Worker:
         regions = self._regions.get(user, _NO_REGIONS)
         known = region < 0 or region in regions
         if job not in self._jobs:
-            return ("unmade", job, start, stop), b"", [], None, 0.0, None, -1 if known else None
+            return ("unmade", job, start, stop), b"", [], None, 0.0, None, -1 if known else None, []
         head, found = self._made(job, start, stop)
         if regions.write(found, region):
-            return head, found.content, [], found.sizes, 0.0, None, region
+            return head, found.content, [], found.sizes, 0.0, None, region, found.starts
         content, buffers, sizes, seconds = compressed(found, codec)
-        return head, content, buffers, sizes, seconds, codec, -1 if known else None
+        return head, content, buffers, sizes, seconds, codec, -1 if known else None, []
 
     def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Packed]:
         digest, epoch, kept = self._jobs[job]
@@ -165,8 +165,8 @@ class Worker:
 
 Process = tuple[int, str]  # its number, and when it began
 # A head; content and buffers with their sizes, None where these are as they were; seconds and codec that they took; the
-# region that they are in, -1 for none, None where the one that was lent could not be opened.
-Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | None, int | None]
+# region that they are in, -1 for none, None where the one that was lent could not be opened; where they begin in it.
+Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | None, int | None, list[int]]
 
 
 @dataclass(slots=True)
@@ -243,11 +243,12 @@ class ActorContact(Contact):
             check_version(theirs, "The worker on Ray")
             self.ready, self.apart = True, self._where != here(self._ray)
             return None
-        head, content, buffers, sizes, seconds, codec, region = answer
+        head, content, buffers, sizes, seconds, codec, region, starts = answer
         if region is None:  # the actor is another user's, or in a container of its own
             self._lends = False
         where = -1 if region is None else region
-        message = Message(head, memoryview(content), sizes or [], where, np.empty(0, np.uint8), None)
+        placed = sizes if sizes and starts else []
+        message = Message(head, memoryview(content), placed, starts, where, np.empty(0, np.uint8), None)
         self._lent.settle(head[1:3], message)
         if head[0] == "unmade":
             _, job, start, stop = head

@@ -57,7 +57,7 @@ class Packed:
 
     def placed(self) -> Packed:
         """The same once its buffers have been written elsewhere, without them."""
-        return Packed(self.content, [], self.sizes, self.nbytes)
+        return Packed(self.content, [], self.sizes, self.starts, self.nbytes)
 
     def moved(self, memory: np.ndarray | None = None) -> Packed:
         """The same with its buffers in `memory`, or in memory of their own: what they were made from can go."""
