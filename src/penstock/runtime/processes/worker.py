@@ -123,7 +123,7 @@ class Room:
         self.memory, self.used, self._larger = None, 0, None
 
     def empty(self, nbytes: int) -> np.ndarray | None:
-        """So many bytes of it, or None where there are not as many left."""
+        """Take `nbytes` of it; None where there are not as many left."""
         if self._larger is None:
             return None
         if not self.used and nbytes > (0 if self.memory is None else self.memory.nbytes) and nbytes > SMALL:
