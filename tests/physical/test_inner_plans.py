@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,7 +203,7 @@ def test_files_are_alike_whatever_their_names(tmp_path: Path) -> None:
 
 
 def test_plans_of_which_none_is_like_another_are_left_alone() -> None:
-    """No more of them is kept, nor looked at."""
+    """None of them is kept, and no further one looked at."""
 
     def opened(x: Any) -> Any:
         return ps.Dataset.range(3).take(1000 + int(x)).map(triple)
@@ -209,4 +211,22 @@ def test_plans_of_which_none_is_like_another_are_left_alone() -> None:
     plans = InnerPlans(lambda plan: plan)
     for number in range(200):
         plans.rewritten(opened(np.int64(number))._plan)
-    assert len(plans._forms) == inner_plans._TRIES
+    assert not plans._forms
+    assert not plans._tries
+
+
+def test_large_sources_are_not_kept() -> None:
+    """A form would keep the arrays of the first plan that was like it for the rest of the pass."""
+    alive = []
+
+    def inner(x: Any) -> Any:
+        array = np.full((1 << 18, 2), float(x))
+        alive.append(weakref.ref(array))
+        first = array[:1].copy()
+        return ps.Dataset.from_tensor_slices(array).map(lambda row: row - first).take(2)
+
+    with iter(ps.Dataset.range(12).flat_map(inner)) as elements:
+        found = [element.tolist() for element in elements]
+        gc.collect()
+        assert sum(ref() is not None for ref in alive) <= 1
+    assert found == [[[0.0, 0.0]]] * 24

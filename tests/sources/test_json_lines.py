@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from concurrent.futures import Future
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,7 +14,6 @@ from tests.sources.passes import assert_equal, drained, everything, kinds
 import penstock as ps
 from penstock.block.column import column_of
 from penstock.block.leaf import as_leaf
-from penstock.io.remote.pool import Pool
 from penstock.sources import json_lines
 from penstock.sources.json_leaf import JsonLeaf
 from penstock.testing import assert_resumes_exactly, assert_same_elements
@@ -259,11 +257,9 @@ cut = st.builds(
 
 
 @contextmanager
-def at_once(least, chunk=3):
-    """Arrow's parser reads lines from that number on, some chunks of so many ahead."""
+def at_once(least):
+    """Arrow's parser reads lines from that number on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_lines, "_AT_ONCE", chunk)
-        patch.setattr(json_lines, "_AHEAD", AHEAD)
         patch.setattr(json_lines, "LEAST", least)
         patch.setattr(json_lines, "_MANY", 0)
         patch.setattr(json_lines, "_MOST_SLOWLY", 2)
@@ -271,7 +267,6 @@ def at_once(least, chunk=3):
 
 
 NEVER = 1 << 60
-AHEAD = Pool(2, "test-json")  # also on a machine of one core
 
 
 @given(st.sampled_from(FIRST), st.lists(a_line | cut, max_size=12), st.integers(0, 20), st.sampled_from(DEFAULTS))
@@ -309,47 +304,6 @@ def test_ordinary_lines_are_read_at_once(tmp_path, monkeypatch, name):
         first = reader.read(1)
         monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", None)  # not called from here on
         assert_equal(first.elements() + drained(reader, 100)[0], wanted)
-
-
-@pytest.mark.parametrize("compression", ["", "GZIP"])
-def test_what_is_parsed_ahead_is_read_again_from_a_state(tmp_path, compression):
-    """Bad lines, and the damaged end of a file, keep their places."""
-    lines = [json.dumps({"a": i, "s": "x" * (i % 7)}) for i in range(45)]
-    lines[17], lines[31] = '{"a": "one"}', "{"
-    content = "\n".join(lines).encode()
-    path, other = tmp_path / "a", tmp_path / "b"
-    path.write_bytes(gzip.compress(content)[:-40] if compression else content)
-    other.write_bytes(gzip.compress(content) if compression else content)
-    ds = ps.JsonLinesDataset([path, other], compression_type=compression)
-    with at_once(NEVER):
-        wanted = everything(ds)
-    with at_once(1, 4):
-        assert_equal(everything(ds), wanted)  # from every place
-
-
-def test_lines_wait_for_no_thread_that_has_other_work(tmp_path):
-    """Whoever reads parses what no thread has begun with; what was begun for nobody is left."""
-
-    class Busy(Pool):
-        def submit(self, call):
-            asked.append(Future())
-            return asked[-1]
-
-    asked = []
-    path = tmp_path / "a"
-    path.write_text("\n".join(json.dumps({"a": i}) for i in range(100)))
-    with at_once(1, 10), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_lines, "_AHEAD", Busy(1))
-        source = ps.JsonLinesDataset(path)._plan.source
-        found, _ = drained(source.open(), 10)
-        assert [int(row["a"]) for row in found] == list(range(100))
-        assert asked
-        assert all(future.cancelled() for future in asked)
-        reader = source.open()
-        for _ in range(3):
-            reader.read(10)
-        reader.close()
-        assert all(future.cancelled() for future in asked)
 
 
 def test_one_bad_line_leaves_the_others_to_be_read_at_once(tmp_path, monkeypatch):

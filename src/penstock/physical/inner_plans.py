@@ -22,7 +22,7 @@ from penstock.physical.seen import acts
 from penstock.physical.transform import FunctionTransform
 from penstock.physical.transform_of import transform_of
 from penstock.plan import ops, unbatch
-from penstock.plan.node import Node, parameter_names
+from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
 from penstock.plan.scan import Scan
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.files import FilesSource
@@ -30,9 +30,10 @@ from penstock.sources.source import Source
 
 _MOST = 64  # forms that are kept
 _TRIES = 16  # plans in a row of which none was like another, until no further one is looked at
+_LARGE = 1 << 20  # bytes of a source, or of an array that a function closes over, which a form would keep
 
 # Steps that follow from their parameters, and from what of their source is in `_source_key`. A shuffle asks how many
-# elements there are, which only files never tell.
+# elements there are, which some files do not tell.
 _KINDS = {
     ops.Map, ops.Filter, ops.Batch, ops.Take, ops.Skip, ops.Shard, ops.Repeat, ops.Enumerate, ops.Prefetch, ops.Shuffle,
     unbatch.Unbatch,
@@ -119,6 +120,9 @@ class InnerPlans:
         if form is None:  # what it becomes depends on more than its form
             return rewritten, None
         self._tries -= 1
+        if not self._tries:
+            self._forms.clear()  # what they hold belongs to plans that are gone
+            return rewritten, None
         if len(self._forms) >= _MOST:
             return rewritten, None
         form = self._forms[key] = _form(rewritten, plan, scan, functions)
@@ -153,6 +157,8 @@ def _key(plan: Node) -> tuple[Hashable, Scan, Functions] | None:
             if name == own:
                 functions.append(value)
                 value = _function_key(value)
+                if value is None:
+                    return None
             parts.append(value)
         parts.append(facts["where"])
         if "executor" in facts:
@@ -160,7 +166,7 @@ def _key(plan: Node) -> tuple[Hashable, Scan, Functions] | None:
         shuffles = shuffles or kind is ops.Shuffle
         plan = facts["input"]
     source = _source_key(plan.source)
-    if source is None or (shuffles and not isinstance(plan.source, FilesSource)):
+    if source is None or (shuffles and plan.source.cardinality != UNKNOWN_CARDINALITY):
         return None
     if len(functions) > 1:  # which of them are one
         addresses = [id(function) for function in functions]
@@ -183,8 +189,17 @@ def _source_key(source: Source) -> Hashable | None:
 
 def _column_key(column: Column) -> Hashable | None:
     if type(column) is DenseColumn:
-        return column.array.shape[1:], column.array.dtype
+        return None if _is_large(column.array) else (column.array.shape[1:], column.array.dtype)
+    if column.nbytes > _LARGE:
+        return None
     return column.starts.shape[1:] if type(column) is BytesColumn else None
+
+
+def _is_large(array: np.ndarray) -> bool:
+    """Whether it keeps much memory: a view keeps all that it is a part of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.nbytes > _LARGE
 
 
 # -- functions
@@ -198,10 +213,11 @@ def _values(function: Callable[..., Any]) -> list[Any]:
     return [*given, *(function.__defaults__ or ())]
 
 
-def _function_key(function: Callable[..., Any]) -> Hashable:
+def _function_key(function: Callable[..., Any]) -> Hashable | None:
     """Equal for functions of one code that close over the same objects, and numbers and texts of the same types.
 
-    Whether they may be traced, whether they draw and what they cost does not depend on what these numbers are.
+    Whether they may be traced, whether they draw and what they cost does not depend on what these numbers are. None for
+    one that closes over a large array: it would be kept.
     """
     if type(function) is MethodType:
         return id(function.__func__), id(function.__self__)
@@ -211,6 +227,8 @@ def _function_key(function: Callable[..., Any]) -> Hashable:
         given = _values(function)
     except ValueError:  # a cell is empty
         return id(function)
+    if any(isinstance(value, np.ndarray) and _is_large(value) for value in given):
+        return None
     kinds = [type(value) if _is_constant(value) else id(value) for value in given]
     return (id(function.__code__), id(function.__globals__), function.__name__, len(kinds), *kinds)
 

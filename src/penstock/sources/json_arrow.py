@@ -28,7 +28,7 @@ _OPEN, _CLOSE = b"{}"  # as bytes' numbers
 
 
 class ArrowLines:
-    """Parses the lines of one file whose keys and kinds are known. For one thread at a time, but for `parsed`."""
+    """Parses the lines of one file whose keys and kinds are known. For one thread at a time."""
 
     def __init__(self, kinds: JsonKinds, file: str) -> None:
         self._kinds = kinds
@@ -43,19 +43,13 @@ class ArrowLines:
 
     def block(self, chunk: RecordChunk) -> Block | None:
         """The elements of neighbouring lines, exactly as they are one by one; None asks for that."""
-        return self.counted(self.parsed(chunk))
-
-    def parsed(self, chunk: RecordChunk) -> Block | None:
-        """`block` for any number of threads at once; whoever uses what it gives has it `counted`, in order."""
         columns = self._columns(chunk)
         if columns is None:
+            self._tries -= 1
             return None
-        return Block(self._kinds.structure, columns, len(chunk), Origin.of_file(self._file, chunk.offsets))
-
-    def counted(self, found: Block | None) -> Block | None:
-        """Learn from it whether this helps."""
-        self._tries = self._tries - 1 if found is None else _TRIES
-        return found
+        self._tries = _TRIES
+        origin = Origin.of_file(self._file, chunk.offsets)
+        return Block(self._kinds.structure, columns, len(chunk), origin)
 
     def _columns(self, chunk: RecordChunk) -> list[Column] | None:
         """One object on each line: one that ends on a later line than it begins on would have a `{` behind a `}`."""

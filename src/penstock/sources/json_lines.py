@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -16,10 +12,8 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.origin import Origin
-from penstock.compiled.processors import processors
 from penstock.errors import Context, DataLossError, annotate
 from penstock.io.lines import LineReader
-from penstock.io.remote.pool import Pool
 from penstock.io.tfrecord.chunk import RecordChunk
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.json_arrow import LEAST, ArrowLines
@@ -30,9 +24,6 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MANY = 10_000  # lines, which take about as long one by one as importing Arrow's parser
 _AT_ONCE = 4096  # lines, of which Arrow parses many in little more time than few
 _MOST_SLOWLY = 256  # lines that are read one by one where one of them is the reason
-_NONE = np.empty(0, np.int64)
-_CHUNKS_AHEAD = 2  # that are parsed while the lines before them are used
-_AHEAD = Pool(processors() - 1, "penstock-json") if processors() > 1 else None
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -74,59 +65,24 @@ class _JsonFile(FileReader):
         self._rows = RowQueue(name)
         self._read = 0  # lines
         self._arrow: ArrowLines | None = None
-        self._arrow_has_helped = False  # with the last lines
-        self._coming: deque[_Coming] = deque()  # lines that were read, and are perhaps being parsed, behind `_rows`
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
-            coming = self._coming.popleft() if self._coming else self._next_lines(max_elements)
-            chunk = coming.lines()
+            at_once = self._arrow is not None and self._arrow.helps
+            chunk = self._lines.read(max(max_elements, _AT_ONCE) if at_once else max_elements)
             if chunk is None:
                 return None
-            self._look_ahead(max_elements)
-            self._rows.put(coming.offsets, partial(self._parsed, coming))
+            offsets = np.append(chunk.offsets, self._lines.tell())
+            self._rows.put(offsets, partial(self._parsed, chunk, offsets))
             self._read += len(chunk)
         return self._rows.take(max_elements)
 
-    def _next_lines(self, max_elements: int) -> _Coming:
-        at_once = self._arrow is not None and self._arrow.helps
-        begin = self._lines.tell()
-        try:
-            chunk = self._lines.read(max(max_elements, _AT_ONCE) if at_once else max_elements)
-        except Exception as error:
-            return _Coming(begin, error)
-        return _Coming(begin, chunk, _NONE if chunk is None else np.append(chunk.offsets, self._lines.tell()))
-
-    def _look_ahead(self, max_elements: int) -> None:
-        """Have further lines parsed by other threads, where a chunk has shown that Arrow parses them."""
-        if not self._arrow_has_helped or _AHEAD is None:
-            return
-        while len(self._coming) < _CHUNKS_AHEAD and not (self._coming and self._coming[-1].is_last):
-            coming = self._next_lines(max_elements)
-            if not coming.is_last and self._arrow is not None and len(coming.offsets) > LEAST:
-                coming.begin(self._arrow)
-            self._coming.append(coming)
-
-    def _block(self, coming: _Coming, part: RecordChunk) -> Block | None:
-        """What Arrow makes of some lines; of a whole chunk perhaps in another thread, while this one parses a later."""
-        assert self._arrow is not None
-        if len(part) < len(coming.offsets) - 1 or coming.future is None:
-            return self._arrow.block(part)
-        for later in (coming, *self._coming):
-            if coming.future.done():
-                break
-            later.do_here()
-        return self._arrow.counted(coming.future.result())
-
-    def _parsed(self, coming: _Coming, start: int, stop: int) -> ReadRows:
+    def _parsed(self, chunk: RecordChunk, offsets: np.ndarray, start: int, stop: int) -> ReadRows:
         """The objects of some lines of a chunk, of which line i begins at byte `offsets[i]`."""
-        chunk, offsets = coming.lines(), coming.offsets
-        assert chunk is not None
         part = chunk.slice(start, stop)
         if len(part) >= LEAST and self._arrow_helps():
             assert self._arrow is not None
-            block = self._block(coming, part)
-            self._arrow_has_helped = block is not None
+            block = self._arrow.block(part)
             if block is not None:
                 return ReadRows(block, [], offsets[start : stop + 1])
             if len(part) > _MOST_SLOWLY and self._arrow.helps:
@@ -204,65 +160,17 @@ class _JsonFile(FileReader):
         return found
 
     def place(self) -> Place:
-        if self._rows:
-            return [self._rows.place(), self._state]
-        return [self._coming[0].place if self._coming else self._lines.tell(), self._state]
+        return [self._rows.place() if self._rows else self._lines.tell(), self._state]
 
     def following(self) -> Place:
         return [0, self._state]
 
     @property
     def over(self) -> bool:
-        return self._lines.over and not self._rows and not self._coming
+        return self._lines.over and not self._rows
 
     def close(self) -> None:
-        for coming in self._coming:
-            coming.leave()
         self._lines.close()
-
-
-class _Coming:
-    """Neighbouring lines of a file, from byte `place` on, None behind the last; or what reading them raised."""
-
-    def __init__(self, place: int, found: RecordChunk | Exception | None, offsets: np.ndarray = _NONE) -> None:
-        self.place = place
-        self._found = found
-        self.offsets = offsets  # of the lines, and of what is behind them
-        self.future: Future[Block | None] | None = None
-        self._parse: Callable[[], Block | None] | None = None
-
-    @property
-    def is_last(self) -> bool:
-        """Whether nothing is to be read behind it, before it was looked at."""
-        return not isinstance(self._found, RecordChunk)
-
-    def lines(self) -> RecordChunk | None:
-        if isinstance(self._found, Exception):
-            raise self._found
-        return self._found
-
-    def begin(self, arrow: ArrowLines) -> None:
-        """Have another thread parse them."""
-        assert isinstance(self._found, RecordChunk)
-        assert _AHEAD is not None
-        self._parse = partial(arrow.parsed, self._found)
-        with suppress(RuntimeError):  # there can be no further thread: they are parsed in their turn
-            self.future = _AHEAD.submit(self._parse)
-
-    def do_here(self) -> None:
-        """Parse them now, if no other thread has begun to."""
-        if self.future is not None and self._parse is not None and self.future.cancel():
-            done: Future[Block | None] = Future()
-            try:
-                done.set_result(self._parse())
-            except Exception as error:
-                done.set_exception(error)
-            self.future = done
-
-    def leave(self) -> None:
-        """Nobody wants to know any more."""
-        if self.future is not None:
-            self.future.cancel()
 
 
 def _around(text: str, at: int) -> str:

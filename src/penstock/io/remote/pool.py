@@ -1,4 +1,4 @@
-"""Pool: threads that wait for servers, or parse ahead, made when there is work and gone when there is none."""
+"""Pool: threads that wait for servers, made when there is work and gone when there is none."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ _IDLE = 1.0  # seconds without work after which a thread ends
 class Pool:
     """Up to `most` daemon threads. A forked child, which has none of them, begins with an empty one."""
 
-    def __init__(self, most: int = MOST, name: str = "penstock-remote") -> None:
+    def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._name = name
         self._begin_anew()
         in_child(self._begin_anew)
 
@@ -38,7 +37,12 @@ class Pool:
                 self._changed.notify()
                 return future
             self._threads += 1
-        threading.Thread(target=self._run, args=(self._changed,), name=self._name, daemon=True).start()
+            try:
+                threading.Thread(target=self._run, args=(self._changed,), name="penstock-remote", daemon=True).start()
+            except BaseException:  # there can be no further thread now; later there may
+                self._threads -= 1
+                self._work.remove((future, call))
+                raise
         return future
 
     def _run(self, changed: threading.Condition) -> None:
