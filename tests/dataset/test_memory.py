@@ -1,6 +1,7 @@
 """`ds.memory()`, and what users see of the budget for buffers."""
 
 import gc
+import itertools
 import json
 
 import numpy as np
@@ -15,8 +16,11 @@ from penstock.runtime.memory.ledger import live_ledgers
 MiB = 1 << 20
 
 
+CALLS = itertools.count()
+
+
 def large(x):
-    return np.full(1 << 15, x, np.float64) if int(x) >= 0 else None  # 256 KiB
+    return np.full(1 << 15, x, np.float64) if next(CALLS) >= 0 else None  # 256 KiB; no rewrite moves what is seen
 
 
 def bounded(ds, nbytes):

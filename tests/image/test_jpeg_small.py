@@ -145,7 +145,7 @@ def by_kernel(contents, ratio, cost):
     out, done = np.zeros((count, 4, 5, 3), np.float32), np.zeros(count, np.int8)
     results = out.reshape(-1), few, done
     kernel = jpeg_block._SMALL.get().decode_small_block
-    kernel(*files, ratios, np.zeros(flips, np.int8), few, np.float32(1), False, 4, 5, *results, cost)
+    kernel(*files, ratios, np.zeros(flips, np.int8), few, np.float32(1), False, 4, 5, False, *results, cost)
     return out, done.tolist()
 
 
@@ -193,7 +193,7 @@ def test_pictures_that_would_need_much_memory_side_by_side_are_decoded_one_by_on
     files, ratios, flips = (block._addresses, block._lengths, block._table), np.full(3, 2), np.zeros((3, 2), np.int8)
     few, out, done = np.zeros(0, np.uint8), np.zeros(3 * 4 * 4 * 3, np.float32), np.zeros(3, np.int8)
     kernel = jpeg_block._SMALL.get().decode_small_block
-    needed = kernel(*files, ratios, flips, few, np.float32(1), False, 4, 4, out, few, done, SIDE_BY_SIDE)
+    needed = kernel(*files, ratios, flips, few, np.float32(1), False, 4, 4, False, out, few, done, SIDE_BY_SIDE)
     assert done.tolist() == [1, 1, 1]
     assert needed < 1 << 23
 
@@ -250,6 +250,7 @@ def test_a_row_that_does_not_fit_is_not_written(cost):
         False,
         4,
         4,
+        False,
         out,
         few,
         done,

@@ -25,6 +25,7 @@ from penstock.functions.captured import Captured
 from penstock.trace.arithmetic import ASTYPE, EXACT, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.nature import families
 from penstock.trace.statements import Cut, reads, returns, writes
 from penstock.trace.traced import output_of
 from penstock.trace.tracer import Tracer
@@ -387,7 +388,7 @@ _PLAIN = frozenset((*EXACT, *VIEWS, ASTYPE, WHERE))
 
 def sees_layout(equation: Equation) -> bool:
     """Whether its result may depend on how an array lies in memory, as the order of a sum does."""
-    return equation.primitive not in _PLAIN and not equation.primitive.name.startswith("image.")
+    return equation.primitive not in _PLAIN and not families([equation.primitive])
 
 
 def copied_stand_ins(variables: Mapping[str, Any]) -> dict[str, Any]:
