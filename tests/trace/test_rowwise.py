@@ -246,6 +246,63 @@ def test_a_form_that_gives_other_bits_is_not_used(monkeypatch):
     assert made.array.tobytes() == np.array([row.sum() for row in rows]).tobytes()
 
 
+def aliased(x, n):
+    doubled = x * 2
+    found = np.diff(doubled, n=n)
+    doubled += 5
+    return found
+
+
+DECIDED_BY_VALUES = {
+    "repeats": lambda x, n: np.repeat(x, repeats=n).sum() * len(np.repeat(x, repeats=n)),
+    "bins": lambda x, n: len(np.histogram(x, bins=n)[0]) * n,
+    "n": lambda x, n: np.diff(x, n).sum() * len(np.diff(x, n)),
+    "axis": lambda x, n: np.nansum(np.stack([x, x]), axis=n - 1) / len(np.nansum(np.stack([x, x]), axis=n - 1)),
+    "axes": lambda x, n: np.median(np.stack([x, x]), axis=(n - 1,)).size * n,
+    "obj": lambda x, n: np.delete(x, obj=np.stack([n, 1])).size * n,
+    "in a list": lambda x, n: np.delete(x, [n, 1]).size * n,
+    "a view": lambda x, n: aliased(x, n - 1),
+}
+
+
+@pytest.mark.parametrize("name", DECIDED_BY_VALUES)
+def test_values_that_decide_a_shape(name):
+    rows = np.random.default_rng(0).random((24, 6))
+    many = np.where(np.arange(24) < 14, 1, 2)
+    leaves, structure = flatten(ps.Dataset.from_tensor_slices((rows, many)).element_spec)
+    assert traced(DECIDED_BY_VALUES[name], structure, leaves).graph is None
+    fast, plain = both_ways(DECIDED_BY_VALUES[name], (rows, many))
+    assert fast == plain
+
+
+@pytest.mark.parametrize("of_row", [lambda x: np.ones(int(x[0])), lambda x: x[:1], lambda x: x[:1].astype(np.int8)])
+def test_a_row_unlike_the_stand_ins_is_no_result(of_row):
+    def function(x):
+        return of_row(x) if x[0] != 1 else np.ones(1)
+
+    rows = np.full((4, 3), 2.0)
+    primitive, _ = module.by_row(function, (module.Place(0),), {}, [DenseColumn(rows).spec()])
+    primitive.run([DenseColumn(rows / 2)], {}, 4, None)
+    with pytest.raises(TypeError, match="gave"):
+        primitive.run([DenseColumn(rows)], {}, 4, None)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (np.average(x, weights=y), np.diff(x, prepend=y[:1], append=y[-1:]), np.gradient(x, y)),
+        lambda x, y: (np.percentile(x, y * 10), np.roll(x, y[0].astype(np.int64)), np.einsum("i,i->", x, y)),
+        lambda x, y: (np.interp(x, y, x), np.ediff1d(x, y, y), np.dot(x, y), np.cross(x[:3], y[:3]), np.isclose(x, y)),
+    ],
+)
+def test_two_arrays_of_each_element(function):
+    rows = np.sort(np.random.default_rng(0).random((9, 6)), axis=1)
+    leaves, structure = flatten(ps.Dataset.from_tensor_slices((rows, rows)).element_spec)
+    assert traced(function, structure, leaves).graph is not None
+    fast, plain = both_ways(function, (rows, rows[::-1].copy()))
+    assert fast == plain
+
+
 def _key(primitive, rows):
     form = primitive.run.__closure__[0].cell_contents
     return form, (module._kind(DenseColumn(rows)),), ()

@@ -99,11 +99,23 @@ def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> 
     found = [_spec_of(one) for one in several]
     fresh = not any(np.may_share_memory(one, probe) for one in several for probe in probes)
 
+    def as_found(row: tuple[Any, ...]) -> Any:
+        """What it gives for one row, if that is as it was on stand-ins: the function went on from that."""
+        made = called(*row)
+        for one, spec in zip(made if several is tried else (made,), found, strict=True):
+            if one.shape != spec.shape or one.dtype != spec.dtype:
+                message = f"np.{function.__name__} gave {one.dtype}{one.shape}, not {spec.dtype}{spec.shape}"
+                raise TypeError(message)
+            if fresh and isinstance(one, np.ndarray) and any(np.may_share_memory(one, value) for value in row):
+                message = f"np.{function.__name__} gave a view"
+                raise TypeError(message)
+        return made
+
     def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
         return found
 
     def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
-        made = (called(*row) for row in _values_of_rows(operands, rows))
+        made = map(as_found, _values_of_rows(operands, rows))
         first = next(made)
         if type(first) not in (tuple, list):
             return [_stacked(first, made, rows, allocate)]

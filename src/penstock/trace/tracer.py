@@ -247,23 +247,33 @@ def _of(name: str) -> Callable[..., Any]:
     return call
 
 
-_LEFT_OUT = ("out", "where", "subok", "like", "casting", "copy")  # arguments that may make it another function
+_LEFT_OUT = ("out", "where", "subok", "like", "casting", "copy", "overwrite_input")  # they may make it another function
+_DATA = ("weights", "prepend", "append")  # of whatever function: their values decide no shape
 
 
-def _by_row(function: Callable[..., Any], *, only_first: bool = False) -> Callable[..., Any]:
-    """A function that is called for each row; `only_first` where other arguments decide how large its result is."""
+def _by_row(function: Callable[..., Any], data: int = 1) -> Callable[..., Any]:
+    """A function that is called for each row; only its first parameters, as many as are `data`, may be operands.
+
+    Others may decide how large its result is.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = inspect.signature(function).bind(*args, **kwargs).arguments
+            signature = inspect.signature(function)
+            given = signature.bind(*args, **kwargs).arguments
+            names = list(signature.parameters)[:data]
         except ValueError:  # it has none that can be read
-            given = kwargs if len(args) <= 2 else {"out": args[2], **kwargs}
+            if len(args) > data:
+                raise TypeError from None
+            names, given = [], kwargs
         if any(given.get(name) is not None for name in _LEFT_OUT):
+            raise TypeError
+        others: list[Tracer] = []
+        _placed([value for name, value in given.items() if name not in (*names, *_DATA)], others)
+        if others:
             raise TypeError
         operands: list[Tracer] = []
         places, named = _placed(args, operands), _placed(kwargs, operands)
-        if only_first and any(type(part) is not type(value) for part, value in zip(places[1:], args[1:], strict=True)):
-            raise TypeError
         primitive, kind = by_row(function, places, named, [one.spec for one in operands])
         made = bind(primitive, operands, {})
         return made[0] if kind is None else kind(made)
@@ -354,15 +364,17 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.rot90: _rot90,
     np.copy: lambda value, order="K": value.copy(order),
 }
-# What these give has the same shape whatever the values are.
-_BY_ROW = """
-    nancumsum nancumprod diff ediff1d gradient percentile quantile median nanpercentile
-    nanquantile nanmedian nansum nanprod nanmean nanstd nanvar nanmax nanmin nanargmax nanargmin average ptp round
-    around nan_to_num roll dot inner outer tensordot einsum matmul vdot cross kron trace vstack hstack dstack isclose
-    column_stack ones_like zeros_like tril triu searchsorted digitize interp convolve correlate unwrap angle sinc
-    packbits unpackbits linalg.norm linalg.det linalg.inv linalg.eigvalsh"""
-_BY_ROW_OF_FIRST = (
-    "partition argpartition tile repeat take delete append resize full_like histogram linalg.matrix_power"
+# What these give has the same shape whatever the values of their first one, two or three parameters are.
+_BY_ROW = (
+    """
+    nancumsum nancumprod diff median nanmedian nansum nanprod nanmean nanstd nanvar nanmax nanmin nanargmax nanargmin
+    average ptp round around nan_to_num einsum trace vstack hstack dstack column_stack ones_like zeros_like tril triu
+    unwrap angle sinc packbits unpackbits linalg.norm linalg.det linalg.inv linalg.eigvalsh
+    partition argpartition tile repeat take delete append resize full_like histogram linalg.matrix_power""",
+    """
+    gradient percentile quantile nanpercentile nanquantile roll dot inner outer tensordot matmul vdot cross kron isclose
+    searchsorted digitize convolve correlate""",
+    "ediff1d interp",
 )
 
 
@@ -391,9 +403,9 @@ def _along(name: str) -> Callable[..., Any]:
     return call
 
 
-FUNCTIONS.update((function, _by_row(function)) for function in _named(_BY_ROW))
+for _data, _names in enumerate(_BY_ROW, 1):
+    FUNCTIONS.update((function, _by_row(function, _data)) for function in _named(_names))
 FUNCTIONS.update((getattr(np, name), _along(name)) for name in ALONG)
-FUNCTIONS.update((function, _by_row(function, only_first=True)) for function in _named(_BY_ROW_OF_FIRST))
 for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", "trace"):
     setattr(Tracer, _name, FUNCTIONS[getattr(np, _name)])
 
