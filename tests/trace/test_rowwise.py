@@ -303,6 +303,30 @@ def test_two_arrays_of_each_element(function):
     assert fast == plain
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (40,)])
+@pytest.mark.parametrize("value", [np.nan, -np.inf, -1e19, 5e9, 7e4, 300.7, 0.5, 2.0, -1.0, -0.0])
+def test_a_form_that_is_wrong_of_one_value_far_in_a_block_is_not_used(shape, value):
+    def of_rows(rows):
+        made = rows.copy()
+        late = made.reshape(-1)[20:]
+        late[np.frombuffer(late.tobytes(), np.uint32) == np.float32(value).view(np.uint32)] = 9
+        return made
+
+    form = module.Form(lambda row: row, of_rows)
+    assert not module._equal(form, ((shape, np.dtype(np.float32)),), ())
+    assert module._equal(module.Form(lambda row: row, np.copy), ((shape, np.dtype(np.float32)),), ())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+@pytest.mark.parametrize("value", [np.nan, -1e19, -1.0, 300.7])
+def test_floats_out_of_range_of_unsigned_numbers(dtype, value):
+    rows = np.ones(300, np.float32)
+    rows[20::7] = value
+    fast, plain = both_ways(lambda x: x.astype(dtype), rows)
+    assert fast == plain
+
+
 def _key(primitive, rows):
     form = primitive.run.__closure__[0].cell_contents
     return form, (module._kind(DenseColumn(rows)),), ()

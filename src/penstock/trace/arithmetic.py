@@ -197,7 +197,13 @@ def _converted(array: Any, dtype: np.dtype) -> Any:
     return array.astype(dtype)
 
 
-TRIED_ASTYPE = rowwise("astype", _converted, _converted, _astype_rule)
+def _rows_converted(array: Any, dtype: np.dtype) -> Any:
+    if dtype.kind == "u":
+        raise TypeError  # what is out of range becomes another number in the midst of a long array: row by row
+    return array.astype(dtype)
+
+
+TRIED_ASTYPE = rowwise("astype", _converted, _rows_converted, _astype_rule)
 
 
 def astype(spec: Any, dtype: np.dtype) -> Primitive:

@@ -27,7 +27,8 @@ _VALUES = 1 << 16  # that a trial calculates with, beyond what two rows hold
 _LARGEST = 1 << 15  # values of a row: a call for each costs little beside them, and a trial would cost much
 _SHORT = 1 << 10  # likewise, where the axis that a function goes along is slower to go along in a Block
 _LISTED = 1 << 14  # bytes of a row from which on `column_of` leaves rows apart
-_SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 3e9, -3e9, 1e19)
+_WHOLE = 67  # values that the last trial has at least: more than a vector body takes at once, and some behind it
+_SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, 1e19, -1e19, 5e9, 3e9, -3e9, 7e4, 300.7, 1e-40, 0.5, 2.0, 1.0, -1.0, -0.0]
 
 Function = Callable[..., Any]
 
@@ -216,6 +217,7 @@ def _equal(form: Form, operands: tuple[Any, ...], params: tuple[tuple[str, Any],
     """Whether a function gives equal bits for rows by themselves and all at once, found by trying it."""
     given = dict(params)
     assert form.of_rows is not None
+    arrayed = not all(isinstance(kind, _Scalar) or kind[0] == () for kind in operands)
     with np.errstate(all="ignore"):
         for arrays in _trials(operands):
             try:
@@ -225,7 +227,8 @@ def _equal(form: Form, operands: tuple[Any, ...], params: tuple[tuple[str, Any],
             columns = [list(array) if isinstance(array, np.ndarray) else None for array in arrays]
             for row in range(len(whole)):
                 own = [value if rows is None else rows[row] for rows, value in zip(columns, arrays, strict=True)]
-                for each in (own, [np.array(value) if isinstance(value, np.ndarray) else value for value in own]):
+                copies = [value.copy() if isinstance(value, np.ndarray) else value for value in own]
+                for each in (own, copies) if arrayed else (own,):
                     made = np.asarray(form.of_row(*each, **given))
                     if not _same(made, np.asarray(whole[row])):
                         return False
@@ -242,7 +245,7 @@ def _trials(operands: tuple[Any, ...]) -> Iterator[list[Any]]:
     size = max(int(np.prod(kind[0])) for kind in operands if not isinstance(kind, _Scalar))
     left = max(_VALUES, 2 * size)
     for special in (False, True):
-        for rows in _ROWS:
+        for rows in (*_ROWS[:-1], max(_ROWS[-1], -(-_WHOLE // max(size, 1)))):
             if rows > 2 and rows * size > left:
                 break
             left -= rows * size
@@ -260,14 +263,17 @@ def _values(random: np.random.Generator, rows: int, kind: Any, *, special: bool)
         if special and count:
             made[:] = np.where(random.random(count) < 0.4, random.choice([0.0, -0.0], count), made)
             places = random.integers(0, count, max(1, count // 9))
-            made[places] = random.choice(np.array(_SPECIAL), len(places))
+            made[places] = random.choice(_SPECIAL, len(places))
+            every = made.reshape(rows, -1)[1::2]  # of every other row: sums and maxima of the rest are no nan
+            every[:] = np.resize(random.permutation(_SPECIAL), every.shape)
     elif dtype.kind in "iu":
         info = np.iinfo(dtype)
         made[:] = random.integers(info.min, info.max, count, dtype, endpoint=True)
     elif dtype.kind == "b":
         made[:] = random.random(count) < 0.5
     else:
-        made[:] = random.standard_normal(count) + 1j * random.standard_normal(count)
+        parts = _values(random, rows, ((*shape, 2), made.real.dtype), special=special)
+        made.real[:], made.imag[:] = parts.reshape(-1, 2).T
     return made.reshape(rows, *shape)
 
 
