@@ -246,6 +246,40 @@ def test_a_form_that_gives_other_bits_is_not_used(monkeypatch):
     assert made.array.tobytes() == np.array([row.sum() for row in rows]).tobytes()
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (40,)])
+@pytest.mark.parametrize("value", [np.nan, -np.inf, -1e19, 5e9, 7e4, 300.7, 0.5, 2.0, -1.0, -0.0])
+def test_a_form_that_is_wrong_of_one_value_far_in_a_block_is_not_used(shape, value):
+    def of_rows(rows):
+        made = rows.copy()
+        late = made.reshape(-1)[20:]
+        late[np.frombuffer(late.tobytes(), np.uint32) == np.float32(value).view(np.uint32)] = 9
+        return made
+
+    form = module.Form(lambda row: row, of_rows)
+    assert not module._equal(form, ((shape, np.dtype(np.float32)),), ())
+    assert module._equal(module.Form(lambda row: row, np.copy), ((shape, np.dtype(np.float32)),), ())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+@pytest.mark.parametrize("value", [np.nan, -1e19, -1.0, 300.7])
+def test_floats_out_of_range_of_unsigned_numbers(dtype, value):
+    rows = np.ones(300, np.float32)
+    rows[20::7] = value
+    fast, plain = both_ways(lambda x: x.astype(dtype), rows)
+    assert fast == plain
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (1,)])
+def test_an_exponent_of_each_row(shape):
+    random = np.random.default_rng(3)
+    rows = (random.random((300, *shape)) * 500).astype(np.float32)
+    exponents = random.choice(np.array([2.2, 0.5, 2, -1], np.float32), 300)
+    exponents[:20] = 2.2  # among which are those that are compared
+    fast, plain = both_ways(lambda x, e: (np.power(x, e), x**e), (rows, exponents))
+    assert fast == plain
+
+
 def aliased(x, n):
     doubled = x * 2
     found = np.diff(doubled, n=n)
@@ -300,30 +334,6 @@ def test_two_arrays_of_each_element(function):
     leaves, structure = flatten(ps.Dataset.from_tensor_slices((rows, rows)).element_spec)
     assert traced(function, structure, leaves).graph is not None
     fast, plain = both_ways(function, (rows, rows[::-1].copy()))
-    assert fast == plain
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (40,)])
-@pytest.mark.parametrize("value", [np.nan, -np.inf, -1e19, 5e9, 7e4, 300.7, 0.5, 2.0, -1.0, -0.0])
-def test_a_form_that_is_wrong_of_one_value_far_in_a_block_is_not_used(shape, value):
-    def of_rows(rows):
-        made = rows.copy()
-        late = made.reshape(-1)[20:]
-        late[np.frombuffer(late.tobytes(), np.uint32) == np.float32(value).view(np.uint32)] = 9
-        return made
-
-    form = module.Form(lambda row: row, of_rows)
-    assert not module._equal(form, ((shape, np.dtype(np.float32)),), ())
-    assert module._equal(module.Form(lambda row: row, np.copy), ((shape, np.dtype(np.float32)),), ())
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
-@pytest.mark.parametrize("value", [np.nan, -1e19, -1.0, 300.7])
-def test_floats_out_of_range_of_unsigned_numbers(dtype, value):
-    rows = np.ones(300, np.float32)
-    rows[20::7] = value
-    fast, plain = both_ways(lambda x: x.astype(dtype), rows)
     assert fast == plain
 
 

@@ -6,6 +6,7 @@ all others do not promise that; they are tried first (`rowwise`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -158,9 +159,17 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
     def of_rows(*operands: Any) -> Any:
         if ufunc in _EITHER_ZERO and np.result_type(*operands).kind == "f":
             raise TypeError  # no trial tells: row by row
+        if ufunc is np.power and _own_exponent(*operands):
+            raise TypeError
         return ufunc(*_aligned([_operand(operand) for operand in operands]) or operands)
 
     return rowwise(ufunc.__name__, ufunc, of_rows, rule)
+
+
+def _own_exponent(base: Any, exponent: Any) -> bool:
+    """Whether each row has one exponent for several values: numpy takes the root where that is 0.5, which others do."""
+    own = np.shape(exponent)[1:]
+    return np.ndim(exponent) > 0 and (math.prod(own) == 1 or own != np.broadcast_shapes(np.shape(base)[1:], own))
 
 
 def _operand(value: Any) -> Any:
