@@ -120,6 +120,14 @@ def test_it_gives_the_bits_of_the_single_operations(
     np.testing.assert_array_equal(out[0], one_by_one(image, recipe, per_image))
 
 
+def test_zeros_keep_their_sign() -> None:
+    for zero in (0.0, -0.0, 0.0):
+        out = np.ones((1, 2, 2, 3), np.float32)
+        recipe = Recipe((2, 2), last=((MULTIPLY, (zero, zero, zero)),))
+        chain_into(images_of(np.full((1, 4, 4, 3), 9, np.uint8)), out, recipe, per_image_of([], 0, 0))
+        assert (np.signbit(out) == np.signbit(zero)).all()
+
+
 @given(images(), st.lists(operations(), max_size=3), sizes)
 def test_bytes_are_truncated(image: np.ndarray, steps: list[tuple[int, float, int]], size: tuple[int, int]) -> None:
     recipe, per_image = Recipe(size, tuple(code for code, _, _ in steps)), per_image_of(steps, 0, 0)

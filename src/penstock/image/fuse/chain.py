@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -121,7 +120,6 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
         raise InvalidArgumentError(message)
 
 
-@lru_cache(maxsize=256)
 def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:
     """The recipe as the kernel takes it: numbers per channel are repeated along a row."""
     codes = np.array(recipe.colours, np.int64)
