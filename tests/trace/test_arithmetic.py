@@ -177,6 +177,7 @@ def test_most_of_these_functions_do_run_by_block():
         (lambda x: None, "no leaf"),
         (lambda x: x + "a", "str"),
         (lambda x: np.add(x, 1, dtype=np.int8), "np.add"),
+        (lambda x: np.add(x, 1, out=x), "writes into an array"),
         (lambda x, y: x, "raised TypeError"),
         (lambda x: print(x), "print"),
     ],

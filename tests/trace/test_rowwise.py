@@ -112,6 +112,13 @@ FLOAT = {
     "power": lambda x: (x**2, x**2.0, x**3, np.power(x, 2), 2.0**x),
     "scalars": lambda x: (np.exp(x[0, 0, 0]), np.power(x[0, 0, 1], 3), np.tanh(x.sum())),
 }
+
+
+def overwritten(x):
+    y = x * 2
+    return np.median(y, overwrite_input=True), np.percentile(y, 20, overwrite_input=True), y
+
+
 PER_ELEMENT = {
     "wanted elsewhere": lambda x: (x, TABLE.sum()),
     "two kinds of index": lambda x: x[0, [0, 1]],
@@ -122,6 +129,7 @@ PER_ELEMENT = {
     "written into what is given": lambda x: np.median(x, 0, np.empty((3, 2), np.float32)),
     "as often as it says": lambda x: np.repeat(x, np.full(4, 2), axis=0).reshape(-1)[: int(x[0, 0, 0])],
     "a view that is written into": written_view,
+    "written into what it reads": overwritten,
     "by a name": lambda x: np.moveaxis(a=x, source=0, destination=1),
 }
 

@@ -64,8 +64,8 @@ def draws(value: Any) -> bool:
 class Family:
     """Primitives whose names begin with one word, as `image.resize` does with `image`.
 
-    `work` says what they do; their bits do not depend on how arrays lie in memory. `fuse`, named "module:function" as it
-    is imported when it is first needed, takes a graph, `approximate` and `copied`, and gives it with neighbouring
+    `work` says what they do; their bits do not depend on how arrays lie in memory. `fuse`, named "module:function" as
+    it is imported when it is first needed, takes a graph, `approximate` and `copied`, and gives it with neighbouring
     primitives as one.
     """
 

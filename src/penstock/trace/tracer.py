@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -85,8 +86,6 @@ class Tracer(NDArrayOperatorsMixin):
 
     def _become(self, made: Tracer) -> Tracer:
         """What was calculated into the array itself: it is another value from now on, under all of its names."""
-        if not self.ndim and made.ndim == 0 and self._is_number():
-            return made  # `x += 1` of a number is `x = x + 1`
         if not self.ndim or made.spec != self.spec or not self._is_alone():
             message = "it writes into an array"
             raise NotTraceable(message)
@@ -225,6 +224,17 @@ def _reduction(primitive: Primitive) -> Callable[..., Tracer]:
     return reduce
 
 
+def _in_place(name: str) -> Callable[..., Any]:
+    plain, into = getattr(operator, f"__{name}__"), getattr(NDArrayOperatorsMixin, f"__i{name}__")
+
+    def operate(self: Tracer, other: Any) -> Any:
+        return (plain if not self.ndim and self._is_number() else into)(self, other)  # of a number: x = x + other
+
+    return operate
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "xor", "or"):
+    setattr(Tracer, f"__i{_name}__", _in_place(_name))
 for _name, _primitive in REDUCTIONS.items():
     setattr(Tracer, _name, _reduction(_primitive))
 
@@ -247,7 +257,8 @@ def _of(name: str) -> Callable[..., Any]:
     return call
 
 
-_LEFT_OUT = ("out", "where", "subok", "like", "casting", "copy", "overwrite_input")  # they may make it another function
+# Arguments that may make it another function, or have it write somewhere.
+_LEFT_OUT = ("out", "where", "subok", "like", "casting", "copy", "overwrite_input")
 _DATA = ("weights", "prepend", "append")  # of whatever function: their values decide no shape
 
 
