@@ -7,6 +7,7 @@ import gc
 import os
 import traceback
 import weakref
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -264,3 +265,105 @@ def test_an_object_is_let_go_of_with_what_was_found_of_it(kind: Any) -> None:
     del held, rows
     gc.collect()
     assert gone() is None
+
+
+ORDERS: list[Any] = []
+
+
+def as_a_default(image: Any, label: Any, seen: Any) -> Any:
+    image = ps.image.resize(image, (6, 5))
+    seen["all"].append(1)
+    return image, np.float32(len(seen["all"]))
+
+
+def under_another_name(image: Any, label: Any, seen: Any) -> Any:
+    image = ps.image.resize(image, (6, 5))
+    kept = {"of all": seen["all"], "image": image}
+    label = int(label)
+    kept["of all"].extend([label])
+    return kept["image"] * np.float32(2), len(seen["all"])
+
+
+def by_a_helper(image: Any, label: Any, seen: Any) -> Any:
+    image = ps.image.resize(image, (6, 5))
+    noted(seen["all"], len(seen["all"]))
+    image = np.unique(image)[:1]
+    noted(seen["all"], 3)
+    return image * np.float32(2), len(seen["all"])
+
+
+def noted(seen: Any, value: Any) -> None:
+    seen.append(value)
+
+
+def in_place(image: Any, label: Any, seen: Any) -> Any:
+    image = ps.image.resize(image, (6, 5)) - seen["mean"]
+    seen["mean"] += np.float32(1)
+    seen["n"] = seen["n"] + 1
+    return image, label + seen["n"]
+
+
+def of_the_module(image: Any, label: Any, seen: Any) -> Any:
+    image, orders = ps.image.resize(image, (6, 5)), ORDERS
+    label = int(label)
+    orders.append(label)
+    return image * np.float32(2), len(orders)
+
+
+def only_read(image: Any, label: Any, seen: Any) -> Any:
+    image = np.subtract(ps.image.resize(image, (6, 5)), seen["mean"])
+    label = int(label)
+    return np.sqrt(image * image) + seen["mean"], label
+
+
+class Holding:
+    """An object that writes into what it holds."""
+
+    def __init__(self, seen: Any) -> None:
+        self.seen = seen["all"]
+
+    def __call__(self, image: Any, label: Any) -> Any:
+        image = ps.image.resize(image, (6, 5))
+        self.seen.append(1)
+        return image, np.float32(len(self.seen))
+
+
+def with_default(function: Any, held: Any) -> Any:
+    """The function with what it holds as the default of its last argument."""
+    return FunctionType(function.__code__, function.__globals__, function.__name__, (held,))
+
+
+HOLDING = [as_a_default, under_another_name, by_a_helper, in_place, of_the_module, only_read]
+
+
+@pytest.mark.parametrize("function", HOLDING)
+@pytest.mark.parametrize("give", [with_default, lambda function, held: functools.partial(function, seen=held)])
+def test_what_was_there_before_is_written_into_once_for_each_element(function: Any, give: Any) -> None:
+    assert of_held(lambda held: give(function, held), by_block=True) == of_held(
+        lambda held: give(function, held), by_block=False
+    )
+
+
+def test_what_an_object_holds_is_written_into_once_for_each_element() -> None:
+    assert of_held(Holding, by_block=True) == of_held(Holding, by_block=False)
+
+
+def of_held(make: Any, *, by_block: bool) -> Any:
+    """The elements of a pass, and what the function has written into."""
+    ORDERS.clear()
+    held = {"all": [], "n": 0, "mean": np.ones(3, np.float32)}
+    return rows_by(make(held), by_block=by_block), described([held, ORDERS])
+
+
+def rows_by(function: Any, *, by_block: bool) -> Any:
+    options = ps.Options()
+    options.experimental_optimization.map_vectorization.enabled = by_block
+    return [described(row) for row in SOURCES["uint8"]().map(function).with_options(options)]
+
+
+def test_what_is_only_read_runs_by_block() -> None:
+    leaves, structure = flatten(SOURCES["uint8"]().element_spec)
+    held = {"mean": np.ones(3, np.float32)}
+    found = in_parts(with_default(only_read, held), structure, leaves)
+    assert found is not None
+    assert found.ends is not None

@@ -11,6 +11,7 @@ import ast
 import copy
 import functools
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -175,8 +176,9 @@ def _rows(
 class _Kept:
     """Variables of a traced function as templates: the same value is the same slot, and the same dict the same."""
 
-    def __init__(self, called: _Called) -> None:
+    def __init__(self, called: _Called, outside: Collection[int]) -> None:
         self._given = *called.given, *called.named.values()
+        self._outside = outside
         self._twin = called.given[0] if called.itself is not None else None
         self.outputs: list[Operand] = []
         self._made: dict[int, Template] = {}
@@ -192,7 +194,7 @@ class _Kept:
             return Slot(self.outputs.index(value.ref))
         if self._twin is not None and value is self._twin:
             return Itself()
-        if any(value is given for given in self._given):
+        if id(value) in self._outside or any(value is given for given in self._given):
             return Same(value)  # whatever it is: the function is given this very object each time
         if type(value) in (tuple, list, dict):
             return self._nest(value)
@@ -380,8 +382,28 @@ class _Tracing:
 
     def inspected(self, function: Callable[..., Any]) -> tuple[str | None, tuple[Any, ...]]:
         """Why a part of the function may not be run on stand-ins, if it may not, and what it reads from outside."""
-        why, seen = inspected(function, self._objects)
+        why, seen = inspected(function, self._objects, self._held(function))
         return why, self._watched(seen.reads)
+
+    def _held(self, function: Any) -> dict[str, Any]:
+        """What a part of the function is given that was not made for the element, but is there for all of them."""
+        code: Any = getattr(function, "__code__", None)
+        outside = self._outside()
+
+        def is_held(value: Any) -> bool:
+            if id(value) in outside:
+                return True
+            values = value.values() if type(value) is dict else value if type(value) in (tuple, list) else ()
+            return any(map(is_held, values))
+
+        names = () if code is None else code.co_varnames[: code.co_argcount]
+        return {name: self.variables[name] for name in names if is_held(self.variables.get(name))}
+
+    def _outside(self) -> frozenset[int]:
+        """The lists, dicts, arrays and objects that were there before, by their ids."""
+        given = (*self._called.given, *self._called.named.values())
+        found = (place for place, *_ in self.reads if type(place) in (list, dict, OrderedDict, np.ndarray))
+        return frozenset(map(id, (*found, *(value for value in given if is_plain_object(value)))))
 
     def _watched(self, reads: Sequence[tuple[Any, Any, Any]]) -> tuple[tuple[Any, Any, Any], ...]:
         """What was read of the twin is looked at in the object itself."""
@@ -392,7 +414,7 @@ class _Tracing:
 
     def templates(self, values: Sequence[Any]) -> tuple[tuple[Template, ...], list[Operand]]:
         """Variables as templates, and the values of the graph that these are made of."""
-        kept = _Kept(self._called)
+        kept = _Kept(self._called, self._outside())
         return tuple(map(kept.template, values)), kept.outputs
 
     def things(self, names: Collection[str]) -> set[Any]:
@@ -433,10 +455,10 @@ class _Tracing:
         return f"{text_of(self.whole.statements, at)}: {why}"
 
     def _inspect(self, function: Callable[..., Any]) -> None:
-        why, seen = inspected(function, self._objects)
+        why, seen = self.inspected(function)
         if why:
             raise NotTraceable(why)
-        self.reads.extend(self._watched(seen.reads))
+        self.reads.extend(seen)
 
     def _run(self) -> int:
         """Trace as many statements as can be, and put them in front of the others; their number.
@@ -470,7 +492,7 @@ class _Tracing:
 
     def why_not_movable(self, function: Callable[..., Any]) -> str | None:
         """Why somebody may notice when a part of the function is called."""
-        return why_not_movable(function, self._objects)
+        return why_not_movable(function, self._objects, self._held(function))
 
     def _why_not_traced(self, i: int, put_off: _PutOff) -> str | None:
         """Trace a statement; the reason where that cannot be, empty where it waits for one that is put off."""
@@ -490,13 +512,13 @@ class _Tracing:
         step = self.whole.part([statement], takes, gives), takes, gives
         known = len(self.builder.equations), self.builder.draws, len(self.reads)
         stood = [(tracer, tracer.ref) for tracer in _stand_ins(self.variables.values())]
-        before = _Kept(self._called)
+        before = _Kept(self._called, self._outside())
         held = [before.template(value) for value in self.variables.values()]
         try:
             self._inspect(step[0])
             with drawing(OF_STAND_INS):
                 made = step[0](*[self.variables[name] for name in takes])
-            kept = _Kept(self._called)
+            kept = _Kept(self._called, self._outside())
             for value in made:
                 kept.template(value)
             if put_off.statements and any(tracer.ref != ref for tracer, ref in stood):
@@ -507,7 +529,7 @@ class _Tracing:
             self.builder.draws = known[1]
             for tracer, ref in stood:
                 tracer.ref = ref
-            after = _Kept(self._called)
+            after = _Kept(self._called, self._outside())
             now = [after.template(value) for value in self.variables.values()]
             if before.outputs != after.outputs or not _alike(held, now):
                 raise  # it has changed a dict before it failed
@@ -533,7 +555,7 @@ class _Tracing:
         if unknown - set().union(*[writes(statement, whole.local) for statement in rest]):
             return None  # in a function of its own it would be a global name
         names = tuple(sorted(needed & set(self.variables)))
-        kept = _Kept(self._called)
+        kept = _Kept(self._called, self._outside())
         variables = tuple(kept.template(self.variables[name]) for name in names)
         function = whole.part(rest, list(names), None)
         graph = self.builder.finish(kept.outputs, Structure(tuple, (), (), len(kept.outputs)))

@@ -85,6 +85,7 @@ _WRITING = {"append", "extend", "clip", "cumsum", "cumprod", "round", "dot", "ta
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
 _FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _GENERATOR = "<genexpr>"  # the name of what is no function of the user's, and is gone through by who is given it
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
@@ -100,7 +101,7 @@ def why_impure(function: Callable[..., Any]) -> str | None:
     >>> why_impure(lambda x: print(x))
     'it uses print'
     """
-    return None if known_alike(function) is not None else _inspected(function, {})[0]
+    return None if known_alike(function) is not None else _inspected(function)[0]
 
 
 def may_draw(function: Callable[..., Any]) -> bool:
@@ -121,15 +122,22 @@ def captured(function: Callable[..., Any]) -> Captured:
     return inspected(function)[1]
 
 
-def inspected(function: Callable[..., Any], objects: Mapping[str, Any] | None = None) -> tuple[str | None, Captured]:
-    """`why_impure` and `captured`; `objects` are what is known to be given to arguments of these names."""
-    alike = None if objects else known_alike(function)
-    return _inspected(function, objects or {}) if alike is None else (None, alike.captured_by(function))
+def inspected(
+    function: Callable[..., Any], objects: Mapping[str, Any] = _NONE, held: Mapping[str, Any] = _NONE
+) -> tuple[str | None, Captured]:
+    """`why_impure` and `captured`; `objects` are what is known to be given to arguments of these names.
+
+    `held` is what they are given and others have too, who would see it written into.
+    """
+    alike = None if objects or held else known_alike(function)
+    return _inspected(function, objects, held) if alike is None else (None, alike.captured_by(function))
 
 
-def _inspected(function: Callable[..., Any], objects: Mapping[str, Any]) -> tuple[str | None, Captured]:
-    inspection = _Inspection(objects)
-    key = None if objects else alike_key(function)
+def _inspected(
+    function: Callable[..., Any], objects: Mapping[str, Any] = _NONE, held: Mapping[str, Any] = _NONE
+) -> tuple[str | None, Captured]:
+    inspection = _Inspection(objects, held)
+    key = None if objects or held else alike_key(function)
     why = inspection.verdict(function)
     seen = Captured(tuple(inspection.reads))
     if why is None and not inspection.looked_deeper:
@@ -137,18 +145,19 @@ def _inspected(function: Callable[..., Any], objects: Mapping[str, Any]) -> tupl
     return why, seen
 
 
-def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any]) -> str | None:
+def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any], held: Mapping[str, Any]) -> str | None:
     """Why somebody may notice when a pure function is called: it draws, or it is not pure."""
-    inspection = _Inspection(objects)
+    inspection = _Inspection(objects, held)
     return inspection.verdict(function) or ("it is random" if inspection.draws else None)
 
 
 class _Inspection:
-    def __init__(self, objects: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(self, objects: Mapping[str, Any] = _NONE, held: Mapping[str, Any] = _NONE) -> None:
         self._objects = objects  # given to arguments of the function
+        self._held = held  # likewise, and it may be written to
         self._visiting: set[Any] = set()
         self.reads: list[tuple[Any, Any, Any]] = []
-        self._mutable = False  # whether something captured can be written to
+        self._mutable = bool(held)  # whether something captured can be written to
         self._writes = False  # whether anything is written to, or may be
         self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
@@ -161,7 +170,7 @@ class _Inspection:
             self.looked_deeper = True
             from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
 
-            why = why_visible_here(function)
+            why = why_visible_here(function, self._held)
             passed_on = (why_visible_here(one) for one in self._used if one is not function)
             why = why or next((why for why in passed_on if why), None)  # as map_fn is given one
         return why
@@ -237,7 +246,7 @@ class _Inspection:
         code: CodeType,
         names: dict[str, Any],
         cells: dict[str, CellType],
-        objects: Mapping[str, Any] = MappingProxyType({}),
+        objects: Mapping[str, Any] = _NONE,
         around: frozenset[str] = frozenset(),
     ) -> str | None:
         """`around` are variables of the functions around it, whose own this one's are then."""

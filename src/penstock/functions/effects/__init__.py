@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from types import BuiltinFunctionType, FunctionType, MethodType
+from collections.abc import Mapping
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 from penstock.functions.effects.calling import Calling
 from penstock.functions.effects.interpreter import Frame
 from penstock.functions.effects.objects import Watched
-from penstock.functions.effects.values import OWN, Arguments, Visible
+from penstock.functions.effects.values import OWN, Arguments, Known, Value, Visible
 from penstock.functions.ownership import is_users
 
 
@@ -23,10 +24,16 @@ def why_visible(function: Any, watched: list[Watched]) -> str | None:
     return _verdict(function, Calling(watched))
 
 
-def why_visible_here(function: Any) -> str | None:
-    """The same in this process, where globals are what they are now."""
+def why_visible_here(function: Any, given: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+    """The same in this process, where globals are what they are now.
+
+    `given` are arguments that others have as well; the others are the function's own.
+    """
+    named: dict[str, Value] = {
+        name: (Known(value, name if name.isidentifier() else "a value"),) for name, value in given.items()
+    }
     try:
-        return _verdict(function, _Here([]))
+        return _verdict(function, _Here([]), named)
     except Exception as error:  # code that is read may hold anything
         return f"it cannot be looked through ({type(error).__name__})"
 
@@ -38,8 +45,8 @@ class _Here(Calling):
         """Nothing is."""
 
 
-def _verdict(function: Any, world: Calling) -> str | None:
-    elements = Arguments(rest=OWN)
+def _verdict(function: Any, world: Calling, named: dict[str, Value] | None = None) -> str | None:
+    elements = Arguments(named=named or {}, rest=OWN)
     try:
         if type(function) is FunctionType and is_users(function):
             if function.__code__.co_flags & inspect.CO_GENERATOR:
