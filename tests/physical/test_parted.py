@@ -367,3 +367,46 @@ def test_what_is_only_read_runs_by_block() -> None:
     found = in_parts(with_default(only_read, held), structure, leaves)
     assert found is not None
     assert found.ends is not None
+
+
+def kept_in_a_dict(image: Any, label: Any) -> Any:
+    image = ps.image.resize(image, (6, 5))
+    later = dict(image=lambda: image)  # noqa: C408 - the call is the case it is about
+    image = image * np.float32(2)
+    label = int(later["image"]()[0, 0, 0])
+    return later["image"](), label
+
+
+def kept_as_a_default(image: Any, label: Any) -> Any:
+    image = ps.image.resize(image, (6, 5))
+    later: Any = min([], default=lambda: image)
+    image = image * np.float32(2)
+    return later(), int(label)
+
+
+def kept_as_the_larger(image: Any, label: Any) -> Any:
+    image = ps.image.resize(image, (6, 5))
+    later: Any = max((image for _ in range(1)), 3, key=lambda value: not isinstance(value, int))
+    image = image * np.float32(2)
+    return next(later), int(label)
+
+
+KEPT = [kept_in_a_dict, kept_as_a_default, kept_as_the_larger]
+
+
+@pytest.mark.parametrize("function", KEPT)
+def test_a_function_that_is_kept_sees_variables_as_they_become(function: Any) -> None:
+    assert cut(function) is None
+    assert rows_by(function, by_block=True) == rows_by(function, by_block=False)
+
+
+def test_a_stand_in_that_got_out_ends_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(image: Any, label: Any) -> Any:
+        image = ps.image.resize(image, (6, 5))
+        later = dict(image=lambda: image)  # noqa: C408 - the call is the case it is about
+        image = image * np.float32(2)
+        few = np.unique(image)[:2]
+        return later["image"](), few * np.float32(2)
+
+    monkeypatch.setattr("penstock.trace.statements._done_at_once", lambda *_: True)
+    assert rows_by(kept, by_block=True) == rows_by(kept, by_block=False)

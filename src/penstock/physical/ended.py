@@ -37,7 +37,7 @@ from penstock.physical.equivalence import (
 from penstock.physical.vectorise import optimised
 from penstock.trace.drawing import Draws, Element
 from penstock.trace.ends import Ended, Ends, Split, may_be_passed_on
-from penstock.trace.graph import Allocate, Const, Graph, Ref
+from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Ref
 from penstock.trace.parts import Parts, rows_of
 from penstock.trace.views import views_together
 
@@ -46,7 +46,7 @@ Run = Callable[[Parts, Block, Draws], "list[list[Any]] | None"]  # the beginning
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    error: Exception
+    error: BaseException
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,8 @@ class Endings:
         size = self._block.size
         while len(self._results) < size and self._holds and self._ends.ended is None and self._ends.split is not None:
             row = len(self._results)
-            self._results.append(self._tried(self._ends.split, self._block.slice(row, row + 1).elements()[0]))
+            element = self._block.slice(row, row + 1).elements()[0]
+            self._results.append(self._sound(row, self._tried(self._ends.split, element)))
         ended = self._ends.ended
         if ended is not None and self._holds and len(self._results) < size and not _trial_of(ended).failed:
             self._by_block(ended)
@@ -119,6 +120,13 @@ class Endings:
         self._now.begin(row)
         unpacks = self._block.structure.unpacks
         return _settled(lambda: self._function(*element) if unpacks else self._function(element))
+
+    def _sound(self, row: int, result: Any) -> Any:
+        """The result, or that of the function as written where a stand-in has got into it, which must not be."""
+        if type(result) is not _Raised or not isinstance(result.error, NotTraceable):
+            return result
+        self._holds = False
+        return self._as_written(row, self._block.slice(row, row + 1).elements()[0])
 
     def _values(self, row: int) -> dict[str, Any] | None:
         """The variables in front of the middle, for one element; None where its beginning fails."""
@@ -146,7 +154,7 @@ class Endings:
                 return _settled(early.pop)
             if self._holds:
                 self._ends.decide(split, made[1:], self._now.ordinal - self._parts.draws)
-        except Exception as error:
+        except (NotTraceable, Exception) as error:
             self._holds = self._parts.captured.unchanged()
             return _Raised(error)
         return _settled(lambda: self._ended_plainly(split, variables, made))
@@ -177,15 +185,15 @@ class Endings:
             now.ordinal = self._parts.draws
             try:
                 made = middle(_MARK, *arguments)
-            except Exception as error:
+            except (NotTraceable, Exception) as error:
                 self._holds = pure or ended.captured.unchanged()
-                self._results.append(_Raised(error))
+                self._results.append(self._sound(start + at, _Raised(error)))
                 continue
             self._holds = pure or ended.captured.unchanged()
             if not _came_to_its_end(made):
                 early = [made]
                 del made
-                self._results.append(_settled(early.pop))
+                self._results.append(self._sound(start + at, _settled(early.pop)))
             elif self._holds and now.ordinal == drawn and calls.keep(at, made):
                 self._results.append(_Pending(at))
             else:
@@ -201,7 +209,7 @@ class Endings:
         assert variables is not None  # the beginning was computed for all of them
         self._now.begin(row)
         self._now.ordinal = ordinal
-        return _settled(lambda: self._ended_plainly(split, variables, made))
+        return self._sound(row, _settled(lambda: self._ended_plainly(split, variables, made)))
 
     def _same_before(self, ended: Ended, calls: _ByBlock, block: Block, numbers: Any) -> bool:
         """Whether the middle is given what it is given per element, as far as that is still to be looked at."""
@@ -272,7 +280,7 @@ class Endings:
             try:
                 left = (_MARK, *calls.left(int(kept[place])))
                 builder.add(components(self._ended_plainly(ended.split, variables, left)))
-            except Exception:  # the calls as written raise it again
+            except (NotTraceable, Exception):  # the calls as written raise it again
                 return False
             rows.append(place)
             if len(rows) >= 2 and time.perf_counter() - began >= SECONDS:
@@ -304,7 +312,7 @@ def _settled(make: Callable[[], Any]) -> Any:
     builder = Builder()
     try:
         builder.add(_nest(make()))
-    except Exception as error:
+    except (NotTraceable, Exception) as error:
         return _Raised(error)
     return builder
 

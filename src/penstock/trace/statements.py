@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, TypeGuard, TypeVar
@@ -28,8 +28,8 @@ _UNCUT = (
     ast.Delete, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
 )  # fmt: skip
-# These use up what they are given, and keep nothing of it.
-_GOES_THROUGH = {"all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"}
+# These use up the one thing that they are given, and the `key` for it, and keep nothing of them.
+_GOES_THROUGH = {"all", "any", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,8 @@ def cut(function: FunctionType) -> Cut | None:
     body = [_placed(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else _without_docstring(node)
     if any(isinstance(part, _UNCUT) for statement in body for part in ast.walk(statement)):
         return None
-    if code.co_cellvars and not all(_done_at_once(statement, function.__globals__) for statement in body):
+    names = {*function.__globals__, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    if code.co_cellvars and not all(_done_at_once(statement, names) for statement in body):
         return None
     linear = _Linear()
     for statement in body:
@@ -107,15 +108,18 @@ def cut(function: FunctionType) -> Cut | None:
     return Cut(function, found, tuple(linear.found), local)
 
 
-def _done_at_once(node: ast.AST, names: Mapping[str, Any]) -> bool:
+def _done_at_once(node: ast.AST, names: Collection[str]) -> bool:
     """Whether functions and generators in it, which see variables as they become, are gone when it is done."""
     parts: list[ast.AST]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
         parts = [node.func.body, node.func.args, *node.args, *node.keywords]
     elif _calls(node, _GOES_THROUGH, names):
-        given: list[ast.AST] = [*node.args, *[keyword.value for keyword in node.keywords]]
-        given = [part for one in given for part in (one.args if _calls(one, ("map", "filter"), names) else (one,))]
-        parts = [part for one in given for part in (ast.iter_child_nodes(one) if isinstance(one, _LATE) else (one,))]
+        alone = node.args if len(node.args) == 1 or _calls(node, ("sum",), names) else []  # max of two gives one back
+        gone: list[ast.AST] = [keyword.value for keyword in node.keywords if keyword.arg == "key"]
+        for first in alone[:1]:
+            gone += [*first.args, *first.keywords] if _calls(first, ("map", "filter"), names) else [first]
+        parts = [*node.args[len(alone[:1]) :], *[keyword for keyword in node.keywords if keyword.arg != "key"]]
+        parts += [part for one in gone for part in (ast.iter_child_nodes(one) if isinstance(one, _LATE) else (one,))]
     elif isinstance(node, _LATE):
         return False
     else:
@@ -126,7 +130,7 @@ def _done_at_once(node: ast.AST, names: Mapping[str, Any]) -> bool:
 _LATE = ast.Lambda, ast.GeneratorExp
 
 
-def _calls(node: ast.AST, builtin: Collection[str], names: Mapping[str, Any]) -> TypeGuard[ast.Call]:
+def _calls(node: ast.AST, builtin: Collection[str], names: Collection[str]) -> TypeGuard[ast.Call]:
     """Whether it is a call of one of these functions of Python's."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Name) and called.id in builtin and called.id not in names
