@@ -20,9 +20,8 @@ from statistics import median
 from typing import Any
 
 import tiny
-from _common import jpeg_pipelines, opencv_pictures
+from _common import jpeg_pipelines, opencv_pictures, photographs
 from _common.duel import Pass, installed, measure, output_of
-from _common.photographs import photographs
 
 COUNTS = (1, 2, 4, 8, 16)
 
@@ -81,6 +80,7 @@ def run(pipeline: str, library: str, workers: int, seconds: float) -> None:
     """What a process of its own does; libraries see the cores when they are imported, behind this."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, granted()[:workers])
+    photographs.TIMES = workers  # as long a pass on many cores as on one: its begin and end are not what is measured
     print(json.dumps(measure(lambda: PIPELINES[pipeline][library](workers), seconds)))
 
 
@@ -99,7 +99,7 @@ def main() -> None:
     print(f"{len(granted())} cores; left out: {sorted(set(asked.counts) - set(counts)) or 'nothing'}")
     if not hasattr(os, "sched_setaffinity"):
         print("This system does not say which cores a process may use: only torch's workers are bounded.")
-    photographs()
+    photographs.photographs()
     columns = ("pipeline", "library", "cores", "elements/s", "of one core", "CPU µs", "  spread of the rate")
     print("{:<15}{:<10}{:>5}{:>13}{:>13}{:>9}{}".format(*columns))
     for pipeline, libraries in PIPELINES.items():

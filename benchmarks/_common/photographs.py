@@ -13,6 +13,7 @@ from _common.duel import data_folder
 COUNT, SHARDS = 1600, 16
 HEIGHT, WIDTH = 375, 500
 LARGE_COUNT, LARGE = 64, (1200, 1600)
+TIMES = 1  # how often each file is listed: what runs on many cores needs longer passes
 QUALITY = 85  # with the grain below some 45 KB a picture
 _SCENES = 24
 _VERSION = 1  # raise it when what is made changes
@@ -31,12 +32,12 @@ def photographs() -> Path:
 
 def shards() -> list[str]:
     """The TFRecord files, in order."""
-    return sorted(map(str, photographs().glob("photographs-*.tfrecord")))
+    return sorted(map(str, photographs().glob("photographs-*.tfrecord"))) * TIMES
 
 
 def singles() -> list[str]:
     """The same pictures as files of their own, in order."""
-    return sorted(map(str, (photographs() / "single").iterdir()))
+    return sorted(map(str, (photographs() / "single").iterdir())) * TIMES
 
 
 def large() -> Path:
