@@ -4,6 +4,7 @@ What it cannot show is that CUDA does what it is asked; that needs a device (the
 """
 
 import contextlib
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,8 +22,8 @@ from penstock.adaptors.torch.tensors import Tensors  # noqa: E402
 class Tensor:
     """A tensor that says what is done to it; `where` goes host, pinned, device."""
 
-    def __init__(self, log, array, where="host", dtype="own"):
-        self.log, self.array, self.where, self.dtype = log, array, where, dtype
+    def __init__(self, log, array, where="host", dtype="own", device=None):
+        self.log, self.array, self.where, self.dtype, self.device = log, array, where, dtype, device
 
     def pin_memory(self):
         self.log.append("pin")
@@ -34,7 +35,7 @@ class Tensor:
     def to(self, target, non_blocking=False):
         if isinstance(target, torch.device):
             self.log.append(f"copy from {self.where}, waiting: {not non_blocking}")
-            return Tensor(self.log, self.array, "device")
+            return Tensor(self.log, self.array, "device", device=target)
         self.log.append(f"cast on {self.where}")
         return Tensor(self.log, self.array, self.where, target)
 
@@ -54,9 +55,16 @@ class FakeCuda:
     def __init__(self, log):
         self.log = log
         self.main = Stream(log, "step")
+        self.chosen = threading.local()
 
     def is_available(self):
         return True
+
+    def device_count(self):
+        return 2
+
+    def current_device(self):
+        return getattr(self.chosen, "device", 0)  # of a thread, as CUDA's
 
     def Stream(self, device):
         return Stream(self.log, "side")
@@ -141,6 +149,26 @@ def test_every_batch_arrives_once_and_states_count_what_was_given(prefetch):
             next(batches)
         again.load_state_dict(one.state_dict())
         assert [tensor.array.tolist() for tensor in again] == whole[given:]
+
+
+def test_cuda_is_the_current_device_of_the_thread_that_iterates():
+    """As `torch.cuda.set_device(local_rank)` says; the thread that copies ahead would take the first one."""
+    log = []
+    fake = fake_torch(log)
+    loader = TorchLoader(
+        ps.Dataset.range(2).batch(2), fake, Tensors(fake, None, (), None), device="cuda", pin_memory="auto", prefetch=1
+    )
+    assert next(iter(loader)).device == torch.device("cuda:0")
+    fake.cuda.chosen.device = 1
+    assert next(iter(loader)).device == torch.device("cuda:1")
+
+
+def test_a_device_that_is_not_there_is_said_at_once():
+    fake = fake_torch([])
+    with pytest.raises(ps.errors.FailedPreconditionError, match=r"'cuda:2' was asked for, and torch finds 2 CUDA"):
+        TorchLoader(
+            ps.Dataset.range(2), fake, Tensors(fake, None, (), None), device="cuda:2", pin_memory="auto", prefetch=1
+        )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -101,7 +101,10 @@ print(json.dumps(found))
 def test_global_arrays_under_a_sharding(tmp_path):
     script = tmp_path / "sharded.py"
     script.write_text(
-        textwrap.dedent("import os\nos.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=4'\n" + SHARDED)
+        textwrap.dedent(
+            "import os\nos.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=4'\n"
+            "os.environ['JAX_PLATFORMS'] = 'cpu'\n" + SHARDED
+        )
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -138,6 +141,17 @@ def test_integers_that_fit_are_narrowed_and_64_bits_kept_where_allowed():
     assert next(iter(ds.to_jax())).tolist() == [-(2**31), 2**31 - 1]
     with jax.enable_x64(True):
         assert next(iter(ps.Dataset.from_tensors(np.array([1 << 40])).to_jax())).tolist() == [1 << 40]
+
+
+def test_what_is_put_ahead_is_put_as_the_thread_that_iterates_says(monkeypatch):
+    """As on an accelerator, where another thread puts it; what `with` sets holds for one thread."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    loader = ps.Dataset.from_tensors(np.array([1 << 40])).to_jax()
+    with jax.enable_x64(True):
+        batch = next(iter(loader))
+        assert batch.tolist() == [1 << 40]
+    with pytest.raises(ps.errors.InvalidArgumentError, match="beyond 32 bits"):
+        next(iter(loader))
 
 
 def test_several_processes_compare_their_data_sets(monkeypatch):

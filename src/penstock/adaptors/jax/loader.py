@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
@@ -33,7 +34,26 @@ class JaxLoader(Loader):
     def _fed(self, elements: Elements) -> Feed:
         if self._jax.default_backend() == "cpu":
             return Direct(elements, self._made)
-        return Ahead(elements, self._made, self._depth)
+        settings = self._settings()
+
+        def made(element: Any) -> Any:
+            with settings():
+                return self._made(element)
+
+        return Ahead(elements, made, self._depth)
+
+    def _settings(self) -> Callable[[], AbstractContextManager[Any]]:
+        """What `with` has set for the thread that iterates, `jax.default_device` say, for the one that runs ahead."""
+        jax = self._jax
+        wide, device = jax.config.jax_enable_x64, jax.config.jax_default_device
+        enable = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
+        @contextmanager
+        def set_here() -> Iterator[None]:
+            with enable(wide), jax.default_device(device):
+                yield
+
+        return set_here
 
     def _made(self, element: Any) -> Any:
         return self._arrays.nest(self._arrays.leaves(element))

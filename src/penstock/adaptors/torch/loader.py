@@ -49,7 +49,10 @@ class TorchLoader(Loader):
 
     def _fed(self, elements: Elements) -> Feed:
         if self._device is not None and self._device.type == "cuda":
-            copies = CudaCopies(self._torch, self._tensors, self._device, pin=self._pin)
+            # "cuda" is the current device of the thread that iterates; the one that copies ahead has another
+            number = self._torch.cuda.current_device() if self._device.index is None else self._device.index
+            device = self._torch.device("cuda", number)
+            copies = CudaCopies(self._torch, self._tensors, device, pin=self._pin)
             return Ahead(elements, copies.start, self._depth, copies.finish)
         return Direct(elements, self._made)
 
@@ -74,6 +77,11 @@ def _device(torch: Any, device: Any) -> Any:
         message = f"device={str(found)!r} was asked for, and torch finds no CUDA device here."
         hint = 'Write device="cuda" if torch.cuda.is_available() else "cpu", or install a build of torch with CUDA.'
         raise FailedPreconditionError(message, hint=hint)
+    if found.type == "cuda" and found.index is not None and found.index >= torch.cuda.device_count():
+        message = (
+            f"device={str(found)!r} was asked for, and torch finds {torch.cuda.device_count()} CUDA device(s) here."
+        )
+        raise FailedPreconditionError(message, hint='They are counted from 0: "cuda:0"; "cuda" is the current one.')
     return found
 
 
