@@ -16,7 +16,7 @@ KINDS = st.sampled_from([np.uint8, np.float32, np.int64, np.float16, np.bool_])
 
 @st.composite
 def windows(draw):
-    shape = draw(st.tuples(*[st.integers(1, 3), st.integers(1, 9), st.integers(1, 9), st.integers(1, 5)]))
+    shape = draw(st.tuples(*[st.integers(1, 3), st.integers(1, 9), st.integers(1, 40), st.integers(1, 5)]))
     images = (np.random.default_rng(draw(st.integers(0, 99))).random(shape) * 200).astype(draw(KINDS))
     if draw(st.booleans()):
         images = np.repeat(images, 2, axis=2)[:, :, ::2]  # not contiguous
@@ -26,7 +26,7 @@ def windows(draw):
     size = []
     for name, extent in (("top", shape[1]), ("left", shape[2])):
         beside = {"CONSTANT": 20, "REFLECT": extent - 1, "SYMMETRIC": extent}[mode]
-        size.append(draw(st.integers(1, min(12, extent + 2 * beside))))
+        size.append(draw(st.integers(1, min(45, extent + 2 * beside))))
         place = st.integers(-beside, extent + beside - size[-1])
         places[name] = np.array([draw(place) for _ in range(shape[0])])
     flips = {name: draw(st.lists(st.booleans(), min_size=shape[0], max_size=shape[0])) for name in ("up", "side")}

@@ -29,12 +29,15 @@ def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bo
 
 
 @helper
-def _run(columns: Any, start: int) -> int:
-    """How many columns from `start` on follow one another in the image."""
-    j = start + 1
-    while j < columns.size and columns[j] == columns[j - 1] + 1:
-        j += 1
-    return j - start
+def _runs(columns: Any, found: Any) -> None:
+    """How many columns from each on follow one another in the image; negative where they go backwards."""
+    for j in range(columns.size - 1, -1, -1):
+        found[j] = 1
+        if columns[j] >= 0 and j + 1 < columns.size and columns[j + 1] >= 0:
+            if columns[j + 1] == columns[j] + 1:
+                found[j] = max(found[j + 1], 1) + 1
+            elif columns[j + 1] == columns[j] - 1:
+                found[j] = min(found[j + 1], -1) - 1
 
 
 @kernel
@@ -66,12 +69,13 @@ def window(
     ):
         return BAD_ARGUMENT
     rows = np.empty(out_height, np.int64)
-    columns = np.empty(out_width, np.int64)
+    columns, runs = np.empty(out_width, np.int64), np.empty(out_width, np.int64)
     for n in range(count):
         if not _places(top[n], upside_down[n], mode, height, rows) or not _places(
             left[n], mirrored[n], mode, width, columns
         ):
             return BAD_ARGUMENT
+        _runs(columns, runs)
         for i in range(out_height):
             to = (n * out_height + i) * out_width * values
             row = (n * height + rows[i]) * width
@@ -84,16 +88,22 @@ def window(
                     to += values
                     continue
                 of = (row + columns[j]) * values
-                if values == 3 and not (j + 1 < out_width and columns[j + 1] == columns[j] + 1):
-                    dst[np.uint64(to)] = src[np.uint64(of)]
-                    dst[np.uint64(to + 1)] = src[np.uint64(of + 1)]
-                    dst[np.uint64(to + 2)] = src[np.uint64(of + 2)]
-                    j += 1
-                    to += values
-                    continue
-                run = _run(columns, j)
-                for c in range(run * values):
-                    dst[np.uint64(to + c)] = src[np.uint64(of + c)]
+                run = abs(runs[j])
+                if runs[j] > 0:
+                    for c in range(run * values):
+                        dst[np.uint64(to + c)] = src[np.uint64(of + c)]
+                elif values == 3:  # by itself: compiled for vectors, which reverse several pixels at once
+                    for k in range(run):
+                        dst[np.uint64(to + 3 * k)] = src[np.uint64(of - 3 * k)]
+                        dst[np.uint64(to + 3 * k + 1)] = src[np.uint64(of - 3 * k + 1)]
+                        dst[np.uint64(to + 3 * k + 2)] = src[np.uint64(of - 3 * k + 2)]
+                elif values == 1:
+                    for k in range(run):
+                        dst[np.uint64(to + k)] = src[np.uint64(of - k)]
+                else:
+                    for k in range(run):
+                        for c in range(values):
+                            dst[np.uint64(to + k * values + c)] = src[np.uint64(of - k * values + c)]
                 j += run
                 to += run * values
     return 0
