@@ -5,6 +5,7 @@ workers; counts beyond the cores of the machine are left out. A row is one pipel
 rate, how many times that of one core it is, and the CPU time for an element. Where the rate bends and CPU for each
 element stays, cores wait: for the source, for order, for the loop. Where CPU grows, they are in each other's way, or
 share an execution unit. torch's tiny elements come from an iterable data set of which each worker makes a part.
+Last comes what penstock's own analysis says on the most cores.
 
     python benchmarks/cores.py [--counts 1,2,4] [--rounds N] [--seconds S] [--only TEXT]
 """
@@ -66,6 +67,7 @@ PIPELINES: dict[str, dict[str, Build]] = {
         "torch": torch_tiny,
     },
 }
+EXPLAINED = "penstock, explained"
 NEEDS = {"penstock": "penstock", "tf.data": "tensorflow", "torch": "torch"}
 
 
@@ -81,6 +83,11 @@ def run(pipeline: str, library: str, workers: int, seconds: float) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, granted()[:workers])
     photographs.TIMES = workers  # as long a pass on many cores as on one: its begin and end are not what is measured
+    if library == EXPLAINED:
+        print(
+            {"photographs": jpeg_pipelines.penstock, "tiny elements": tiny.data_set}[pipeline]().explain(analyze=True)
+        )
+        return
     print(json.dumps(measure(lambda: PIPELINES[pipeline][library](workers), seconds)))
 
 
@@ -119,7 +126,12 @@ def main() -> None:
                 rates = [found["rate"] for found in rounds[library, count]]
                 cpu = median(found["cpu_us"] for found in rounds[library, count])
                 figures = f"{median(rates):>13,.0f}{median(rates) / one:>12.2f}×{cpu:>9.2f}"
-                print(f"{pipeline:<15}{library:<10}{count:>5}{figures}  {min(rates):,.0f} to {max(rates):,.0f}")
+                print(
+                    f"{pipeline:<15}{library:<10}{count:>5}{figures}  {min(rates):,.0f} to {max(rates):,.0f}",
+                    flush=True,
+                )
+    for pipeline in (name for name in PIPELINES if asked.only in name):
+        print(output_of([sys.executable, sys.argv[0], "--run", pipeline, EXPLAINED, str(max(counts))]))
 
 
 if __name__ == "__main__":
