@@ -44,6 +44,17 @@ def test_as_many_calls_run_at_once_as_were_asked_for_and_no_more():
     assert most == 3
 
 
+def test_large_results_keep_no_worker_out():
+    """A window begins with 64 MB, which four of these results fill; eight are always in the making."""
+    met = threading.Barrier(8, timeout=30)
+
+    def large(x):
+        met.wait()
+        return np.empty(1 << 24, np.uint8)
+
+    assert sum(1 for _ in ps.Dataset.range(32).map(large, num_parallel_calls=8)) == 32
+
+
 def test_without_num_parallel_calls_functions_are_called_one_at_a_time_in_order():
     lock, seen = threading.Lock(), []
 

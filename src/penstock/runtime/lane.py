@@ -37,7 +37,7 @@ class Window(Protocol):
         """Take the function that tells how many bytes are held."""
 
     def ask(self, nbytes: int) -> None:
-        """What the user wants made ahead comes to so many bytes."""
+        """What its workers make, or the user wants ahead, comes to so many bytes."""
 
     def wish(self, nbytes: int | None) -> None:
         """Note that `nbytes` would help."""

@@ -44,7 +44,7 @@ class Results:
         self._elements = 0
         self._in_work = 0  # elements that tasks at work take
         self._at_consumer = 0  # elements handed over with the one that the consumer is at
-        self._mean = 0.0  # bytes of a result
+        self.mean = 0.0  # bytes of a result
         self._before = state  # in front of ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
         self._log = Log()  # what was given, in free order
@@ -74,7 +74,7 @@ class Results:
             nbytes = made.block.nbytes
             self.nbytes += nbytes
             self._elements += made.block.size
-            self._mean = nbytes if not self._mean else 0.9 * self._mean + 0.1 * nbytes
+            self.mean = nbytes if not self.mean else 0.9 * self.mean + 0.1 * nbytes
         self._made[ticket] = made, nbytes
         return nbytes
 
@@ -142,7 +142,7 @@ class Results:
 
     def expected(self, more: int) -> float:
         """Bytes that there will be when what is under way is made, and `more` results like the earlier ones."""
-        return self.nbytes + (self.waiting - len(self._made) + more) * self._mean
+        return self.nbytes + (self.waiting - len(self._made) + more) * self.mean
 
     def statistics(self) -> Held:
         """How full it is, as of about now; without a lock."""

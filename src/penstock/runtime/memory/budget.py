@@ -28,7 +28,7 @@ from penstock.runtime.memory.weakly import Weakly
 from penstock.runtime.memory.window import Window
 from penstock.sources.arrays import ArraysSource
 
-START = 1 << 26  # bytes of a window for which nobody has a wish
+START = 1 << 26  # bytes that a window begins with, where the budget has them
 _LEAST = 1 << 26  # bytes of the process's budget, however full the machine is
 _GRAIN = 1 << 16  # bytes by which an account may grow unnoticed
 
@@ -62,7 +62,7 @@ class Budget(Memory):
         self.total = total
         self._making = making
         self.given = given
-        self._start = min(START, total if given else total >> 4)
+        self.start = min(START, total if given else total >> 4)  # of a window for which nobody has a wish
         self._grain = min(_GRAIN, total >> 8)
         self._mark = _Mark()
         self._accounts: Weakly[Counted] = Weakly(self._mark.set)
@@ -148,7 +148,7 @@ class Budget(Memory):
         self._follower.most = self.total >> 3 if left >= self.total >> 2 else 0
         KEPT.bound()
         windows = self._windows.listed()
-        wants = [window.wanted(self._start) for window in windows]
+        wants = [window.wanted() for window in windows]
         left -= KEPT.reserved(self.total, self._before)
         for window, limit in zip(windows, fair_shares(left, wants), strict=True):
             window.allow(limit)

@@ -20,6 +20,7 @@ class Window:
         self._weight = 1 / share
         self._wish: int | None = None
         self._asked = 0
+        self._begun_with = int(budget.start / share)
         self._owner = owner
         self.label = label
         self.where = where
@@ -50,14 +51,16 @@ class Window:
             self._budget.changed()
 
     def ask(self, nbytes: int) -> None:
-        """What the user wants made ahead comes to so many bytes: let it have them, whatever it wishes."""
+        """What workers make, or the user wants ahead, comes to so many bytes: let it have them, whatever it wishes."""
+        if max(nbytes, self._asked) <= self._begun_with and self._wish is None:
+            return  # it has them
         if not self._asked - (self._asked >> 2) <= nbytes <= self._asked:
             self._asked = nbytes + (nbytes >> 3)
             self._budget.changed()
 
-    def wanted(self, start: int) -> tuple[int, float]:
-        """Bytes that it would take, and its weight among others; `start` is what windows begin with."""
-        wish = int(start * self._weight) if self._wish is None else self._wish
+    def wanted(self) -> tuple[int, float]:
+        """Bytes that it would take, and its weight among others."""
+        wish = self._begun_with if self._wish is None else self._wish
         return max(wish, self._asked), self._weight
 
     def allow(self, nbytes: int) -> None:
