@@ -16,6 +16,7 @@ from penstock.block.structure import Structure
 from penstock.errors import Context, DataLossError, PenstockError, annotate
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.direct_file import ask_for
 
 
 class ChunkFile:
@@ -72,9 +73,9 @@ class ChunkFile:
 
 def read_soon(name: str) -> None:
     """Have the system read a local file while something else is done."""
-    if hasattr(os, "posix_fadvise") and not storage.is_url(name):
+    if not storage.is_url(name):
         with suppress(OSError), Path(name).open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+            ask_for(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
 def _whole(name: str) -> np.ndarray:

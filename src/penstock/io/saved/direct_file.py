@@ -17,6 +17,7 @@ from penstock.io.saved.chunk import PAGE, checksums
 
 ROOM = 8 * PAGE  # bytes that are written at once
 _ALIGNED = 1 << 12  # bytes: what disks write as a whole, and pages of memory are multiples of
+_READ_AT_ONCE = 1 << 17
 _DIRECT = getattr(os, "O_DIRECT", 0)
 _REFUSED = errno.EINVAL, errno.EOPNOTSUPP  # by file systems that have no such files, or write other pieces only
 
@@ -82,8 +83,7 @@ class DirectFile:
 
     def keep(self) -> None:
         """Have the system read what was finished into its cache of files meanwhile, where the next reader finds it."""
-        with suppress(AttributeError, OSError):  # not each system, nor each file system, does
-            os.posix_fadvise(self._file, 0, 0, os.POSIX_FADV_WILLNEED)
+        ask_for(self._file, self.size)
 
     def _flush(self, stop: int) -> None:
         left = self._room[:stop].data
@@ -103,6 +103,17 @@ class DirectFile:
         if not self.closed:
             self.closed = True
             os.close(self._file)
+
+
+def ask_for(file: int, size: int) -> None:
+    """Have the system read so many bytes of an open file into its cache of files, while we go on.
+
+    Linux reads no more for one such request than it reads ahead of a reader of the device, 128 KiB unless somebody has
+    set it, and passes over the rest.
+    """
+    with suppress(AttributeError, OSError):  # not each system, nor each file system, does
+        for begin in range(0, size, _READ_AT_ONCE):
+            os.posix_fadvise(file, begin, min(size - begin, _READ_AT_ONCE), os.POSIX_FADV_WILLNEED)
 
 
 def _created(path: Path) -> int:
