@@ -1,6 +1,7 @@
 """Segments: parallel work in order, within bounds, where one slow element holds up nobody but its own place."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -44,15 +45,39 @@ def test_as_many_calls_run_at_once_as_were_asked_for_and_no_more():
     assert most == 3
 
 
+class Meeting:
+    """Work of a few milliseconds, from `begin` on held until `count` calls are at it; `met` tells whether they were."""
+
+    def __init__(self, count, begin=0, result=None):
+        self.count, self.begin, self.result = count, begin, result
+        self.inside, self.lock, self.met = 0, threading.Lock(), threading.Event()
+
+    def __call__(self, x):
+        time.sleep(0.006)  # long enough for a Block of its own
+        if x >= self.begin:
+            with self.lock:
+                self.inside += 1
+                if self.inside == self.count:
+                    self.met.set()
+            self.met.wait(30)
+            with self.lock:
+                self.inside -= 1
+        return x if self.result is None else self.result()
+
+
 def test_large_results_keep_no_worker_out():
-    """A window begins with 64 MB, which four of these results fill; eight are always in the making."""
-    met = threading.Barrier(8, timeout=30)
+    """A window begins with 64 MB, which four of these results fill."""
+    meeting = Meeting(8, begin=16, result=lambda: np.empty(1 << 24, np.uint8))
+    ds = ps.Dataset.range(40).map(lambda x: meeting(x), num_parallel_calls=8)
+    assert sum(1 for _ in ds) == 40
+    assert meeting.met.is_set()
 
-    def large(x):
-        met.wait()
-        return np.empty(1 << 24, np.uint8)
 
-    assert sum(1 for _ in ps.Dataset.range(32).map(large, num_parallel_calls=8)) == 32
+def test_sources_that_one_line_makes_have_their_calls_each():
+    meeting = Meeting(16, begin=16)  # when both are under way
+    one, other = (ps.Dataset.range(48).map(lambda x: meeting(x), num_parallel_calls=8) for _ in range(2))
+    assert sum(1 for _ in ps.Dataset.zip((one, other))) == 48
+    assert meeting.met.is_set()
 
 
 def test_without_num_parallel_calls_functions_are_called_one_at_a_time_in_order():

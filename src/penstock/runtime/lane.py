@@ -19,6 +19,8 @@ from penstock.runtime.counts import Counts, Sums
 from penstock.runtime.executors.choice import ExecutorChoice
 from penstock.runtime.gate import Gate
 
+_MOST_CALLS = 256  # threads for segments that stand side by side on one line, as the sources that a function makes do
+
 
 class Member(Protocol):
     """A segment, as its lane sees it."""
@@ -114,6 +116,16 @@ class Lane:
     def limit(self) -> float:
         """Bytes that one of its segments may hold."""
         return self.window.limit / self._divided
+
+    @property
+    def calls(self) -> int:
+        """Workers that may be inside all of its segments at once: of a few, as many as each was told to have."""
+        n = self.knobs.parallelism
+        return n if self.gate.is_bounded else max(n, min(n * self._divided, _MOST_CALLS))
+
+    def ask(self, nbytes: float) -> None:
+        """One of its segments has use for so many bytes of results."""
+        self.window.ask(int(nbytes if self.gate.is_bounded else nbytes * self._divided))
 
     @property
     def is_shared(self) -> bool:

@@ -267,7 +267,7 @@ class Segment(Worked):
         room = (_RESULTS_PER_WORKER * self.lane.knobs.parallelism + 1) * self._results.mean
         if self._wanted > 0 and size:
             room = max(room, self._wanted * counts.element_bytes)
-        self.lane.window.ask(int(room))
+        self.lane.ask(room)
 
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:

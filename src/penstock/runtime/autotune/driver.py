@@ -134,8 +134,9 @@ class Driver:
     def workers(self) -> int:
         """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""
         cores = granted_cpus()
-        wanted = [lane.knobs.parallelism for lane in self.lanes]
-        return min(sum(n for n in wanted if n <= cores), cores) + sum(n for n in wanted if n > cores)
+        lanes = self.lanes
+        computing = sum(lane.knobs.parallelism for lane in lanes if lane.knobs.parallelism <= cores)
+        return min(computing, cores) + sum(lane.calls for lane in lanes if lane.knobs.parallelism > cores)
 
     def want(self) -> None:
         """Have as many threads as the lanes need now."""
