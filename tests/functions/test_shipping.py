@@ -444,6 +444,107 @@ def left_of(x):
     return x - 1
 
 
+def _kept():
+    """Functions that keep a function of their own which leaves a trace, in all the ways, and call it."""
+    seen = []
+
+    class Box:
+        def __init__(self, held):
+            self.held = held
+
+    def in_items(x):
+        found = {}
+        found["a"] = lambda y: seen.append(y)
+        return found["a"](x)
+
+    def known_in_items(x):
+        found = {}
+        found["a"] = seen_to
+        return found["a"](x)
+
+    def seen_to(x):
+        seen.append(x)
+
+    def in_an_attribute(x):
+        box = Box(None)
+        box.held = lambda y: seen.append(y)
+        return box.held(x)
+
+    def as_a_default(x):
+        def inner(y, held=(lambda z: seen.append(z),)):
+            return held[0](y)
+
+        return inner(x)
+
+    def inside_another(x):
+        first = lambda y: seen.append(y)  # noqa: E731 - the case it is about
+        return [lambda y: first(y)][0](x)
+
+    def returned(x):
+        def make():
+            return [lambda y: seen.append(y)]
+
+        return make()[0](x)
+
+    def yielded(x):
+        def make():
+            yield lambda y: seen.append(y)
+
+        return [each(x) for each in make()]
+
+    def added_to_a_list(x):
+        held = [left_of]
+        held += [lambda y: seen.append(y)]
+        return held[1](x)
+
+    def taken_from_a_set(x):
+        held = {lambda y: seen.append(y)}
+        return held.pop()(x)
+
+    def among_all_arguments(x):
+        def inner(*held, **named):
+            return named["last"](x)
+
+        return inner(last=lambda y: seen.append(y))
+
+    def matched(x):
+        match (lambda y: seen.append(y), 2):
+            case (held, _):
+                return held(x)
+
+    def beside_a_name(x):
+        for _, held in {"a": lambda y: seen.append(y)}.items():
+            held(x)
+        return x
+
+    return {
+        "list": lambda x: [each(x) for each in [lambda y: seen.append(y)]],
+        "tuple": lambda x: (lambda y: seen.append(y), 1)[0](x),
+        "dict": lambda x: {"a": lambda y: seen.append(y)}["a"](x),
+        "items": in_items,
+        "known in items": known_in_items,
+        "items of a dict": beside_a_name,
+        "attribute": in_an_attribute,
+        "made with": lambda x: Box(lambda y: seen.append(y)).held(x),
+        "partial": lambda x: functools.partial(lambda y: seen.append(y), x)(),
+        "default": as_a_default,
+        "closure": inside_another,
+        "returned": returned,
+        "yielded": yielded,
+        "added": added_to_a_list,
+        "set": taken_from_a_set,
+        "arguments": among_all_arguments,
+        "iterator": lambda x: next(iter([lambda y: seen.append(y)]))(x),
+        "enumerated": lambda x: [each(x) for _, each in enumerate([lambda y: seen.append(y)])],
+        "zip": lambda x: [each(x) for each, _ in zip([lambda y: seen.append(y)], [1])],  # noqa: B905
+        "by its call": lambda x: (lambda y: seen.append(y)).__call__(x),
+        "match": matched,
+        "to a library": lambda x: np.piecewise(x, [x > 0], [lambda y: seen.append(y)]),
+        "map_fn": lambda x: ps.map_fn(lambda y: seen.append(y), x),
+        "map_fn of a pair": lambda x: ps.map_fn(lambda y: seen_to(*y), (x, x)),
+    }
+
+
 def _visible():
     """Functions of which somebody could notice where they run, and a part of what is said."""
     seen = []
@@ -806,6 +907,7 @@ class Sluggish:
 
 SHIPPABLE = _shippable()
 VISIBLE = _visible()
+KEPT = _kept()
 
 
 @pytest.mark.parametrize("name", SHIPPABLE)
@@ -819,6 +921,13 @@ def test_what_could_be_noticed_is_said(name):
     why = why_not_shippable(function)
     assert why is not None
     assert part in why
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_function_that_is_kept_is_looked_through(name):
+    why = why_not_shippable(KEPT[name])
+    assert why is not None
+    assert "appends to `seen`" in why
 
 
 def test_nothing_is_called():

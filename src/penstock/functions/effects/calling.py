@@ -113,8 +113,9 @@ class Calling(Items):
             return called_method(self, frame, Bound(atom, "__call__"), arguments)
         if isinstance(atom, Made) and atom.kind is functools.partial:
             given = union(OWN, data(atom.inner), data(outside(arguments.all())))
-            functions = (one for one in atom.inner if isinstance(one, Inner) or _is_callable(one))
-            return union(given, *(self._call(frame, one, Arguments(rest=given)) for one in functions))
+            return union(given, *(self._call(frame, one, Arguments(rest=given)) for one in _functions(atom.inner)))
+        if isinstance(atom, Made) and (functions := _functions(atom.inner)):  # what was taken out of it
+            return union(*(self._call(frame, one, arguments) for one in functions))
         for one in data(outside(arguments.all())):
             message = f"hands `{spelling(one)}` to a function that only running shows"
             raise Visible(message)
@@ -125,6 +126,7 @@ class Calling(Items):
         function = atom.object
         kind = type(function)
         if "__penstock_primitive__" in fields(function):
+            self.escaped(frame, arguments)  # `map_fn` calls what it is given
             return OWN
         if kind is FunctionType and is_users(function):
             return self.called(frame, function, atom.spelled, arguments)
@@ -296,9 +298,8 @@ class Calling(Items):
         return OWN if spelled is None else (Part(spelled),)
 
     def escaped(self, frame: Frame, arguments: Arguments, given: Value = OWN) -> None:
-        """Functions that are handed to somebody else are called there, with what else was handed over."""
         elements = Arguments(rest=union(OWN, data(given), data(outside(arguments.all()))))
-        for value in (*arguments.positional, *arguments.named.values()):
+        for value in (*arguments.positional, *arguments.named.values(), given):
             for atom in value:
                 if isinstance(atom, Inner) or (isinstance(atom, Known) and is_function(atom.object)):
                     self._call(frame, atom, elements)
@@ -309,6 +310,11 @@ class Calling(Items):
 def _is_callable(atom: Atom) -> bool:
     """Whether something known can be called."""
     return isinstance(atom, Bound) or (isinstance(atom, Known) and is_function(atom.object))
+
+
+def _functions(value: Value) -> list[Atom]:
+    """What of a value can be called."""
+    return [one for one in value if isinstance(one, Inner) or _is_callable(one)]
 
 
 def _class_of(atom: Atom) -> Value:

@@ -165,7 +165,7 @@ class Frame(Machine):
     def combined(self, left: Value, right: Value, operator: str) -> Value:
         if operator.endswith("="):
             change(left, lambda spelled: f"changes {spelled} ({operator})")
-            return left
+            return self.world.filled(left, outside(self.each(right)))
         return self.world.combined(left, right)
 
     def compared(self, left: Value, right: Value, operator: str) -> Value:

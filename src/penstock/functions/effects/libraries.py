@@ -23,7 +23,11 @@ _HARMLESS = """
     penstock.dataset.create.Create.range penstock.dataset.create.Create.from_tensors
     penstock.dataset.create.Create.from_tensor_slices penstock.TFRecordDataset penstock.TextLineDataset
     penstock.FixedLengthRecordDataset penstock.JsonLinesDataset penstock.dataset.tfrecord penstock.dataset.text_line
-    penstock.dataset.fixed_length penstock.dataset.json_lines"""
+    penstock.dataset.fixed_length penstock.dataset.json_lines penstock.map_fn penstock.dataset.map_fn
+    penstock.ArrayRecordDataset penstock.ArrowDataset penstock.IndexedTFRecordDataset penstock.LmdbDataset
+    penstock.NumpyDataset penstock.ParquetDataset penstock.experimental.CsvDataset penstock.dataset.array_record
+    penstock.dataset.arrow penstock.dataset.indexed_tfrecord penstock.dataset.lmdb penstock.dataset.numpy_files
+    penstock.dataset.parquet penstock.dataset.csv"""
 _VISIBLE = {
     "prints": "builtins.print builtins.breakpoint builtins.help pprint cv2.imshow cv2.waitKey cv2.namedWindow",
     "reads from the terminal": "builtins.input",

@@ -17,6 +17,7 @@ from penstock.functions.effects.values import (
     Arguments,
     Atom,
     Bound,
+    Inner,
     Known,
     Made,
     Part,
@@ -86,6 +87,8 @@ _SETS = words("union intersection difference symmetric_difference copy")
 def called_method(world: Calling, frame: Frame, method: Bound, arguments: Arguments) -> Value:
     """What a method does and gives."""
     owner, name = method.owner, method.name
+    if isinstance(owner, Inner):
+        return world.call(frame, (owner,), arguments) if name == "__call__" else OWN
     kind = owner.kind if isinstance(owner, Made) else type(owner.object) if isinstance(owner, Known) else None
     if isinstance(owner, Known) and is_a(owner.object, type):
         return _of_class(world, frame, owner, name, arguments)

@@ -27,6 +27,7 @@ from penstock.functions.effects.objects import (
     in_class,
     in_module,
     in_object,
+    is_function,
     users_method,
     why_alone,
 )
@@ -36,6 +37,7 @@ from penstock.functions.effects.values import (
     Arguments,
     Atom,
     Bound,
+    Inner,
     Known,
     Made,
     Part,
@@ -212,8 +214,13 @@ _SETS = (set, frozenset)
 class Items(Reading):
     """What items and iteration give, and what operators do."""
 
+    @abstractmethod
+    def escaped(self, frame: Frame, arguments: Arguments, given: Value = OWN) -> None:
+        """Functions that are handed to somebody else are called there, with what else was handed over."""
+
     def put(self, frame: Frame, value: Value) -> None:
-        """Something is put into an object of the call's own: whatever is taken out of one may be it."""
+        """Something is put into an object of the call's own: whatever is taken out of one may be it, and be called."""
+        self.escaped(frame, Arguments([value]))
         hidden = union(self.hidden, data(outside(value)))
         if set(hidden) != set(self.hidden):
             self.hidden = hidden
@@ -226,6 +233,8 @@ class Items(Reading):
         for atom in value:
             if isinstance(atom, Made):
                 found.append(union(OWN, atom.inner, self.hidden))
+            elif isinstance(atom, Inner) or (isinstance(atom, Known) and is_function(atom.object)):
+                found.append((*OWN, atom))  # it stands for what holds it, a pair in a list
             elif isinstance(atom, Known):
                 found.append(self._reached_all(content(atom, values=values)))
             else:

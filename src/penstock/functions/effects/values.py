@@ -139,12 +139,12 @@ def is_outside(atom: Atom) -> bool:
 
 
 def outside(value: Value) -> Value:
-    """What of a value, or inside it, others could see."""
+    """What of a value, or inside it, others could see; and functions that the code makes, which may do so."""
     found: list[Atom] = []
     for atom in value:
         if isinstance(atom, Made):
             found.extend(outside(atom.inner))
-        elif is_outside(atom):
+        elif is_outside(atom) or isinstance(atom, Inner):
             found.append(atom)
     return tuple(found)
 
