@@ -287,14 +287,13 @@ def test_elements_that_are_taken_apart_are_asked_for_when_their_rows_are_needed(
 
 
 def taken(make, count, executor):
-    """What has been called when `count` elements have been taken, and whatever is to run ahead has done so."""
-    called = threading.Semaphore(0)
-    lock, calls = threading.Lock(), [0]
+    """What has been called when `count` elements have been taken, all of it by whoever takes them."""
+    lock, calls, callers = threading.Lock(), [0], set()
 
     def counted(x):
         with lock:
             calls[0] += 1
-        called.release()
+            callers.add(threading.get_ident())
         return x
 
     def numbers():
@@ -304,10 +303,24 @@ def taken(make, count, executor):
     with make(counted, numbers).iterator(executor=executor) as elements:
         for _ in range(count):
             next(elements)
+        assert callers == {threading.get_ident()}
         return calls[0]
 
 
+def decoded(content):
+    """Work that the engine makes parallel by itself, where nobody can see it."""
+    return ps.image.decode_png(content, channels=3)
+
+
+def contents(function):
+    """A generator of pictures, as the files hold them."""
+    return lambda: (function(PICTURE) for _ in range(2000))
+
+
 R = ps.Dataset.range(2000)
+PICTURE = ps.io.encode_png(np.zeros((2, 2, 3), np.uint8))
+PICTURES = ps.Dataset.from_tensor_slices([PICTURE] * 2000)
+TEXT = ps.TensorSpec((), "S")
 SERIAL = {  # a pipeline, and the calls that its first n elements need
     "map": (lambda f, g: R.map(f), lambda n: n),
     "generator": (lambda f, g: ps.Dataset.from_generator(g), lambda n: n),
@@ -334,6 +347,34 @@ SERIAL = {  # a pipeline, and the calls that its first n elements need
     "windows by key": (lambda f, g: R.group_by_window(lambda x: f(x) * 0, whole_windows, 4), lambda n: 4 * n),
     "mixture": (lambda f, g: ps.Dataset.sample_from_datasets([R.map(f), R.map(f)]), lambda n: n),
     "repeat": (lambda f, g: R.map(f).repeat(2), lambda n: n),
+    "behind a parallel map": (lambda f, g: R.map(lambda x: x + 1, num_parallel_calls=2).map(f), lambda n: n),
+    "behind work on pictures": (lambda f, g: PICTURES.map(decoded).map(f), lambda n: n),
+    "behind work on pictures, batch": (lambda f, g: PICTURES.map(decoded).map(f).batch(3), lambda n: 3 * n),
+    "behind batches of pictures": (
+        lambda f, g: PICTURES.map(decoded).batch(3).map(lambda batch: ps.map_fn(lambda x: f(x), batch)),
+        lambda n: 3 * n,
+    ),
+    "before work on pictures": (lambda f, g: PICTURES.map(f).map(decoded), lambda n: n),
+    "generator before work on pictures": (
+        lambda f, g: ps.Dataset.from_generator(contents(f), output_signature=TEXT).map(decoded),
+        lambda n: n,
+    ),
+    "inputs before work on pictures": (
+        lambda f, g: R.flat_map(lambda x: ps.Dataset.from_generator(contents(f), output_signature=TEXT)).map(decoded),
+        lambda n: n,
+    ),
+    "work on pictures inside": (
+        lambda f, g: R.interleave(lambda x: ps.Dataset.from_tensors(PICTURE).map(f).map(decoded), 2),
+        lambda n: n,
+    ),
+    "global shuffle of work on pictures": (
+        lambda f, g: PICTURES.map(decoded).map(f).take(900).shuffle(ps.ALL),
+        lambda n: n,
+    ),
+    "global shuffle of a parallel map": (
+        lambda f, g: PICTURES.map(decoded, num_parallel_calls=2).map(f).take(900).shuffle(ps.ALL),
+        lambda n: n,
+    ),
 }
 
 
@@ -354,10 +395,20 @@ def test_inline_calls_no_function_ahead_whatever_the_steps_ask_for(case):
     assert [taken(make, n, "inline") for n in (1, 2, 31)] == [size, 2 * size, 31 * size]
 
 
+BEHIND = {  # steps behind a prefetch, and how many elements of it each of theirs needs
+    "nothing": (lambda d: d, 1),
+    "batch": (lambda d: d.batch(3), 3),
+    "work on pictures": (lambda d: d.map(lambda x: ps.image.resize(np.ones((2, 2, 3), np.uint8) * x, (3, 3))), 1),
+    "a map": (lambda d: d.map(opaque), 1),
+}
+
+
 @pytest.mark.parametrize("workers", [None, 1, 3])
 @pytest.mark.parametrize("ahead", [1, 7, 42])
-def test_prefetch_runs_ahead_by_no_more_than_it_was_asked_for_and_what_is_in_the_making(ahead, workers):
+@pytest.mark.parametrize("behind", BEHIND)
+def test_prefetch_runs_ahead_by_no_more_than_it_was_asked_for_and_what_is_in_the_making(behind, ahead, workers):
     """The loop looks, before each `next`, at how many calls had begun for elements it has not asked for."""
+    step, size = BEHIND[behind]
     most = ahead + (workers or 1)
     begun = [0]
     lock = threading.Lock()
@@ -367,9 +418,9 @@ def test_prefetch_runs_ahead_by_no_more_than_it_was_asked_for_and_what_is_in_the
             begun[0] += 1
         return x
 
-    dataset = ps.Dataset.range(300).map(counted, num_parallel_calls=workers).prefetch(ahead)
+    dataset = step(ps.Dataset.range(300).map(counted, num_parallel_calls=workers).prefetch(ahead))
     with dataset.iterator(executor="thread") as elements:
         for received, _ in enumerate(elements, 1):
             with lock:
-                assert begun[0] - received <= most
+                assert begun[0] - received * size <= most
         assert begun[0] == 300

@@ -119,6 +119,16 @@ def test_whatever_the_elements_are(source: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("phrasing", PHRASINGS)
+def test_a_pass_that_fails_has_called_what_it_was_asked_for(phrasing: str) -> None:
+    """The fourth label has another dtype than those before; what stands before the function runs on workers."""
+    assert differing([("a dict", "error kept", "its label", "png", phrasing)]) == []
+    function, names = made("a dict", "error kept", "its label")
+    outcome(function, names, SOURCES["png"], by_block=True, phrasing=phrasing)
+    assert len(names["LOG"]) == {"per element": 2, "on the batch": 0, "map_fn": 2}[phrasing]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not MANY, reason="all of them: make fuzz")

@@ -142,6 +142,8 @@ ADVISED = {
     "no_prefetch.switched_off": lambda folder: (
         records(folder).batch(8).with_options(ps.Options(experimental_optimization={"inject_prefetch": False}))
     ),
+    "no_prefetch.seen": lambda folder: records(folder).map(printed).batch(8),
+    "sequential_map.no_module": lambda folder: names(folder).map(of_no_module()).batch(8).prefetch(1),
     "text_as_str": lambda folder: ps.Dataset.from_tensor_slices({"name": ["a", "b"]}).filter(named_a),
     "text_as_str.in": lambda folder: names(folder).filter(lambda name: name in ("a", "b")),
     "text_as_str.spelled": lambda folder: names(folder).map(lambda name: f"{name}.png"),
@@ -196,6 +198,18 @@ def test_every_check_has_a_case_and_a_sentence():
     assert {check.__name__ for check in CHECKS} == {case.partition(".")[0] for case in ADVISED}
     for check in CHECKS:
         assert check.__doc__.endswith(".")
+
+
+def printed(record):
+    print(record)
+    return record
+
+
+def of_no_module():
+    """As `exec` makes it in a dict of its own."""
+    names = {"zlib": zlib}
+    exec("def compressed(x): return zlib.compress(x)", names)
+    return names["compressed"]
 
 
 def stepwise(x):

@@ -22,6 +22,14 @@ def also_impure(x):
     return x
 
 
+def opaque(x):
+    """One that is called element by element, of which nobody can see when."""
+    try:
+        return x + 1
+    except TypeError:
+        return x
+
+
 def odd(x):
     return x % 2 == 1
 

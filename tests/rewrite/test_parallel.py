@@ -2,22 +2,36 @@
 
 import numpy as np
 import pytest
-from tests.rewrite.plans import BASE, alone, also_impure, also_pure, impure, pure, rewritten, shape
+from tests.rewrite.plans import BASE, alone, also_impure, also_pure, impure, opaque, pure, rewritten, shape
 
 import penstock as ps
 from penstock.plan.ops import Prefetch
+from penstock.plan.scan import Scan
 from penstock.rewrite.driver import optimise_inner, rewrite
+from penstock.sources.arrays import RangeSource
+from penstock.sources.sliced import SlicedSource
+
+
+def counted():
+    yield b"1"
+
+
+def first(state, x):
+    return state
 
 
 @pytest.mark.parametrize(
     "dataset",
     [
         BASE.map(impure, 2).shuffle(3),
-        BASE.map(impure, 2).map(also_impure),
+        BASE.map(impure, 2).map(opaque),
         BASE.map(impure, 2).shuffle(3).repeat(2).take(5),
         ps.Dataset.zip(BASE.map(impure, 2), BASE.shuffle(3)),
         BASE.interleave(ps.Dataset.range, 2, num_parallel_calls=2).batch(3),
-        BASE.prefetch(2).map(impure),
+        BASE.prefetch(2).map(opaque),
+        BASE.map(impure).map(opaque, 2).shuffle(3),
+        BASE.map(impure).prefetch(ps.AUTOTUNE).shuffle(3),
+        BASE.prefetch(2).interleave(lambda x: ps.Dataset.range(x).map(pure), 2),
     ],
 )
 def test_what_follows_the_last_parallel_step_runs_ahead_of_the_loop(dataset):
@@ -42,6 +56,51 @@ def test_what_follows_the_last_parallel_step_runs_ahead_of_the_loop(dataset):
 )
 def test_a_plan_that_is_sequential_or_ahead_already_stays(dataset):
     assert sum(name == "Prefetch" for name in shape(rewritten(dataset))) == dataset._plan.label.startswith("prefetch")
+
+
+FILLED = BASE.map(impure).cache()
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        BASE.map(impure, 2).map(also_impure),
+        BASE.map(impure, 2).map(also_impure).batch(2),
+        BASE.prefetch(2).map(impure),
+        BASE.map(impure).prefetch(2).batch(2),
+        BASE.map(impure, 2).prefetch(2).batch(2),
+        ps.Dataset.from_generator(counted).prefetch(2).shuffle(3),
+        ps.Dataset.zip(BASE.map(pure, 2), BASE.map(impure)),
+        BASE.map(pure, 2).interleave(lambda x: ps.Dataset.range(x).map(impure), 2),
+        BASE.map(pure, 2).group_by_window(pure, lambda key, window: window.map(impure), 2),
+        BASE.map(pure, 2).batch(2).map(lambda batch: ps.map_fn(impure, batch)),
+        BASE.map(pure, 2).apply(ps.experimental.group_by_reducer(pure, ps.experimental.Reducer(pure, first, impure))),
+        FILLED.map(opaque, 2).prefetch(2).shuffle(3),
+    ],
+)
+def test_nothing_that_somebody_could_see_is_moved_ahead_of_the_loop_unasked(dataset):
+    plan = rewritten(dataset)
+    assert plan == rewrite(plan, alone())[0]
+    assert "prefetch(AUTOTUNE)" not in [node.label for node in plan.walk()]
+
+
+class Own(RangeSource):
+    """A source that penstock does not know, whose elements have numbers."""
+
+
+@pytest.mark.parametrize("source", [RangeSource, Own])
+def test_a_part_of_a_source_shows_what_the_source_does(source):
+    part = ps.Dataset._of(Scan(source=source(range(10), np.dtype(np.int64))), ps.Options()).take(5)
+    assert type(rewritten(part).source) is SlicedSource
+    ahead = rewritten(part.prefetch(2).shuffle(3)).label
+    assert ahead == ("shuffle(3)" if source is Own else "prefetch(AUTOTUNE)")
+
+
+def test_what_a_full_cache_gives_shows_nothing():
+    ahead = FILLED.prefetch(2).shuffle(3)
+    assert rewritten(ahead).label == "shuffle(3)"
+    assert list(FILLED.as_numpy_iterator()) == list(range(10))
+    assert rewritten(ahead).label == "prefetch(AUTOTUNE)"
 
 
 def test_inner_data_sets_end_where_they_are_read():
@@ -84,7 +143,18 @@ def test_a_pure_map_joins_the_workers_in_front_of_it():
 
 
 @pytest.mark.parametrize(
-    "dataset", [RECORDS.map(noted), BASE.map(pure), BASE.map(impure, 2).map(also_impure), BASE.shuffle(2).map(pure)]
+    "dataset",
+    [
+        RECORDS.map(noted),
+        BASE.map(pure),
+        BASE.map(impure, 2).map(also_impure),
+        BASE.shuffle(2).map(pure),
+        RECORDS.map(impure).map(thumbnail),
+        RECORDS.map(impure).prefetch(2).map(thumbnail),
+        RECORDS.map(impure, 2).prefetch(2).map(thumbnail),
+        ps.Dataset.from_generator(counted).map(thumbnail),
+        RECORDS.flat_map(lambda x: ps.Dataset.from_generator(counted)).map(thumbnail),
+    ],
 )
 def test_other_maps_stay_sequential(dataset):
     plan = dataset._plan

@@ -18,12 +18,12 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.options import Options
-from penstock.physical.seen import acts
 from penstock.physical.transform import FunctionTransform
 from penstock.physical.transform_of import transform_of
 from penstock.plan import ops, unbatch
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
 from penstock.plan.scan import Scan
+from penstock.plan.visible import acts
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.files import FilesSource
 from penstock.sources.source import Source
@@ -65,7 +65,7 @@ class Form:
         return Filled(self, scan, others)
 
     def acts(self, node: Node) -> bool:
-        """As `seen.acts`."""
+        """As `visible.acts`."""
         found = self._acts.get(id(node))
         return acts(node) if found is None else found
 

@@ -14,7 +14,6 @@ from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.seen import acts
 from penstock.physical.stage import Around, Stage
 from penstock.physical.transform import Transform
 from penstock.physical.transform_of import transform_of
@@ -22,6 +21,7 @@ from penstock.plan.node import Node
 from penstock.plan.once import Answers, asking, question
 from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.scan import Scan
+from penstock.plan.visible import acts
 from penstock.trace.kinds.warn_of_text import warn_of_text_in
 
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ class Stage(ABC):
     """A running step of a plan. `inputs` are the stages it pulls from."""
 
     cuts = False  # makes more at a time than it is asked for, and gives that in parts
-    acts = False  # calls what may do more than give its result, by itself: see `physical.seen`
+    acts = False  # calls what may do more than give its result, by itself: see `plan.visible`
     alone = True  # only what calls it, from `next` to `close`, changes its state
     _place_said: State = None  # what `state` said last, unless the stage has moved since
     _look: ClassVar[object] = object()  # another one when data sets have been opened, or another stream's turn has come

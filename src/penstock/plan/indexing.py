@@ -72,7 +72,8 @@ class GlobalShuffle(UnaryNode):
     def num_parallel_calls(self) -> int | None:
         """That of the steps below, which run by number here, a Block of elements on each worker.
 
-        None where a cache keeps what they made: it stays in this process, and only has to be looked up.
+        None where a cache keeps what they made: it stays in this process, and only has to be looked up. Also where a
+        step that is not parallel calls what somebody could see: that is called in one thread, one element at a time.
         """
         if any(isinstance(node, Cache) for node in self.input.walk()):
             return None
@@ -80,6 +81,10 @@ class GlobalShuffle(UnaryNode):
         below += [node.steps[0].num_parallel_calls for node in self.input.walk() if isinstance(node, MapAndBatch)]
         wanted = [number for number in below if number is not None]
         if not wanted:
+            return None
+        from penstock.plan.visible import on_workers, shown  # which knows this class
+
+        if any(shown(node) for node in self.input.walk() if not on_workers(node)):
             return None
         return AUTOTUNE if AUTOTUNE in wanted else max(wanted)
 

@@ -11,7 +11,6 @@ from penstock.physical.chained import Portioned
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.inner_plans import InnerPlans
 from penstock.physical.lower import Lowering, lower, opener, register
-from penstock.physical.seen import opens_visibly
 from penstock.physical.stage import Stage
 from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
@@ -28,6 +27,7 @@ from penstock.plan import combine, ops, unbatch
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan as ScanNode
 from penstock.plan.storing import Cache
+from penstock.plan.visible import opens_visibly
 
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map stays with an input to its end
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from penstock.keys import fold
 from penstock.physical.chained import Portioned
 from penstock.physical.lower import Lowering, lower, register
-from penstock.physical.seen import acts
 from penstock.physical.stage import Stage
 from penstock.physical.stages.assert_cardinality import AssertCardinality
 from penstock.physical.stages.ignore_errors import IgnoreErrors
@@ -14,6 +13,7 @@ from penstock.physical.stages.stateful_map import StatefulMap
 from penstock.physical.stages.take_while import TakeWhile
 from penstock.physical.stages.unique import Unique
 from penstock.plan import stateful
+from penstock.plan.visible import acts
 from penstock.sources.counting import RandomSource
 
 _RANDOM = 0x72616E646F6D  # "random": keeps its numbers apart from the picks of a shuffle of the same seed

@@ -81,6 +81,6 @@ def _number(value: int) -> str:
 def _function(function: Callable[..., Any]) -> str:
     """The function's name; what has none that can be written is left out."""
     name = function_name(function)
-    if getattr(function, "__module__", "").startswith("penstock."):
+    if str(getattr(function, "__module__", "")).startswith("penstock."):
         return f"ps.{name}"
     return name if name.isidentifier() else "..."

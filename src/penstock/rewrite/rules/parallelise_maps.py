@@ -3,9 +3,10 @@
 Equal because f is known to be pure, and a parallel map keeps the order. Only where it pays: f uses a function whose
 nature is work that takes long, such as to decode, encode, resize, turn or recolour pictures, for which two cores need
 0.56 of the time of one; or it stands directly behind a parallel map, whose workers then do both. A map that says
-executor="inline" is not moved from its thread. What takes a few microseconds is done faster than it is handed to a
-worker: parsing a small Example takes 6 µs in the loop's thread and 8 µs on workers, float32 of 64 × 64 pixels 6 µs and
-11 µs.
+executor="inline" is not moved from its thread. Where somebody could see when its input is made, by a generator or a
+function that counts, workers would ask for that ahead of the loop: there it stays sequential, as it is written. What
+takes a few microseconds is done faster than it is handed to a worker: parsing a small Example takes 6 µs in the loop's
+thread and 8 µs on workers, float32 of 64 × 64 pixels 6 µs and 11 µs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Map
+from penstock.plan.visible import shown_ahead
 from penstock.rewrite.fusing import together
 from penstock.rewrite.rule import rule
 from penstock.trace.nature import nature_of
@@ -34,7 +36,7 @@ def parallelise_maps(mapped: Map) -> Node | None:
         joined = replace(mapped, num_parallel_calls=below.num_parallel_calls, deterministic=below.deterministic)
         if together((below,), joined):
             return joined
-    if _is_costly(mapped.function):
+    if _is_costly(mapped.function) and not shown_ahead(below):
         return replace(mapped, num_parallel_calls=AUTOTUNE, deterministic=True)
     return None
 

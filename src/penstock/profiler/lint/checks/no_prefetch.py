@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.plan.batching import BatchNode
-from penstock.plan.node import Node
-from penstock.plan.ops import Batch, MapAndBatch, Prefetch
+from penstock.plan.ops import Batch
 from penstock.plan.scan import Scan
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.inspection import Inspection
 from penstock.profiler.lint.parallel import sequential_interleaves, sequential_maps
-from penstock.rewrite.rules.inject_prefetch import inject_prefetch
+from penstock.rewrite.rules.inject_prefetch import has_workers, is_ahead, must_stay
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.sliced import SlicedSource
 
@@ -19,14 +18,16 @@ _GROUPS = (Batch, BatchNode)
 
 
 def no_prefetch(plan: Inspection) -> Iterator[Advice]:
-    """A plan of batches whose end runs in the loop: nothing is parallel, or `inject_prefetch` is switched off."""
+    """A plan of batches whose end runs in the loop: nothing is parallel, or its end is not to run ahead unasked."""
     end = plan.written
     if not any(isinstance(node, _GROUPS) for node in end.walk()) or _becomes_parallel(plan):
         return
-    if any(_on_workers(node) for node in plan.final.walk()):
-        if inject_prefetch.apply(plan.final) is None:
+    if has_workers(plan.final):
+        if is_ahead(plan.final) or must_stay(plan.final):
             return
         message = f"The steps up to {end.label}, behind the last parallel one, run in the training loop."
+        if plan.options.experimental_optimization.inject_prefetch:  # else they would be ahead
+            message += " They call what may do more than compute, and nobody has asked for that to be done ahead."
     elif all(_is_in_memory(node) for node in end.walk() if isinstance(node, Scan)):
         return
     else:
@@ -44,12 +45,6 @@ def no_prefetch(plan: Inspection) -> Iterator[Advice]:
 def _becomes_parallel(plan: Inspection) -> bool:
     """Whether other advice makes a step parallel; what follows it is then ahead of the loop without being asked."""
     return any(sequential_maps(plan)) or any(sequential_interleaves(plan))
-
-
-def _on_workers(node: Node) -> bool:
-    if isinstance(node, Prefetch):
-        return node.buffer_size != 0
-    return isinstance(node, MapAndBatch) or getattr(node, "num_parallel_calls", None) is not None
 
 
 def _is_in_memory(scan: Scan) -> bool:
