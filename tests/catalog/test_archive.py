@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import tarfile
 import zipfile
@@ -121,6 +122,46 @@ def test_a_damaged_archive_is_told(tmp_path, kind):
     content = bytearray(path.read_bytes())
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(DataLossError, match="the archive is damaged"):
+        extract(path, tmp_path / "out")
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("kind", ["deflate.zip", "bzip2.zip", "lzma.zip", "tar.gz", "tar.bz2", "tar.xz"])
+def test_a_byte_that_has_changed_is_told_whoever_reads(tmp_path, kind):
+    path = tmp_path / f"x.{kind}"
+    noise = hashlib.sha512(b"seed").digest() * 100 + hashlib.shake_256(b"seed").digest(20_000)  # does not get smaller
+    if kind.endswith(".zip"):
+        how = {"deflate": zipfile.ZIP_DEFLATED, "bzip2": zipfile.ZIP_BZIP2, "lzma": zipfile.ZIP_LZMA}
+        with zipfile.ZipFile(path, "w", how[kind.removesuffix(".zip")]) as archive:
+            archive.writestr("noise", noise)
+    else:
+        make_tar(path, {"noise": noise})
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(DataLossError, match="the archive is damaged"):
+        extract(path, tmp_path / "out")
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    with pytest.raises(DataLossError, match="the archive is damaged"):
+        for _, file in iter_archive(path):
+            file.read()
+
+
+def test_what_cannot_be_unpacked_is_told(tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("faces.txt", b"first")
+    plain = path.read_bytes()
+    central = plain.index(b"PK\x01\x02")
+    for which, (local, there), value in (("password", (6, 8), 1), ("way", (8, 10), 99)):
+        content = bytearray(plain)
+        content[local] = content[central + there] = value
+        path.write_bytes(content)
+        with pytest.raises(InvalidArgumentError) as raised:
+            extract(path, tmp_path / "out")
+        assert_golden(f"catalog_archive_{which}", str(raised.value).replace(str(path), "x.zip"))
+    make_zip(path, {"a": b"a file", "a/b": b"below it"})
+    with pytest.raises(DataLossError, match="holds 'a/b', and a file and a folder of one name"):
         extract(path, tmp_path / "out")
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 

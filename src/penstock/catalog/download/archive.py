@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import posixpath
 import shutil
@@ -20,7 +22,9 @@ from penstock.errors import DataLossError, InvalidArgumentError
 
 _CHUNK = 1 << 20
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz")
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, gzip.BadGzipFile)
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile)
+_ENCRYPTED = 1  # the bit of a zip's member that says so
+_AGAIN = "Delete it and get it again: a download is fetched anew by the next call."
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ def iter_archive(path: str | os.PathLike[str], limits: Limits = Limits()) -> Ite
     hidden files and those ending in "~" are passed over.
 
     Raises:
-        DataLossError: the archive is damaged, or unpacks to far more than it is.
+        DataLossError: the archive is damaged, or unpacks to far more than it is; also while a content is read.
+        InvalidArgumentError: it is no archive, or one that needs a password.
     """
     path = Path(path)
     guard = _Guard(path, limits)
@@ -85,7 +90,7 @@ def extract(
     """Unpack an archive into the folder `to`, which appears when all is there; `advance` is told the bytes written.
 
     Raises:
-        InvalidArgumentError: a name, or a link, leads out of the folder.
+        InvalidArgumentError: a name, or a link, leads out of the folder; it is no archive, or needs a password.
         DataLossError: the archive is damaged, or unpacks to far more than it is.
     """
     path, to = Path(path), Path(to)
@@ -100,8 +105,12 @@ def extract(
                     _write(work / (path.name.removesuffix(".gz") or "content"), guard.counted(content), advance)
             for name, file, mode in _members(path, guard, links=work):
                 target = work / safe(name, path)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                _write(target, file, advance)
+                try:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    _write(target, file, advance)
+                except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+                    message = f"the archive holds {name!r}, and a file and a folder of one name on the way to it."
+                    raise DataLossError(message, hint=_AGAIN, file=str(path)) from error
                 if mode & 0o111:
                     target.chmod(target.stat().st_mode | 0o111)
     except BaseException:
@@ -145,13 +154,18 @@ def _of_zip(path: Path, guard: _Guard) -> Iterator[tuple[str, Any, int]]:
             mode = member.external_attr >> 16
             if member.is_dir() or stat.S_ISLNK(mode):
                 continue
+            if member.flag_bits & _ENCRYPTED:
+                message = f"the archive holds {member.filename!r} behind a password."
+                hint = "Unpack it yourself, and give the builder what was in it (DownloadManager.manual)."
+                raise InvalidArgumentError(message, hint=hint, file=str(path))
             with archive.open(member) as content:
                 yield member.filename, guard.counted(content, member.file_size), mode
 
 
 def _of_tar(path: Path, guard: _Guard, links: Path | None) -> Iterator[tuple[str, Any, int]]:
     with ExitStack() as stack:
-        archive = stack.enter_context(tarfile.open(path, "r|*"))
+        plain = stack.enter_context(_unpacked(path))
+        archive = stack.enter_context(tarfile.open(fileobj=plain, mode="r|"))
         for member in archive:
             guard.member(member.name)
             if member.isfile():
@@ -161,6 +175,19 @@ def _of_tar(path: Path, guard: _Guard, links: Path | None) -> Iterator[tuple[str
                     yield member.name, guard.counted(content, member.size), member.mode
             elif (member.issym() or member.islnk()) and links is not None:
                 _link(member, links, path)
+        while rest := plain.read(_CHUNK):  # the checksum comes last, behind what tar looks at
+            guard.add(len(rest))
+
+
+def _unpacked(path: Path) -> Any:
+    """A tar file without its compression. tarfile's own way through a tar.gz passes over the checksum."""
+    with path.open("rb") as file:
+        first = file.read(6)
+    if first.startswith(b"\x1f\x8b"):
+        return gzip.open(path)
+    if first.startswith(b"BZh"):
+        return bz2.open(path)
+    return lzma.open(path) if first.startswith((b"\xfd7zXZ\x00", b"\x5d\x00\x00")) else path.open("rb")
 
 
 def _link(member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
@@ -192,16 +219,16 @@ class _Guard:
     """Counts what comes out of an archive."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
-        self._path, self._limits = path, limits
+        self.path, self._limits = path, limits
         self._most = max(path.stat().st_size * limits.ratio, limits.free)
         self._size = self._count = 0
 
     def member(self, name: str) -> None:
         self._count += 1
-        safe(name.removesuffix("/") or ".", self._path) if name not in (".", "./") else None
+        safe(name.removesuffix("/") or ".", self.path) if name not in (".", "./") else None
         if self._count > self._limits.members:
             message = f"the archive claims more than {self._limits.members} files."
-            raise DataLossError(message, hint="It is not what it should be.", file=str(self._path))
+            raise DataLossError(message, hint="It is not what it should be.", file=str(self.path))
 
     def counted(self, content: Any, size: int | None = None) -> Any:
         if size is not None and self._size + size > self._most:
@@ -216,7 +243,7 @@ class _Guard:
     def _too_much(self) -> DataLossError:
         message = f"the archive unpacks to more than {self._most} bytes, {self._limits.ratio} times what it is."
         hint = "Such an archive is made to fill disks. Nothing of it was kept."
-        return DataLossError(message, hint=hint, file=str(self._path))
+        return DataLossError(message, hint=hint, file=str(self.path))
 
 
 class _Counted:
@@ -227,7 +254,8 @@ class _Counted:
 
     def read(self, size: int = -1) -> bytes:
         if size is not None and size >= 0:
-            found: bytes = self._content.read(size)
+            with _told(self._guard.path):  # whoever reads is outside of the loop over the archive
+                found: bytes = self._content.read(size)
             self._guard.add(len(found))
             return found
         parts = []
@@ -251,5 +279,15 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except _BROKEN as error:
-        message = f"the archive is damaged ({type(error).__name__}: {error})."
-        raise DataLossError(message, hint="Delete it, and the next call downloads it again.", file=str(path)) from error
+        raise _damaged(error, path) from error
+    except OSError as error:
+        if error.errno is not None:  # of the file system; bz2 says so of its data
+            raise
+        raise _damaged(error, path) from error
+    except NotImplementedError as error:
+        message = f"the archive is compressed in a way that Python's zipfile does not know ({error})."
+        raise InvalidArgumentError(message, hint="Pack it again, by deflate for example.", file=str(path)) from error
+
+
+def _damaged(error: Exception, path: Path) -> DataLossError:
+    return DataLossError(f"the archive is damaged ({type(error).__name__}: {error}).", hint=_AGAIN, file=str(path))
