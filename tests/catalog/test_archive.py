@@ -143,8 +143,7 @@ def test_a_byte_that_has_changed_is_told_whoever_reads(tmp_path, kind):
         extract(path, tmp_path / "out")
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
     with pytest.raises(DataLossError, match="the archive is damaged"):
-        for _, file in iter_archive(path):
-            file.read()
+        [file.read() for _, file in iter_archive(path)]
 
 
 def test_what_cannot_be_unpacked_is_told(tmp_path):

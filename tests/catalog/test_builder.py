@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from penstock.catalog import Builder, DatasetInfo, builder, features, list_builders, load
+from penstock.catalog import Builder, DatasetInfo, Each, Skipped, builder, features, list_builders, load
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 
 
@@ -105,11 +106,77 @@ def test_more_shards_than_examples_are_not_written(tmp_path):
     assert made.info.splits["train"].shard_lengths == (1, 1)
 
 
-def test_an_empty_split_has_one_empty_shard(tmp_path):
-    made = Numbers(data_dir=tmp_path, order=[])
+@pytest.mark.parametrize(
+    ("splits", "error"),
+    [
+        (lambda: {"train": []}, "split 'train' of 'odd' has no examples"),
+        (lambda: {"train": Each([], lambda item: (item, {"x": item}))}, "split 'train' of 'odd' has no examples"),
+        (lambda: {"train": [Skipped("a.jpg", "broken")]}, "has no examples; 1 input was skipped"),
+        (dict, "must return a dict from the name of each split to its examples, got none"),
+        (lambda: [(1, {"x": 1})], "must return a dict from the name of each split to its examples, got list"),
+        (lambda: {"tr ain": [(1, {"x": 1})]}, "a split cannot be called 'tr ain'"),
+        (lambda: {"all": [(1, {"x": 1})]}, "a split cannot be called 'all'"),
+    ],
+)
+def test_what_splits_cannot_be_is_told_and_leaves_nothing(tmp_path, splits, error):
+    class Odd(Builder):
+        VERSION = "1.0.0"
+
+        def _info(self):
+            return DatasetInfo(features={"x": np.int64})
+
+        def _split_generators(self):
+            return splits()
+
+        def _max_skipped(self, split):
+            return None
+
+    with pytest.raises((InvalidArgumentError, InvalidTypeError)) as raised:
+        Odd(data_dir=tmp_path).download_and_prepare()
+    assert error in str(raised.value)
+    assert list((tmp_path / "odd").iterdir()) == []
+
+
+def test_what_describes_a_builder_is_checked(tmp_path):
+    class Odd(Numbers):
+        VERSION = "1.0"
+
+    with pytest.raises(InvalidArgumentError, match=r"Odd must have a VERSION of three numbers, got '1\.0'"):
+        Odd(data_dir=tmp_path)
+
+    class Plain(Numbers):
+        def _info(self):
+            return {"number": np.int64}
+
+    with pytest.raises(InvalidTypeError, match=r"_info\(\) must return a DatasetInfo, got dict"):
+        Plain(data_dir=tmp_path).download_and_prepare()
+    with pytest.raises(InvalidTypeError, match="FeaturesDict takes a dict of features, got list"):
+        DatasetInfo(features=[np.int64])
+
+
+@pytest.mark.parametrize("each", [True, False])
+def test_without_shuffling_the_keys_give_the_order(tmp_path, each):
+    class InOrder(Numbers):
+        def _info(self):
+            return replace(super()._info(), disable_shuffling=True)
+
+        def _split_generators(self):
+            return {"train": Each(self.order, self.one) if each else map(self.one, self.order)}
+
+        def one(self, number):
+            return number, {"number": number, "text": str(number)}
+
+    made = InOrder(data_dir=tmp_path, order=[30, 2, -1, 9, 100, 11, -20])
     made.download_and_prepare()
-    assert made.info.splits["train"].shard_lengths == (0,)
-    assert list(made.as_dataset("train")) == []
+    assert [int(row["number"]) for row in made.as_dataset("train")] == [-20, -1, 2, 9, 11, 30, 100]
+    assert json.loads((made.data_path / "dataset_info.json").read_text())["disableShuffling"] is True
+
+    class ByName(InOrder):
+        def one(self, number):
+            return f"key {number}", {"number": number, "text": str(number)}
+
+    with pytest.raises(InvalidTypeError, match="with disable_shuffling a key must be a number"):
+        ByName(data_dir=tmp_path).download_and_prepare()
 
 
 def test_a_key_that_comes_twice_is_an_error_and_leaves_nothing(tmp_path):

@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.catalog import features
 from penstock.catalog.features import Audio, BBoxFeature, ClassLabel, FeaturesDict, Image, Scalar, Tensor, Text, Video
+from penstock.catalog.features.from_json import feature_of
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 def round_trip(feature, value):
-    features = FeaturesDict({"value": feature})
-    return features.deserialize(features.serialize({"value": value}))["value"]
+    one = FeaturesDict({"value": feature})
+    return one.deserialize(one.serialize({"value": value}))["value"]
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
@@ -102,7 +104,6 @@ def test_missing_and_extra_features_are_named():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ClassLabel(),
         lambda: ClassLabel(num_classes=1, names=["a"]),
         lambda: ClassLabel(names=["a", "a"]),
         lambda: Image(shape=(None, None, 2)),
@@ -165,3 +166,84 @@ def test_features_json_is_as_tfds_writes_it(tmp_path):
     }
     features.save_metadata(tmp_path)
     assert (tmp_path / "label.labels.txt").read_text() == "cat\ndog\n"
+
+
+def test_what_features_mean_is_kept_as_tfds_keeps_it():
+    told = features.FeaturesDict(
+        {
+            "age": features.Scalar(np.int64, doc=features.Documentation("In years.", value_range="0 to 120")),
+            "words": features.Sequence(features.Text(doc="One of them."), doc="What was said."),
+            "image": features.Image(doc="A photograph."),
+            "x": features.Text(),
+        }
+    )
+    entries = told.entry()["featuresDict"]["features"]
+    assert entries["age"]["description"] == "In years."
+    assert entries["age"]["valueRange"] == "0 to 120"
+    assert entries["words"]["description"] == "What was said."
+    assert entries["words"]["sequence"]["feature"]["description"] == "One of them."
+    assert entries["x"].keys() == {"pythonClassName", "text"}
+    again = feature_of("", told.entry())
+    assert again.entry() == told.entry()
+    assert again["image"].doc == features.Documentation("A photograph.")
+    assert repr(again["image"]) == "Image(shape=(None, None, 3), dtype=uint8, description=A photograph.)"
+    with pytest.raises(InvalidTypeError, match="doc must be text or a Documentation, got int"):
+        features.Text(doc=3)
+
+
+def test_shapes_and_dtypes_are_nests_by_name():
+    nested = features.FeaturesDict(
+        {
+            "image": features.Image(),
+            "boxes": features.Sequence({"box": features.BBoxFeature(), "label": features.ClassLabel(num_classes=3)}),
+            "ragged": features.Sequence(features.Sequence(np.int32), length=2),
+            "clip": features.Video(shape=(8, None, None, 1)),
+        }
+    )
+    assert nested.shape == {
+        "image": (None, None, 3),
+        "boxes": {"box": (None, 4), "label": (None,)},
+        "ragged": (2, None),
+        "clip": (8, None, None, 1),
+    }
+    assert nested.dtype == {
+        "image": np.uint8,
+        "boxes": {"box": np.float32, "label": np.int64},
+        "ragged": np.int32,
+        "clip": np.uint8,
+    }
+
+
+def test_classes_without_names_are_called_by_their_numbers(tmp_path):
+    digits = features.ClassLabel(num_classes=3)
+    assert (digits.names, digits.has_names) == (["0", "1", "2"], False)
+    digits.names = ["none", "one", "two"]
+    assert (digits.str2int("two"), digits.has_names) == (2, True)
+    (tmp_path / "names.txt").write_text("cat\n dog \n\n", encoding="utf-8")
+    assert features.ClassLabel(names_file=tmp_path / "names.txt").names == ["cat", "dog"]
+    unknown = features.ClassLabel()
+    with pytest.raises(InvalidArgumentError, match="the classes of feature 'label' are not known yet"):
+        unknown.encode_example(0, "label")
+    unknown.names = ["a"]
+    assert unknown.encode_example("a", "label") == 0
+    for both in ({"num_classes": 2, "names": ["a", "b"]}, {"names": ["a", "a"]}):
+        with pytest.raises(InvalidArgumentError):
+            features.ClassLabel(**both)
+    with pytest.raises(InvalidArgumentError, match="there must be 1 names, got 2"):
+        unknown.names = ["a", "b"]
+    with pytest.raises(InvalidTypeError, match="names must be a list of texts"):
+        unknown.names = "ab"
+
+
+def test_a_text_may_be_missing():
+    kept = features.FeaturesDict({"title": features.Text(optional=True)})
+    assert [kept.deserialize(kept.serialize({"title": title})) for title in (None, "ü")] == [
+        {"title": b""},
+        {"title": "ü".encode()},
+    ]
+    assert feature_of("", kept.entry()).deserialize(kept.serialize({"title": None})) == {"title": b""}
+
+
+def test_none_is_no_dtype():
+    with pytest.raises(InvalidTypeError, match="feature 'x' must be a Feature, got None"):
+        features.FeaturesDict({"x": None})

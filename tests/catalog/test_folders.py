@@ -41,7 +41,7 @@ def test_image_folder_is_read_in_the_order_of_tfds(pictures):
     names = sorted(name for name in files if name.startswith("train"))
     random.Random("train").shuffle(names)
     assert [Path(row["image/filename"].decode()).relative_to(folder).as_posix() for row in train] == names
-    assert info.features["label"].names == ("bird", "cat", "dog")
+    assert info.features["label"].names == ["bird", "cat", "dog"]
     assert {name: split.num_examples for name, split in info.splits.items()} == {"test": 1, "train": 10}
     assert (info.name, info.supervised_keys) == ("image_folder", ("image", "label"))
     for number in (0, 9, -1):
@@ -139,7 +139,7 @@ def test_coco_folder_gives_what_tfds_gives_of_coco(tmp_path, layout):
     }
     np.testing.assert_allclose(first["objects"]["bbox"], [[0.5, 0.5, 1, 1], [0.1, 0.1, 0.6, 0.3]], rtol=1e-6)
     assert second["objects"]["bbox"].shape == (0, 4)
-    assert info.features["objects"]["label"].names == ("person", "bird")
+    assert info.features["objects"]["label"].names == ["person", "bird"]
 
 
 def test_a_coco_split_to_test_has_no_objects(tmp_path):

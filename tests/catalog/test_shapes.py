@@ -43,7 +43,7 @@ def test_the_data_set_is_balanced_and_sharded(tmp_path):
     splits, info = load("shapes", data_dir=tmp_path, with_info=True, builder_kwargs={"num_examples": 40})
     assert info.splits["train"].shard_lengths == (2,) * 20
     assert info.splits["test"].num_examples == 10
-    assert info.features["label"].names == LABELS
+    assert info.features["label"].names == list(LABELS)
     rows = list(splits["train"])
     assert np.bincount([int(row["label"]) for row in rows]).tolist() == [10, 10, 10, 10]
     assert {row["image"].shape for row in rows} == {(HEIGHT, WIDTH, 3)}

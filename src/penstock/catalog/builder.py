@@ -15,12 +15,12 @@ from penstock.catalog.data_dir import Given, data_dirs, is_file, local_data_dir
 from penstock.catalog.data_dir import data_dir as chosen_data_dir
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import FILE_NAME, DatasetInfo, read_info
-from penstock.catalog.names import snake_case
+from penstock.catalog.names import is_version, snake_case
 from penstock.catalog.progress import Progress
 from penstock.catalog.read import ReadConfig, read_split
 from penstock.catalog.spool import Key
 from penstock.dataset.dataset import Dataset
-from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 from penstock.io.storage import is_url
 from penstock.io.writing import local
 from penstock.redacted import redacted
@@ -188,6 +188,10 @@ class Builder(Reading):
     MANUAL_DOWNLOAD_INSTRUCTIONS: ClassVar[str | None] = None
 
     def __init__(self, *, data_dir: Given = None, config: str | BuilderConfig | None = None) -> None:
+        version = getattr(self, "VERSION", None)
+        if not is_version(version):
+            message = f"{type(self).__name__} must have a VERSION of three numbers, got {version!r}."
+            raise InvalidArgumentError(message, hint='For example VERSION = "1.0.0".')
         self._data_dir, self._look_in = chosen_data_dir(data_dir), data_dirs(data_dir)
         self.builder_config = self._config_of(config)
         self.downloaded_bytes = 0
@@ -319,9 +323,12 @@ class Builder(Reading):
 
     @cached_property
     def _described(self) -> DatasetInfo:
-        config = self.builder_config
+        config, info = self.builder_config, self._info()
+        if not isinstance(info, DatasetInfo):
+            message = f"_info() must return a DatasetInfo, got {type(info).__name__}."
+            raise InvalidTypeError(message, hint='For example DatasetInfo(features={"image": features.Image()}).')
         return replace(
-            self._info(),
+            info,
             name=self.name,
             version=self.VERSION,
             config_name=self.config_name,

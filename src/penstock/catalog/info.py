@@ -143,7 +143,9 @@ def shards_of(start: int, stop: int, split: SplitInfo) -> list[tuple[range, int]
 class DatasetInfo:
     """What is known about a data set; a Builder's `_info()` gives the first ones, preparing it the rest.
 
-    `metadata` holds what a preparation notes beside: `skipped` says which inputs could not be used, and why.
+    `features` is a `FeaturesDict`, or a dict of features. With `disable_shuffling` examples lie, and are read, in the
+    order of their keys, which are numbers then; else in that of the hashes of the keys. `metadata` holds what a
+    preparation notes beside: `skipped` says which inputs could not be used, and why.
     """
 
     features: FeaturesDict
@@ -166,6 +168,8 @@ class DatasetInfo:
     data_dir: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.features, FeaturesDict):
+            object.__setattr__(self, "features", FeaturesDict(self.features))
         object.__setattr__(self, "splits", SplitDict(self.splits) if isinstance(self.splits, dict) else self.splits)
         for key in _names(self.supervised_keys or ()):
             if key not in self.features:

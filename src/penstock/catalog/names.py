@@ -57,6 +57,15 @@ def snake_case(name: str) -> str:
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
 
 
+def is_version(version: Any) -> bool:
+    """Whether it is three numbers.
+
+    >>> is_version("1.0.0"), is_version("1.0")
+    (True, False)
+    """
+    return isinstance(version, str) and _VERSION.fullmatch(version) is not None
+
+
 def matches(version: str, wanted: str | None) -> bool:
     """Whether `version` is one that `wanted` allows: the same, or with `*` for some parts.
 

@@ -35,10 +35,11 @@ from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo
 from penstock.catalog.progress import Progress, Stopwatch
+from penstock.catalog.splits import NAME_OF_SPLIT
 from penstock.catalog.spool import Key, Spool, key_bytes
 from penstock.catalog.writer import write_shards
 from penstock.dataset.dataset import Dataset
-from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError
+from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
 from penstock.io.storage import is_url
 from penstock.io.writing import FULL, writing
@@ -207,7 +208,7 @@ def _code_of(kind: type) -> str:
 
 
 def _write_all(builder: Builder, folder: Path, progress: Progress) -> DatasetInfo:
-    generators = builder.split_generators()
+    generators = _checked_splits(builder.split_generators())
     splits: dict[str, SplitInfo] = {}
     skipped: dict[str, Any] = {}
     for name in generators:
@@ -217,6 +218,28 @@ def _write_all(builder: Builder, folder: Path, progress: Progress) -> DatasetInf
     described = builder.info
     metadata = {**described.metadata, **({"skipped": skipped} if skipped else {})}
     return replace(described, splits=splits, metadata=metadata, download_size=builder.downloaded_bytes)
+
+
+def _checked_splits(given: Any) -> Mapping[str, Any]:
+    """What `_split_generators` gave; raises where it is no dict of splits, before anything is made."""
+    if not isinstance(given, Mapping) or not given:
+        got = "none" if isinstance(given, Mapping) else type(given).__name__
+        message = f"_split_generators() must return a dict from the name of each split to its examples, got {got}."
+        raise InvalidTypeError(message, hint='For example {"train": self._generate_examples(folder / "train")}.')
+    for name in given:
+        if not isinstance(name, str) or not NAME_OF_SPLIT.fullmatch(name) or name == "all":
+            message = f"a split cannot be called {name!r}."
+            hint = 'Names are of letters, digits, "_" and "-", such as "train"; "all" stands for all of them together.'
+            raise InvalidArgumentError(message, hint=hint)
+    return given
+
+
+def _no_examples(name: str, split: str, state: _State) -> InvalidArgumentError:
+    skipped = state.skipped["count"]
+    also = f"; {skipped:,} {'input was' if skipped == 1 else 'inputs were'} skipped" if skipped else ""
+    message = f"split {split!r} of {name!r} has no examples{also}."
+    hint = "Are the files where the builder looks for them? A split that has none is left out of _split_generators()."
+    return InvalidArgumentError(message, hint=hint)
 
 
 def _remove_work(folder: Path) -> None:
@@ -278,9 +301,11 @@ def _write(
     state = _State(folder / f"{split}.state.json")
     spool_folder = folder / f"{split}.spool"
     if state.shards is None:
-        with Spool(spool_folder, split) as spool:
+        with Spool(spool_folder, split, shuffled=not builder.info.disable_shuffling) as spool:
             if not state.generated:
                 _fill(builder, split, spool, examples, state, progress)
+            if not spool.count:
+                raise _no_examples(builder.name, split, state)
             with progress.step(f"{builder.name}: writing {split}", spool.count) as step:
                 written = write_shards(spool, folder, builder.name, split, step, builder._num_shards(split))
         state.finish(written)

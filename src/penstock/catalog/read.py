@@ -55,7 +55,7 @@ class DecodeExample:
     @property
     def label_names(self) -> list[str] | None:
         """The names of the classes, where the examples have one label: what `viz` writes below pictures."""
-        labels = [names for feature in self._features.values() if (names := getattr(feature, "names", None))]
+        labels = [feature.names for feature in self._features.values() if getattr(feature, "has_names", False)]
         return list(labels[0]) if len(labels) == 1 else None
 
     def __penstock_spec__(self, record: Any) -> Any:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Protocol
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.node import check_int
 
-_PART = re.compile(r"(?P<name>[\w-]+)(\[(?P<slice>[\d\w%:._-]+)\])?")
+NAME_OF_SPLIT = re.compile(r"[\w-]+")
+_PART = re.compile(rf"(?P<name>{NAME_OF_SPLIT.pattern})(\[(?P<slice>[\d\w%:._-]+)\])?")
 _EDGE = re.compile(r"((?P<value>-?[\d_.]+)(?P<unit>%|shard)?)?")
 _HINT = 'For example "train", "train[:80%]", "train[100:200]", "train[-1shard:]", "train+test" or "all".'
 

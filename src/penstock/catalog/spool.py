@@ -1,4 +1,4 @@
-"""Spool: examples that wait for their place; sorted by the hash of their keys, and kept through a kill.
+"""Spool: examples that wait for their place; sorted by the hash of their keys, or by these, and kept through a kill.
 
 32 pairs of files in a folder, chosen by the first bits of the hash, so that each can be sorted in memory: `records`,
 key and record of one example after the other, and `index`, an entry of 48 bytes for each. Records are written before
@@ -47,16 +47,18 @@ class Place(NamedTuple):
 class Spool:
     """Takes examples in any order and gives them in the order of md5(salt + key), which is tfds's.
 
+    Not `shuffled`, the order is that of the keys, which are numbers then; all examples lie in one pair of files.
     `numbers` are those of the examples that were there when it was opened. Memory holds what waits to be written, 4 MiB
     at most, and once they are sorted 48 bytes for each example. One thread adds.
     """
 
-    def __init__(self, folder: Path, salt: str) -> None:
+    def __init__(self, folder: Path, salt: str, *, shuffled: bool = True) -> None:
         import crc32c
 
         folder.mkdir(parents=True, exist_ok=True)
         self._crc = crc32c.crc32c
         self._salt, self._salted = salt, hashlib.md5(salt.encode(), usedforsecurity=False)
+        self._shuffled = shuffled
         self._files = [_Bucket(folder, number) for number in range(_BUCKETS)]
         self._waiting, self._since = 0, time.monotonic()
         self.num_bytes = sum(file.num_bytes for file in self._files)
@@ -76,6 +78,8 @@ class Spool:
         if isinstance(key, bool) or not isinstance(key, str | bytes | int | np.integer):
             message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
             raise InvalidTypeError(message, hint="A file name or a running number does well.")
+        if not self._shuffled:
+            return _in_order(key)
         salted = self._salted.copy()
         salted.update(key_bytes(key))
         return salted.digest()
@@ -201,6 +205,18 @@ class _Bucket:
     def close(self) -> None:
         self._records.close()
         self._index.close()
+
+
+def _in_order(key: Key) -> bytes:
+    """16 bytes that are sorted as the numbers are, negative ones too."""
+    try:
+        number = int(key) if not isinstance(key, str) else None
+        if number is not None:
+            return (number + (1 << 127)).to_bytes(16, "big")
+    except (ValueError, OverflowError):
+        pass
+    message = f"with disable_shuffling a key must be a number, by which examples are ordered, got {key!r:.60}."
+    raise InvalidTypeError(message, hint="A running number does well; or leave disable_shuffling out of _info().")
 
 
 def key_bytes(key: Key) -> bytes:

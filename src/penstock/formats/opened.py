@@ -180,9 +180,9 @@ def _tfds(found: Found, part: str | None) -> Opened:
         message = f"The data set in {found.path!r} has no splits."
         raise DataLossError(message, hint="Prepare it again.", file=found.path)
     names = {
-        name: list(known)
+        name: list(feature.names)
         for name, feature in builder.info.features.items()
-        if (known := getattr(feature, "names", None))
+        if getattr(feature, "has_names", False)
     }
     return Opened(found, builder.as_dataset(_named(part, splits, "split")), names, splits)
 

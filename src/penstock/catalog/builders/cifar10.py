@@ -61,7 +61,7 @@ class Cifar10(Builder):
             names = [name.strip() for name in (folder / file).read_text(encoding="utf-8").split("\n") if name.strip()]
             feature = self.info.features[label]
             assert isinstance(feature, features.ClassLabel)
-            feature.name(names)
+            feature.names = names
         return {
             split: self._generate_examples(split, [folder / name for name in names])
             for split, names in self.FILES.items()

@@ -34,7 +34,7 @@ class ImageFolder(Items):
     ...     _ = (folder / name).write_bytes(image.encode_png(np.zeros((4, 6, 3), np.uint8)))
     >>> train, info = catalog.load("image_folder", data_dir=folder, split="train", with_info=True)
     >>> len(train), train[0]["image"].shape, info.features["label"].names
-    (2, (4, 6, 3), ('cat', 'dog'))
+    (2, (4, 6, 3), ['cat', 'dog'])
 
     Raises:
         NotFoundError: there is no such folder, or there are no pictures where they should be.

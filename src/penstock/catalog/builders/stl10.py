@@ -52,7 +52,7 @@ class Stl10(Builder):
         names = (folder / "class_names.txt").read_text(encoding="utf-8").split()
         label = self.info.features["label"]
         assert isinstance(label, features.ClassLabel)
-        label.name(names)
+        label.names = names
         return {
             "train": self._generate_examples(folder / "train_X.bin", folder / "train_y.bin"),
             "test": self._generate_examples(folder / "test_X.bin", folder / "test_y.bin"),

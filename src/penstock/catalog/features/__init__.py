@@ -3,7 +3,7 @@
 from penstock.catalog.features.audio import Audio
 from penstock.catalog.features.bbox import BBox, BBoxFeature
 from penstock.catalog.features.class_label import ClassLabel
-from penstock.catalog.features.feature import Feature
+from penstock.catalog.features.feature import Documentation, Feature
 from penstock.catalog.features.features_dict import FeaturesDict
 from penstock.catalog.features.from_json import register
 from penstock.catalog.features.image import Image, LabeledImage
@@ -17,6 +17,7 @@ __all__ = [
     "BBoxFeature",
     "ClassLabel",
     "Dataset",
+    "Documentation",
     "Feature",
     "FeaturesDict",
     "Image",

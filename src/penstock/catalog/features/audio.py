@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.catalog.features.feature import Stored, StoredNest, shape_json
+from penstock.catalog.features.feature import Doc, Stored, StoredNest, shape_json
 from penstock.catalog.features.tensor import Tensor
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, UnimplementedError
 
@@ -38,8 +38,9 @@ class Audio(Tensor):
         sample_rate: int | None = None,
         encoding: str = "none",
         lazy_decode: bool = False,
+        doc: Doc = None,
     ) -> None:
-        super().__init__(shape=shape, dtype=dtype, encoding=encoding)
+        super().__init__(shape=shape, dtype=dtype, encoding=encoding, doc=doc)
         if len(self.shape) not in (1, 2):
             message = f"shape must be (length,) or (length, channels), got {self.shape}."
             raise InvalidArgumentError(message, hint="Use None for a length that differs.")

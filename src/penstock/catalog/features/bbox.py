@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.catalog.features.feature import shape_json
+from penstock.catalog.features.feature import Doc, shape_json
 from penstock.catalog.features.tensor import Tensor
 from penstock.errors import InvalidArgumentError
 
@@ -33,8 +33,8 @@ class BBoxFeature(Tensor):
 
     tfds_class = "tensorflow_datasets.core.features.bounding_boxes.BBoxFeature"
 
-    def __init__(self, *, bbox_format: str | None = "REL_YXYX") -> None:
-        super().__init__(shape=(4,), dtype=np.float32)
+    def __init__(self, *, bbox_format: str | None = "REL_YXYX", doc: Doc = None) -> None:
+        super().__init__(shape=(4,), dtype=np.float32, doc=doc)
         if bbox_format is not None and bbox_format not in _FORMATS:
             message = f"bbox_format must be one of {', '.join(_FORMATS)}, got {bbox_format!r}."
             raise InvalidArgumentError(message, hint="tfds writes REL_YXYX unless it is told otherwise.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.block.spec import TensorSpec, ValueSpec
 from penstock.block.tensors import RaggedTensor
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 # The longest a single value of a record may claim to be, once it is decompressed.
 MOST_BYTES = 1 << 31
@@ -46,6 +46,33 @@ class Stored:
 # One entry, or entries by name.
 StoredNest = Stored | Mapping[str, Any]
 
+
+@dataclass(frozen=True)
+class Documentation:
+    """What a feature means, and which values it takes, in words; kept in `features.json` as tfds does.
+
+    >>> Documentation("How old the patient is.", value_range="0 to 120").value_range
+    '0 to 120'
+    """
+
+    desc: str | None = None
+    value_range: str | None = None
+
+
+# How a feature is described: by a text, or by a `Documentation`.
+Doc = str | Documentation | None
+
+
+def documentation(doc: Any) -> Documentation:
+    """A description in the one form."""
+    if isinstance(doc, Documentation):
+        return doc
+    if doc is not None and not isinstance(doc, str):
+        message = f"doc must be text or a Documentation, got {type(doc).__name__}."
+        raise InvalidTypeError(message, hint='For example doc="How old the patient is."')
+    return Documentation(doc)
+
+
 # Of the sequences in which a value stands, the outermost first; None where the length differs.
 Lengths = tuple[int | None, ...]
 
@@ -58,6 +85,7 @@ class Feature(ABC):
 
     # Where `features.json` sends tfds for the same feature.
     tfds_class: str
+    doc = Documentation()
 
     @abstractmethod
     def encode_example(self, value: Any, name: str) -> Any:
@@ -107,7 +135,12 @@ class Feature(ABC):
 
     def entry(self) -> dict[str, Any]:
         """The whole entry in `features.json`."""
-        return {"pythonClassName": self.tfds_class, **self.to_json()}
+        told = {"description": self.doc.desc, "valueRange": self.doc.value_range}
+        return {
+            "pythonClassName": self.tfds_class,
+            **{name: text for name, text in told.items() if text},
+            **self.to_json(),
+        }
 
     def __repr__(self) -> str:
         facts = self.facts()
@@ -120,6 +153,8 @@ class Feature(ABC):
             found["shape"] = self.shape
         if hasattr(self, "dtype"):
             found["dtype"] = dtype_name(self.dtype)
+        if self.doc.desc:
+            found["description"] = self.doc.desc
         return found
 
     def save_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.catalog.features import wire
-from penstock.catalog.features.feature import Feature, Lengths, StoredNest, child_name, repr_of_dict
+from penstock.catalog.features.feature import Doc, Feature, Lengths, StoredNest, child_name, documentation, repr_of_dict
 from penstock.catalog.features.tensor import Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
@@ -33,7 +33,13 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
 
     tfds_class = "tensorflow_datasets.core.features.features_dict.FeaturesDict"
 
-    def __init__(self, features: Mapping[str, Any]) -> None:
+    def __init__(self, features: Mapping[str, Any], *, doc: Doc = None) -> None:
+        if not isinstance(features, Mapping):
+            message = f"FeaturesDict takes a dict of features, got {type(features).__name__}."
+            raise InvalidTypeError(
+                message, hint='For example FeaturesDict({"image": Image(), "label": ClassLabel(…)}).'
+            )
+        self.doc = documentation(doc)
         self._features = {name: to_feature(feature, name) for name, feature in features.items()}
         self._codec: wire.Codec | None = None
 
@@ -53,6 +59,20 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
 
     def __repr__(self) -> str:
         return repr_of_dict(type(self).__name__, self._features)
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """The shape of each feature, by name.
+
+        >>> FeaturesDict({"x": "float32"}).shape
+        {'x': ()}
+        """
+        return {name: getattr(feature, "shape", None) for name, feature in self._features.items()}
+
+    @property
+    def dtype(self) -> dict[str, Any]:
+        """The dtype of each feature, by name; `bytes` for strings."""
+        return {name: getattr(feature, "dtype", None) for name, feature in self._features.items()}
 
     # -- records ------------------------------------------------------------------------------------------------------
 

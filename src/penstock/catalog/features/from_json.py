@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from penstock.catalog.features.audio import Audio
 from penstock.catalog.features.bbox import BBoxFeature
 from penstock.catalog.features.class_label import ClassLabel
-from penstock.catalog.features.feature import Feature, StoredNest, shape_of_json
+from penstock.catalog.features.feature import Documentation, Feature, StoredNest, shape_of_json
 from penstock.catalog.features.features_dict import FeaturesDict
 from penstock.catalog.features.image import Image, LabeledImage
 from penstock.catalog.features.sequence import Dataset, Sequence, Video
@@ -67,7 +67,9 @@ def feature_of(name: str, entry: Mapping[str, Any]) -> Feature:
     kinds = [kind for kind in _KINDS.get(short, ()) if kind in entry]
     if make is None or not kinds or not class_name.startswith("tensorflow_datasets."):
         return UnknownFeature(name, dict(entry))
-    return make(name, entry[kinds[0]])
+    made = make(name, entry[kinds[0]])
+    made.doc = Documentation(entry.get("description") or None, entry.get("valueRange") or None)
+    return made
 
 
 _OLD_KINDS = {"ClassLabel": "classLabel", "Text": "text", "Image": "image", "LabeledImage": "image", "Video": "video"}

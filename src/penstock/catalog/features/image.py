@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from penstock import image as codecs
 from penstock.catalog.features.class_label import ClassLabel
-from penstock.catalog.features.feature import Feature, Lengths, Stored, fits, shape_json, spec_in_sequences
+from penstock.catalog.features.feature import (
+    Doc,
+    Feature,
+    Lengths,
+    Stored,
+    documentation,
+    fits,
+    shape_json,
+    spec_in_sequences,
+)
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 _MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG"}
@@ -22,9 +31,9 @@ _DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "float32"))
 class Image(Feature):
     """A picture of shape (height, width, channels), `None` where a size differs from picture to picture.
 
-    `encoding_format` is "png" (exact), "jpeg", or None for whatever a file is. An array is encoded so, as PNG where it
-    is None; bytes, and the file that a path names, are taken as they are. `dtype` is uint8, uint16 (PNG), or float32:
-    the four bytes of each number are then stored as the four channels of a PNG.
+    `encoding_format` is "png" (exact), "jpeg", or None for whatever a file is. An array, or a picture of Pillow, is
+    encoded so, as PNG where it is None; bytes, and the file that a path names, are taken as they are. `dtype` is uint8,
+    uint16 (PNG), or float32: the four bytes of each number are then stored as the four channels of a PNG.
 
     >>> photo = Image(shape=(None, None, 3), encoding_format="jpeg")
     >>> photo.shape
@@ -40,7 +49,9 @@ class Image(Feature):
         dtype: Any = np.uint8,
         encoding_format: str | None = None,
         use_colormap: bool = False,
+        doc: Doc = None,
     ) -> None:
+        self.doc = documentation(doc)
         shape = (None, None, 3) if shape is None else tuple(shape)
         if len(shape) != 3 or shape[2] not in (None, 0, 1, 3, 4):
             message = f"shape must be (height, width, channels) with 1, 3 or 4 channels, got {shape}."
@@ -65,8 +76,8 @@ class Image(Feature):
             raise InvalidArgumentError(message, hint="The four bytes of each number take the four channels of a PNG.")
 
     def encode_example(self, value: Any, name: str) -> bytes:
-        if isinstance(value, np.ndarray):
-            return self._encoded(value, name)
+        if isinstance(value, np.ndarray) or hasattr(value, "__array_interface__"):  # which Pillow's pictures have
+            return self._encoded(np.asarray(value), name)
         if isinstance(value, str | os.PathLike):
             value = Path(value).read_bytes()
         elif hasattr(value, "read"):
@@ -124,7 +135,7 @@ class LabeledImage(Image):
 
     >>> mask = LabeledImage(labels=["ground", "cat"], shape=(None, None, 1))
     >>> mask.num_classes, mask.names
-    (2, ('ground', 'cat'))
+    (2, ['ground', 'cat'])
     """
 
     tfds_class = "tensorflow_datasets.core.features.labeled_image.LabeledImage"
@@ -136,8 +147,10 @@ class LabeledImage(Image):
         shape: tuple[int | None, ...] | None = None,
         dtype: Any = np.uint8,
         encoding_format: str | None = None,
+        doc: Doc = None,
     ) -> None:
         super().__init__(
+            doc=doc,
             shape=(None, None, 1) if shape is None else shape,
             dtype=dtype,
             encoding_format=encoding_format,
@@ -147,12 +160,17 @@ class LabeledImage(Image):
         self._label = ClassLabel(num_classes=count, names=labels if isinstance(labels, Sequence) else None)
 
     @property
-    def num_classes(self) -> int:
+    def num_classes(self) -> int | None:
         return self._label.num_classes
 
     @property
-    def names(self) -> tuple[str, ...] | None:
+    def names(self) -> list[str]:
         return self._label.names
+
+    @property
+    def has_names(self) -> bool:
+        """As of a `ClassLabel`."""
+        return self._label.has_names
 
     def facts(self) -> dict[str, Any]:
         return {**super().facts(), "num_classes": self.num_classes}

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from penstock.catalog.features.feature import (
+    Doc,
     Feature,
     Lengths,
     Stored,
     StoredNest,
+    documentation,
     repr_inside,
     repr_of_dict,
     shape_json,
@@ -35,9 +37,10 @@ class Sequence(Feature):
 
     tfds_class = "tensorflow_datasets.core.features.sequence_feature.Sequence"
 
-    def __init__(self, feature: Any, length: int | None = None) -> None:
+    def __init__(self, feature: Any, length: int | None = None, *, doc: Doc = None) -> None:
         from penstock.catalog.features.features_dict import to_feature
 
+        self.doc = documentation(doc)
         self.feature: Feature = to_feature(feature)
         self.length = length
 
@@ -50,6 +53,16 @@ class Sequence(Feature):
         if isinstance(self.feature, Mapping):
             return repr_of_dict(kind, self.feature)
         return f"{kind}({repr_inside(self.feature)})"
+
+    @property
+    def shape(self) -> Any:
+        """That of the values with one more dimension: `length`, or None. By name where the values are dicts."""
+        return _in_front(self.length, getattr(self.feature, "shape", None))
+
+    @property
+    def dtype(self) -> Any:
+        """That of the values."""
+        return getattr(self.feature, "dtype", None)
 
     def encode_example(self, value: Any, name: str) -> Any:
         rows = _rows(value, name)
@@ -107,13 +120,14 @@ class Video(Sequence):
         dtype: Any = np.uint8,
         encoding_format: str | None = "png",
         use_colormap: bool = False,
+        doc: Doc = None,
     ) -> None:
         if len(shape) != 4:
             message = f"shape must be (frames, height, width, channels), got {tuple(shape)}."
             raise InvalidArgumentError(message, hint="Use None for a size that is not always the same.")
         frame = Image(shape=tuple(shape[1:]), dtype=dtype, encoding_format=encoding_format, use_colormap=use_colormap)
-        super().__init__(frame, length=shape[0])
-        self.shape, self.frame = tuple(shape), frame
+        super().__init__(frame, length=shape[0], doc=doc)
+        self.frame = frame
 
     def encode_example(self, value: Any, name: str) -> Any:
         if isinstance(value, str | bytes | Path) or hasattr(value, "read"):
@@ -137,6 +151,12 @@ class Dataset(Sequence):
     """
 
     tfds_class = "tensorflow_datasets.core.features.dataset_feature.Dataset"
+
+
+def _in_front(length: int | None, shape: Any) -> Any:
+    if isinstance(shape, Mapping):
+        return {name: _in_front(length, inner) for name, inner in shape.items()}
+    return None if shape is None else (length, *shape)
 
 
 def _rows(value: Any, name: str) -> list[Any]:

@@ -11,10 +11,12 @@ import numpy as np
 
 from penstock.catalog.features.feature import (
     MOST_BYTES,
+    Doc,
     Feature,
     Lengths,
     Stored,
     StoredNest,
+    documentation,
     dtype_name,
     fits,
     shape_json,
@@ -42,8 +44,15 @@ class Tensor(Feature):
     tfds_class = "tensorflow_datasets.core.features.tensor_feature.Tensor"
 
     def __init__(
-        self, *, shape: tuple[int | None, ...], dtype: Any, encoding: str = "none", optional: bool = False
+        self,
+        *,
+        shape: tuple[int | None, ...],
+        dtype: Any,
+        encoding: str = "none",
+        optional: bool = False,
+        doc: Doc = None,
     ) -> None:
+        self.doc = documentation(doc)
         self.shape = tuple(shape)
         self.dtype = as_dtype(dtype)
         self.encoding = str(encoding).lower()
@@ -162,12 +171,12 @@ class Scalar(Tensor):
 
     tfds_class = "tensorflow_datasets.core.features.scalar.Scalar"
 
-    def __init__(self, dtype: Any, *, optional: bool = False) -> None:
-        super().__init__(shape=(), dtype=dtype, optional=optional)
+    def __init__(self, dtype: Any, *, optional: bool = False, doc: Doc = None) -> None:
+        super().__init__(shape=(), dtype=dtype, optional=optional, doc=doc)
 
 
 class Text(Tensor):
-    r"""A string, stored as UTF-8; it comes back as `bytes`.
+    r"""A string, stored as UTF-8; it comes back as `bytes`. `optional` takes None, which comes back as `b""`.
 
     >>> Text().encode_example("Käse", "title")
     b'K\xc3\xa4se'
@@ -175,11 +184,13 @@ class Text(Tensor):
 
     tfds_class = "tensorflow_datasets.core.features.text_feature.Text"
 
-    def __init__(self) -> None:
-        super().__init__(shape=(), dtype=bytes)
+    def __init__(self, *, optional: bool = False, doc: Doc = None) -> None:
+        super().__init__(shape=(), dtype=bytes, optional=optional, doc=doc)
+        if self.optional:  # which an entry of tfds's Text does not say, so that tfds cannot read its own
+            self.tfds_class = Scalar.tfds_class
 
     def to_json(self) -> dict[str, Any]:
-        return {"text": {}}
+        return super().to_json() if self.optional else {"text": {}}
 
 
 def as_dtype(dtype: Any) -> Any:
@@ -188,6 +199,9 @@ def as_dtype(dtype: Any) -> Any:
     >>> as_dtype("string"), as_dtype(np.int32)
     (<class 'bytes'>, dtype('int32'))
     """
+    if dtype is None:  # which numpy takes for float64
+        message = "a feature must have a dtype, got None."
+        raise InvalidTypeError(message, hint="For strings use features.Text().")
     if dtype in (bytes, str, "string", "object", np.object_, np.bytes_, np.str_):
         return bytes
     found = np.dtype(dtype)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Sequence as Listed  # noqa: UP035 - `Sequence` is the feature here
 
+from penstock.catalog.features.feature import Doc
 from penstock.catalog.features.features_dict import FeaturesDict
 from penstock.catalog.features.sequence import Sequence
 from penstock.catalog.features.tensor import Text
@@ -21,8 +22,8 @@ class Translation(FeaturesDict):
 
     tfds_class = "tensorflow_datasets.core.features.translation_feature.Translation"
 
-    def __init__(self, languages: Listed[str]) -> None:
-        super().__init__({language: Text() for language in languages})
+    def __init__(self, languages: Listed[str], *, doc: Doc = None) -> None:
+        super().__init__({language: Text() for language in languages}, doc=doc)
 
     @property
     def languages(self) -> list[str]:
@@ -44,8 +45,8 @@ class TranslationVariableLanguages(Sequence):
 
     tfds_class = "tensorflow_datasets.core.features.translation_feature.TranslationVariableLanguages"
 
-    def __init__(self, languages: Listed[str] | None = None) -> None:
-        super().__init__({"language": Text(), "translation": Text()})
+    def __init__(self, languages: Listed[str] | None = None, *, doc: Doc = None) -> None:
+        super().__init__({"language": Text(), "translation": Text()}, doc=doc)
         self._languages = sorted(set(languages)) if languages else None
 
     @property

@@ -61,8 +61,8 @@ def run(chosen: argparse.Namespace) -> int:
 def _feature(feature: Any) -> str:
     from penstock.catalog.features.feature import repr_inside
 
-    names = getattr(feature, "names", None)
-    shown = ", ".join(map(str, (names or ())[:8]))
+    names = feature.names if getattr(feature, "has_names", False) else []
+    shown = ", ".join(map(str, names[:8]))
     return repr_inside(feature) + (f": {shown}{', …' if len(names) > 8 else ''}" if names else "")
 
 
