@@ -207,3 +207,9 @@ def test_without_torch_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(MissingDependencyError) as caught:
         ps.Dataset.range(2).to_torch()
     assert_golden("missing_torch", str(caught.value))
+
+
+def test_tensors_that_numpy_cannot_look_at_are_taken_over():
+    pairs = [(torch.ones(2, requires_grad=True), torch.full((2,), 1.5, dtype=torch.bfloat16))]
+    first, second = next(iter(ps.Dataset.from_torch(pairs)))
+    assert (first.tolist(), second.tolist(), second.dtype) == ([1.0, 1.0], [1.5, 1.5], np.float32)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import penstock as ps
-from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.testing import assert_resumes_exactly
 
 
@@ -268,6 +268,53 @@ class TestHuggingFace:
         assert [row["text"] for row in ps.Dataset.from_huggingface(stream, ["text"])] == [
             f"t{i}".encode() for i in range(6)
         ]
+
+    def test_a_stream_gives_what_the_table_would(self, hugging):
+        stream = hugging.to_iterable_dataset(num_shards=2)
+        for decode in (True, False):
+            ds = ps.Dataset.from_huggingface(stream, decode=decode)
+            of_table = ps.Dataset.from_huggingface(hugging, decode=decode)
+            assert ds.element_spec == of_table.element_spec
+            for one, other in zip(ds, of_table, strict=True):
+                assert as_lists(one) == as_lists(other)
+                assert one["many"].dtype == np.int32
+        assert_resumes_exactly(ps.Dataset.from_huggingface(stream, ["text", "many"]))
+        mapped = stream.map(lambda row: {"size": len(row["text"])}).select_columns(["size"])
+        assert [int(row["size"]) for row in ps.Dataset.from_huggingface(mapped)] == [2] * 6
+        with pytest.raises(InvalidArgumentError, match="which this stream does not tell"):
+            ps.Dataset.from_huggingface(mapped, fill_null={"size": 0})
+        with pytest.raises(InvalidArgumentError, match="no column 'q'; the columns are image, label"):
+            ps.Dataset.from_huggingface(stream, ["q"])
+
+    def test_what_fails_in_a_stream_takes_its_place(self, tmp_path):
+        (tmp_path / "a.png").write_bytes(png(3)[1])
+        files = [str(tmp_path / "a.png"), str(tmp_path / "none.png"), None]
+        made = datasets.Dataset.from_dict({"image": files, "n": [1, None, 3]})
+        stream = made.cast_column("image", datasets.Image()).to_iterable_dataset()
+        numbers = ps.Dataset.from_huggingface(stream, ["n"])
+        with pytest.raises(InvalidArgumentError, match="Column 'n' is null in row 1"):
+            list(numbers)
+        assert [int(row["n"]) for row in numbers.ignore_errors()] == [1, 3]
+        filled = ps.Dataset.from_huggingface(stream, ["n"], fill_null={"n": -1})
+        assert [int(row["n"]) for row in filled] == [1, -1, 3]
+        pictures = iter(ps.Dataset.from_huggingface(stream, ["image"]))
+        assert np.array_equal(next(pictures)["image"], png(3)[0])
+        with pytest.raises(NotFoundError, match="none"):
+            next(pictures)
+        with pytest.raises(InvalidArgumentError, match="Column 'image' has no image in this row"):
+            next(pictures)
+
+        def fails(row):
+            if row["n"] == 3:
+                raise KeyError(row["n"])
+            return {"n": 0}
+
+        mapped = stream.select_columns(["n"]).map(fails, features=datasets.Features({"n": datasets.Value("int64")}))
+        broken = iter(ps.Dataset.from_huggingface(mapped))
+        assert [int(next(broken)["n"]) for _ in range(2)] == [0, 0]
+        with pytest.raises(KeyError):
+            next(broken)
+        assert list(broken) == []
 
     def test_a_saved_one_stays_in_its_files(self, hugging, tmp_path):
         datasets.disable_progress_bars()

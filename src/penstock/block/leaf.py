@@ -54,6 +54,14 @@ def as_leaf(value: Any) -> Any:
     return _other(value)
 
 
+def _on_cpu(value: Any) -> Any:
+    """A tensor of torch where numpy can look at it: without its gradient, not on a GPU, bfloat16 as float32."""
+    if not hasattr(value, "detach"):
+        return value
+    found = value.detach().cpu()
+    return found.float() if str(found.dtype) == "torch.bfloat16" else found
+
+
 def _other(value: Any) -> Any:
     if isinstance(value, (SparseTensor, RaggedTensor)) or hasattr(type(value), NESTED):
         return value
@@ -67,7 +75,7 @@ def _other(value: Any) -> Any:
         base: Any = next(t for t in (bool, int, float, str, list) if isinstance(value, t))
         return as_leaf(base(value))
     if isinstance(value, np.ndarray) or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
-        return _array(np.asarray(value))
+        return _array(np.asarray(_on_cpu(value)))
     message = f"A value of type {type(value).__name__} cannot be part of an element."
     if value is None:
         message = "None is no value."

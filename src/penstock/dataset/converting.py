@@ -96,7 +96,8 @@ class Converting(Base):
 
         `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work. A format (`with_format`) counts for its columns only, as elements
         are numpy's; with a transform (`set_transform`) rows are asked for one by one, in one thread. A streaming data
-        set (`IterableDataset`) is iterated, and has no length.
+        set (`IterableDataset`) is iterated in its order, and has no length. Where it tells its features, its values are
+        those of a table; what a `map` without `features=` has made is taken as it comes.
 
             import datasets
             ds = ps.Dataset.from_huggingface(datasets.load_dataset("imagefolder", data_dir="photos", split="train"))
@@ -114,7 +115,8 @@ class Converting(Base):
     def from_torch(dataset: Any) -> Dataset:
         """The elements of a torch Dataset: a map-style one by number, an IterableDataset in its order.
 
-        Tensors become numpy arrays. `dataset[i]` is asked from one thread at a time, `__getitems__` where there is one.
+        Tensors become numpy arrays, without their gradients; bfloat16, which numpy does not have, becomes float32.
+        `dataset[i]` is asked from one thread at a time, `__getitems__` where there is one.
         With a map-style data set `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work.
 
             from torchvision.datasets import FakeData
