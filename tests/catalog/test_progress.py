@@ -150,11 +150,17 @@ def test_what_a_bar_shows_last_is_how_the_step_ended(monkeypatch):
             seen.append("stop")
 
     monkeypatch.setattr(progress, "rich_bars", Bars)
-    shown = Progress()
+    clock = Clock()
+    shown = Progress(clock=clock)
     shown.is_shown = shown.is_terminal = True
     with shown.step("it", 3) as step:
         step.advance(3)
-    assert seen == ["3 of 3 examples (100%)", "stop"]
+    clock.now = 5.0
+    with shown.step("it", 50_000_000, "bytes") as step:
+        step.take_up(20_000_000)
+        clock.now = 7.0
+        step.advance(20_000_000)
+    assert seen == ["3 of 3 examples (100%)", "stop", "40 MB of 50 MB (80%), 10 MB/s", "stop"]
 
 
 def test_a_table_in_a_notebook_is_shown_once(monkeypatch, capsys):

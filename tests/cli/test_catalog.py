@@ -33,7 +33,7 @@ def test_list_shows_what_is_there_and_what_could_be(data_dir, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["data", "set", "examples", "size", "folder"]
     assert any(line.startswith("shapes/8_examples/1.0.0") and " 10 " in line for line in lines)
-    assert any(line.split() == ["mnist", "not", "prepared"] for line in lines)
+    assert any(line.split() == ["mnist", "not", "prepared;", "11.6", "MB", "to", "download"] for line in lines)
 
 
 def test_list_as_json_names_a_damaged_one(data_dir, capsys):
@@ -65,7 +65,16 @@ def test_info_names_features_and_splits(data_dir, capsys):
 
 def test_info_of_what_is_not_prepared(tmp_path, capsys):
     assert main(["catalog", "info", "mnist", "--data-dir", str(tmp_path)]) == 0
-    assert "folder: not prepared" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "folder: not prepared\n  download: 11.6 MB\n" in told
+    assert [line.split() for line in told.splitlines() if line.startswith(("train", "test"))] == [
+        ["train", "60,000"],
+        ["test", "10,000"],
+    ]
+    assert main(["catalog", "info", "emnist/digits", "--json", "--data-dir", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["expectedExamples"] == {"train": 240_000, "test": 40_000}
+    assert main(["catalog", "info", "emnist", "--data-dir", str(tmp_path)]) == 0
+    assert "configs: byclass, bymerge, balanced, letters, digits, mnist\n" in capsys.readouterr().out
 
 
 def test_verify_counts_whole_examples(data_dir, capsys):

@@ -60,3 +60,5 @@ def test_a_file_that_is_cut_short_is_never_a_shorter_one(files, size):
 def test_a_missing_file_is_no_empty_one(tmp_path):
     with pytest.raises(NotFoundError, match="There is no file"):
         list(ps.ArrayRecordDataset(tmp_path / "none"))
+    with pytest.raises(NotFoundError, match="list_files"):
+        list(ps.ArrayRecordDataset(str(tmp_path / "*.array_record")))

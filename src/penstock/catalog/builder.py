@@ -185,6 +185,7 @@ class Builder(Reading):
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {}
     BUILDER_CONFIGS: ClassVar[Sequence[BuilderConfig]] = ()
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {}
+    EXAMPLES: ClassVar[Mapping[str, int]] = {}  # how many each split is known to have, for the progress and `info`
     MANUAL_DOWNLOAD_INSTRUCTIONS: ClassVar[str | None] = None
 
     def __init__(self, *, data_dir: Given = None, config: str | BuilderConfig | None = None) -> None:
@@ -226,7 +227,7 @@ class Builder(Reading):
 
     def _num_examples(self, split: str) -> int | None:
         """How many examples `split` will have, for the progress bar, where that is known before."""
-        return None
+        return self.expected_examples.get(split)
 
     def _num_shards(self, split: str) -> int | None:
         """How many shards to write; None leaves it to the size."""
@@ -240,6 +241,22 @@ class Builder(Reading):
     def config_name(self) -> str:
         """Tells variants of the data set apart on disk; empty for the usual one."""
         return self.builder_config.name if self.builder_config else ""
+
+    @property
+    def expected_examples(self) -> Mapping[str, int]:
+        """How many examples each split will have, as far as that is known before it is prepared."""
+        return self.EXAMPLES
+
+    @property
+    def expected_downloads(self) -> Mapping[str, Checksum]:
+        """What will be downloaded, by address."""
+        return self.CHECKSUMS
+
+    @property
+    def expected_download_size(self) -> int | None:
+        """How many bytes these are together; None where that is not known."""
+        sizes = [known.size for known in self.expected_downloads.values()]
+        return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
 
     # -- what users call ------------------------------------------------------------------------------------------
 
@@ -334,5 +351,6 @@ class Builder(Reading):
             config_name=self.config_name,
             config_description=config.description if config else "",
             module_name=type(self).__module__,
+            download_size=info.download_size or self.expected_download_size or 0,
             release_notes=dict(self.RELEASE_NOTES),
         )

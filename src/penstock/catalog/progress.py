@@ -41,6 +41,7 @@ class Step:
     def __init__(self, title: str, total: int | None, unit: str, tell: Callable[[Step], None]) -> None:
         self.title, self.total, self.unit, self.done = title, total, unit, 0
         self.before = 0  # of what is done, by an earlier run
+        self.began = 0.0  # as the clock of the progress says
         self._tell, self._lock = tell, new_lock()
 
     def advance(self, amount: int = 1) -> None:
@@ -113,9 +114,11 @@ class Progress:
                 show(step)
 
         def show(step: Step) -> None:
-            bars.update(task, completed=step.done, total=step.total, text=_amount(step))
+            text = ", ".join([_amount(step), *_speed(step, self._clock() - step.began)])
+            bars.update(task, completed=step.done, total=step.total, text=text)
 
         step = Step(title, total, unit, tell)
+        step.began = self._clock()
         try:
             yield step
         finally:
@@ -168,14 +171,24 @@ def line_of(step: Step, seconds: float) -> str:
     >>> line_of(step, 10.0)
     'shapes: generating train: 500 of 2,000 examples (25%), 50 examples/s, 0:00:30 left'
     """
-    rate = (step.done - step.before) / seconds if seconds > 0 else 0.0
-    parts = [f"{step.title}: {_amount(step)}"]
-    if rate > 0:
-        parts.append(f"{size_text(rate)}/s" if step.unit == "bytes" else f"{rate:,.0f} {step.unit}/s")
+    rate = _rate(step, seconds)
+    parts = [f"{step.title}: {_amount(step)}", *_speed(step, seconds)]
     if step.total and rate > 0:
         left = max(round((step.total - step.done) / rate), 0)
         parts.append(f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left")
     return ", ".join(parts)
+
+
+def _rate(step: Step, seconds: float) -> float:
+    return (step.done - step.before) / seconds if seconds > 0 else 0.0
+
+
+def _speed(step: Step, seconds: float) -> list[str]:
+    """How fast it is, where that can be said."""
+    rate = _rate(step, seconds)
+    if rate <= 0:
+        return []
+    return [f"{size_text(rate)}/s" if step.unit == "bytes" else f"{rate:,.0f} {step.unit}/s"]
 
 
 def _amount(step: Step) -> str:

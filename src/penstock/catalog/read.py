@@ -55,8 +55,8 @@ class DecodeExample:
     @property
     def label_names(self) -> list[str] | None:
         """The names of the classes, where the examples have one label: what `viz` writes below pictures."""
-        labels = [feature.names for feature in self._features.values() if getattr(feature, "has_names", False)]
-        return list(labels[0]) if len(labels) == 1 else None
+        labels: list[Any] = [one for one in self._features.values() if getattr(one, "has_names", False)]
+        return labels[0].names if len(labels) == 1 else None
 
     def __penstock_spec__(self, record: Any) -> Any:
         """The nest of specs of what is returned, as the features tell it; None where one does not."""

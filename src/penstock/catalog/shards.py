@@ -49,7 +49,8 @@ class ShardsSource(IndexedSource):
 
     @property
     def label(self) -> str:
-        return f"catalog({len(self.stretches)} shards)"
+        count = len(self.stretches)
+        return f"catalog({count} shard{'' if count == 1 else 's'})"
 
     @property
     def spec(self) -> Any:

@@ -28,7 +28,11 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--shards", type=int, metavar="N", help="write a folder of so many files")
     parser.add_argument("--compression", metavar="NAME", help="of the files, none included; parquet: snappy by default")
     parser.add_argument("--float32", action="store_true", help="round float64, which TFRecord cannot hold, to float32")
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at TARGET")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace a file at TARGET, or a folder of shards that convert has written",
+    )
     parser.set_defaults(run=run)
 
 

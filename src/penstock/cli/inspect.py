@@ -64,7 +64,10 @@ def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
         files = f"{len(found.files)} file{'' if len(found.files) == 1 else 's'}, {size_text(found.bytes)}"
         packed = f", {found.compression}" if found.compression else ""
         print(f"{path}: {found.format} ({FORMATS[found.format]}){packed}")
-        print(f"  {files}, {count:,} elements" + (f", {len(damages)} that cannot be read" if damages else ""))
+        print(
+            f"  {files}, {count:,} element{'' if count == 1 else 's'}"
+            + (f", {len(damages)} that cannot be read" if damages else "")
+        )
         if opened.parts:
             print(f"  of {chosen.part or opened.parts[0]}; there are {', '.join(opened.parts)}")
         print("  an element is")

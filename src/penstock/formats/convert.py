@@ -193,10 +193,13 @@ def _check_target(where: Path, source: Path, *, overwrite: bool, folder: bool) -
         return
     if not overwrite:
         message = f"There is something at {str(where)!r} already."
-        raise AlreadyExistsError(message, hint="Remove it, or say that it is to be overwritten.")
+        raise AlreadyExistsError(message, hint="Remove it, or write over it: overwrite=True, --overwrite.")
     if where.is_dir() and (not folder or not all(_SHARD.fullmatch(file.name) for file in where.iterdir())):
         message = f"The folder {str(where)!r} holds more than shards that convert has written."
-        raise AlreadyExistsError(message, hint="Remove it yourself; convert overwrites nothing else.")
+        raise AlreadyExistsError(
+            message,
+            hint="Remove it yourself; convert replaces shards that it has written, and nothing else.",
+        )
 
 
 def _written(

@@ -264,11 +264,19 @@ def _alike(path: Path, wanted: str | None) -> Found:
         held = _counted(kinds, unknown)
         message = f"The format of the folder {str(path)!r} cannot be told: it holds {held}."
         hint = "Name one of its files or folders, or say the format."
+        if prepared := _prepared_below(path):
+            hint = f"Data sets are prepared below it: name the folder of a version, such as {prepared}."
         raise (InvalidArgumentError if kinds or unknown else NotFoundError)(message, hint=hint)
     ((kind, compression), files), *_ = kinds.items()
     if kind == "image":  # pictures without classes
         return Found(str(path), "image_folder", tuple(files))
     return Found(str(path), kind, tuple(files), compression)
+
+
+def _prepared_below(path: Path) -> Path | None:
+    """The folder of a version in that of a data set, of a config, or in a data dir; the last by name."""
+    found = (file.parent for depth in ("*", "*/*", "*/*/*") for file in sorted(path.glob(f"{depth}/dataset_info.json")))
+    return max((one for one in found if not one.name.startswith("incomplete.")), default=None)
 
 
 def _counted(kinds: Mapping[tuple[str, str | None], list[str]], unknown: Iterable[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
-from penstock.errors import DataLossError, InvalidArgumentError, MissingDependencyError, NotFoundError
+from penstock.errors import DataLossError, InvalidArgumentError, MissingDependencyError
 from penstock.forked import new_lock
 from penstock.io import storage
 from penstock.sources.row_files import RowFile, RowFilesSource
@@ -45,9 +44,8 @@ class ArrayRecordRows(RowFile):
         if storage.is_url(name):
             message = f"Only local ArrayRecord files are read, got {name!r}."
             raise InvalidArgumentError(message, hint="Copy the file to a local disk first.")
-        if not Path(name).is_file():  # the package takes a missing file for an empty one
-            message = f"There is no file {name!r}."
-            raise NotFoundError(message, file=name)
+        with storage.open_read(name):  # the package takes a missing file for an empty one
+            pass
         self._name, self._lock = name, new_lock()
         try:
             self._reader = reader(name)

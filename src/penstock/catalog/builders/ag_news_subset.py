@@ -15,13 +15,13 @@ from penstock.errors import DataLossError
 
 _URL = "https://drive.google.com/uc?export=download&id=0Bz8a_Dbh9QhbUDNpeUdjb0wxRms"
 _FILE = "ag_news_csv.tar.gz"
-_EXAMPLES = {"train": 120_000, "test": 7_600}
 
 
 class AGNewsSubset(Builder):
     """The titles and first sentences of articles, of four kinds: 120,000 to train and 7,600 to test."""
 
     VERSION = "1.0.0"
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 120_000, "test": 7_600}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(11784327, "4e2fc37d369e6e317a8b62d0d2f11d379f8c3dde60c07c35a46b069a246498ad", _FILE)
@@ -52,7 +52,7 @@ class AGNewsSubset(Builder):
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
         folder = dl_manager.download_and_extract(self.URL) / "ag_news_csv"
-        return {split: self._generate_examples(folder / f"{split}.csv") for split in _EXAMPLES}
+        return {split: self._generate_examples(folder / f"{split}.csv") for split in self.EXAMPLES}
 
     def _generate_examples(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with path.open(encoding="utf-8") as file:
@@ -62,6 +62,3 @@ class AGNewsSubset(Builder):
                     hint = "A class from 1 to 4, a title and a description were expected."
                     raise DataLossError(message, hint=hint, file=str(path))
                 yield number, {"label": int(row[0]) - 1, "title": row[1], "description": row[2]}
-
-    def _num_examples(self, split: str) -> int | None:
-        return _EXAMPLES[split]

@@ -35,6 +35,7 @@ class CatsVsDogs(Builder):
             "(https://github.com/tensorflow/datasets/issues/2188)"
         ),
     }
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 23_262}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(824887076, "b7974bd00a84a99921f36ee4403f089853777b5ae8d151c76a86e64900334af9")

@@ -28,6 +28,7 @@ class Cifar10(Builder):
     """Pictures of 32 by 32 pixels, of ten classes: 50,000 to train and 10,000 to test."""
 
     VERSION = "3.0.2"
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 50_000, "test": 10_000}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd")
@@ -79,6 +80,3 @@ class Cifar10(Builder):
                 picture = np.ascontiguousarray(row[ahead:].reshape(3, 32, 32).transpose(1, 2, 0))
                 yield number, {**labels, "id": f"{split}_{number:05d}", "image": picture}
                 number += 1
-
-    def _num_examples(self, split: str) -> int | None:
-        return 50_000 if split == "train" else 10_000

@@ -75,5 +75,6 @@ class EMNIST(MNIST):
             for split in ("train", "test")
         }
 
-    def _num_examples(self, split: str) -> int | None:
-        return self._config.train if split == "train" else self._config.test
+    @property
+    def expected_examples(self) -> Mapping[str, int]:
+        return {"train": self._config.train, "test": self._config.test}

@@ -35,6 +35,7 @@ class Food101(Builder):
     """Photographs of 101 dishes: of each 750 to train, which were not cleaned, and 250 that were, to validate."""
 
     VERSION = "2.0.0"
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 75_750, "validation": 25_250}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(4996278331, "d97d15e438b7f4498f96086a4f7e2fa42a32f2712e87d3295441b2b6314053a4")

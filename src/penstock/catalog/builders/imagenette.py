@@ -61,6 +61,17 @@ class Imagenette(Builder):
     }
 
     @property
+    def expected_examples(self) -> Mapping[str, int]:
+        return (
+            {"train": 9_469, "validation": 3_925} if "-v2" in self.config_name else {"train": 12_894, "validation": 500}
+        )
+
+    @property
+    def expected_downloads(self) -> Mapping[str, Checksum]:
+        url = f"{self.URL}{self._folder}.tgz"
+        return {url: self.CHECKSUMS[url]}
+
+    @property
     def _folder(self) -> str:
         assert isinstance(self.builder_config, ImagenetteConfig)
         return self.builder_config.folder

@@ -26,6 +26,7 @@ class IMDBReviews(Builder):
     VERSION = "1.0.0"
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"1.0.0": "New split API (https://tensorflow.org/datasets/splits)"}
     BUILDER_CONFIGS: ClassVar[Sequence[BuilderConfig]] = (BuilderConfig(name="plain_text", description="Plain text"),)
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 25_000, "test": 25_000, "unsupervised": 50_000}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(84125825, "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe")
@@ -63,6 +64,3 @@ class IMDBReviews(Builder):
             found = _SPLITS[split].match(name)
             if found is not None:
                 yield name, {"text": file.read().strip(), "label": -1 if split == "unsupervised" else found[1]}
-
-    def _num_examples(self, split: str) -> int | None:
-        return 50_000 if split == "unsupervised" else 25_000

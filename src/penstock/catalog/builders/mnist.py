@@ -26,6 +26,7 @@ class MNIST(Builder):
     """Handwritten digits, 28 by 28 pixels, gray: 60,000 to train and 10,000 to test."""
 
     VERSION = "3.0.1"
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 60_000, "test": 10_000}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         f"{_URL}t10k-images-idx3-ubyte.gz": Checksum(
@@ -78,6 +79,3 @@ class MNIST(Builder):
             raise DataLossError(message, hint="28 by 28 pixels, and a label for each, were expected.", file=str(images))
         for number, (picture, label) in enumerate(zip(pictures, classes, strict=True)):
             yield number, {"image": picture[:, :, None], "label": int(label)}
-
-    def _num_examples(self, split: str) -> int | None:
-        return 60_000 if split == "train" else 10_000

@@ -42,6 +42,7 @@ class OxfordFlowers102(Builder):
     """
 
     VERSION = "2.1.1"
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 1_020, "test": 6_149, "validation": 1_020}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         f"{_URL}102flowers.tgz": Checksum(

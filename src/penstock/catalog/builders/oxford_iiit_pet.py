@@ -45,6 +45,7 @@ class OxfordIIITPet(Builder):
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
         "4.0.0": "Add head bounding boxes. Fix corrupt images. Update dataset URL."
     }
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 3_680, "test": 3_669}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         f"{_URL}images.tar.gz": Checksum(791918971, "67195c5e1c01f1ab5f9b6a5d22b8c27a580d896ece458917e61d459337fa318d"),

@@ -21,7 +21,6 @@ _FILE, _TEST_FILE = "speech_commands_v0.02.tar.gz", "speech_commands_test_set_v0
 _WORDS = ("down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes")
 _SILENCE, _UNKNOWN, _NOISE = "_silence_", "_unknown_", "_background_noise_"
 _RATE = 16_000
-_EXAMPLES = {"train": 85_511, "validation": 10_102, "test": 4_890}
 _VALIDATION_NOISE = f"{_NOISE}/running_tap.wav"
 
 
@@ -35,6 +34,7 @@ class SpeechCommands(Builder):
 
     VERSION = "0.0.3"
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"0.0.3": "Fix audio data type with dtype=tf.int16."}
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 85_511, "validation": 10_102, "test": 4_890}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         f"{_URL}{_FILE}": Checksum(2428923189, "af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58"),
@@ -110,6 +110,3 @@ class SpeechCommands(Builder):
                 continue
             for start in range(0, len(samples) - _RATE, _RATE // 2):
                 yield f"{key}_{start}", {"audio": samples[start : start + _RATE], "label": label}
-
-    def _num_examples(self, split: str) -> int | None:
-        return _EXAMPLES[split]

@@ -16,13 +16,13 @@ from penstock.errors import DataLossError
 
 _URL = "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"
 _SIDE = 96
-_EXAMPLES = {"train": 5_000, "test": 8_000, "unlabelled": 100_000}
 
 
 class Stl10(Builder):
     """Pictures of 96 by 96 pixels: 5,000 to train, 8,000 to test, and 100,000 "unlabelled", with the label -1."""
 
     VERSION = "1.0.0"
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 5_000, "test": 8_000, "unlabelled": 100_000}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(2640397119, "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866")
@@ -68,6 +68,3 @@ class Stl10(Builder):
         pictures = np.memmap(path, np.uint8, "r", shape=(count, 3, _SIDE, _SIDE))  # channel, column, row
         for number, label in enumerate(labels.tolist()):
             yield number, {"image": np.ascontiguousarray(pictures[number].transpose(2, 1, 0)), "label": label - 1}
-
-    def _num_examples(self, split: str) -> int | None:
-        return _EXAMPLES[split]

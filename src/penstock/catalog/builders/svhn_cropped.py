@@ -17,7 +17,6 @@ from penstock.errors import DataLossError
 
 _URL = "http://ufldl.stanford.edu/housenumbers/"
 _SHAPE = (32, 32, 3)
-_EXAMPLES = {"train": 73_257, "test": 26_032, "extra": 531_131}
 
 
 class SvhnCropped(Builder):
@@ -29,6 +28,7 @@ class SvhnCropped(Builder):
 
     VERSION = "3.1.0"
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"3.1.0": "New split API (https://tensorflow.org/datasets/splits)"}
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 73_257, "test": 26_032, "extra": 531_131}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         f"{_URL}train_32x32.mat": Checksum(
@@ -61,7 +61,7 @@ class SvhnCropped(Builder):
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:
-        files = dl_manager.download({split: f"{self.URL}{split}_32x32.mat" for split in _EXAMPLES})
+        files = dl_manager.download({split: f"{self.URL}{split}_32x32.mat" for split in self.EXAMPLES})
         return {split: self._generate_examples(split, file) for split, file in files.items()}
 
     def _generate_examples(self, split: str, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -74,6 +74,3 @@ class SvhnCropped(Builder):
             picture = np.ascontiguousarray(pictures[..., number])
             # The digit 0 has the label 10 in the file.
             yield number, {"id": f"{split}_{number:06d}", "image": picture, "label": digit % 10}
-
-    def _num_examples(self, split: str) -> int | None:
-        return _EXAMPLES[split]

@@ -19,6 +19,7 @@ class TfFlowers(Builder):
     """Photographs of flowers of five kinds, of all sizes, in one split."""
 
     VERSION = "3.0.1"
+    EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 3_670}
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
         _URL: Checksum(228813984, "4c54ace7911aaffe13a365c34f650e71dd5bf1be0a58b464e5a7183e3e595d9c")
@@ -50,6 +51,3 @@ class TfFlowers(Builder):
             kind = posixpath.basename(folder)
             if name.endswith(".jpg"):
                 yield f"{kind}/{file_name}", {"image": file.read(), "label": kind.lower()}
-
-    def _num_examples(self, split: str) -> int | None:
-        return 3_670

@@ -24,6 +24,7 @@ def add_to(actions: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print it."""
+    from penstock.block.size_text import size_text
     from penstock.errors import FailedPreconditionError
     from penstock.redacted import redacted
 
@@ -34,13 +35,18 @@ def run(chosen: argparse.Namespace) -> int:
     info, folder = builder.info, redacted(str(builder.data_path))
     if chosen.json:
         known = {"prepared": builder.is_prepared, "folder": folder, "features": info.features.entry()}
+        if not builder.is_prepared:
+            known["expectedExamples"] = dict(getattr(builder, "expected_examples", {}))
         print(json.dumps({**info.to_json(), **known}, indent=1, default=str))
         return 0
     print(info.full_name)
     if info.description:
         print(textwrap.indent(textwrap.fill(" ".join(info.description.split()), 110), "  "))
+    download = "" if builder.is_prepared or not info.download_size else size_text(info.download_size)
     facts = {
         "folder": folder if builder.is_prepared else "not prepared",
+        "download": download,
+        "configs": ", ".join(one.name for one in getattr(builder, "BUILDER_CONFIGS", ())),
         "homepage": info.homepage,
         "licence": info.license,
         "supervised": "" if info.supervised_keys is None else str(info.supervised_keys),
@@ -49,8 +55,13 @@ def run(chosen: argparse.Namespace) -> int:
     print("\nfeatures")
     for name, feature in info.features.items():
         print(textwrap.indent(f"{name}: {_feature(feature)}", "  "))
+    expected = getattr(builder, "expected_examples", {})
     if info.splits:
         _print_splits(info)
+    elif expected:
+        print()
+        rows = [(split, f"{count:,}") for split, count in expected.items()]
+        print_table(("split", "examples"), rows, right=("examples",))
     for name, skipped in info.metadata.get("skipped", {}).items():
         print(f"\n{name}: {skipped['count']} inputs skipped, listed in metadata.json")
     if info.citation:

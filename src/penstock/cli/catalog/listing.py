@@ -29,7 +29,7 @@ def run(chosen: argparse.Namespace) -> int:
     rows = _prepared(chosen.data_dir)
     there = {row["name"] for row in rows}
     if not chosen.prepared:
-        rows += [{"name": name, "prepared": False} for name in catalog.list_builders() if name not in there]
+        rows += [_preparable(name) for name in catalog.list_builders() if name not in there]
     rows.sort(key=lambda row: (row["name"], row.get("folder", "")))
     if chosen.json:
         print(json.dumps(rows, indent=1))
@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
                 "/".join(part for part in (row["name"], row.get("config"), row.get("version")) if part),
                 "" if row.get("examples") is None else f"{row['examples']:,}",
                 "" if row.get("bytes") is None else size_text(row["bytes"]),
-                row.get("problem") or row.get("folder", "not prepared"),
+                row.get("problem") or row.get("folder") or _to_do(row),
             )
             for row in rows
         ]
@@ -47,6 +47,27 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         print("nothing is prepared")
     return 0
+
+
+def _preparable(name: str) -> dict[str, Any]:
+    from penstock.catalog.registry import builder_class
+
+    row = {"name": name, "prepared": False}
+    try:
+        kind = builder_class(name)
+        size = kind().expected_download_size if kind is not None else None
+    except ImportError as error:  # of a package that names its builder
+        return {**row, "problem": f"not prepared, and its builder cannot be imported: {error}"}
+    except Exception:  # of one that wants arguments
+        return row
+    return row if size is None else {**row, "download_bytes": size}
+
+
+def _to_do(row: dict[str, Any]) -> str:
+    from penstock.block.size_text import size_text
+
+    size = row.get("download_bytes")
+    return "not prepared" if size is None else f"not prepared; {size_text(size)} to download"
 
 
 def _prepared(given: Any) -> list[dict[str, Any]]:

@@ -78,8 +78,9 @@ class Shapes(Builder):
         picture, label = render(number, self._seed)
         return number, {"image": image.encode_jpeg(picture, quality=_QUALITY), "label": label}
 
-    def _num_examples(self, split: str) -> int:
-        return self._counts[split]
+    @property
+    def expected_examples(self) -> Mapping[str, int]:
+        return self._counts
 
     def _num_shards(self, split: str) -> int:
         return 20 if split == "train" else 2
