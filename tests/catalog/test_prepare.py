@@ -18,11 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
+from penstock.cache.entry.lease import take_lease
 from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load, prepare, spool
 from penstock.catalog.progress import Progress
 from penstock.catalog.spool import Spool
 from penstock.catalog.writer import default_shards, write_shards
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.io import storage
 
 
 class Squares(Builder):
@@ -450,3 +452,23 @@ def test_who_comes_second_to_a_url_leaves_what_is_there(tmp_path, monkeypatch):
     second.download_and_prepare(download_dir=tmp_path / "second")
     assert len(list(second.as_dataset("train"))) == 40
     assert [list((tmp_path / each).iterdir()) for each in ("first", "second")] == [[], []]
+
+
+def test_what_is_being_removed_behind_a_url_is_waited_for(tmp_path, monkeypatch, capsys):
+    """And what a removal takes away while others send is sent again."""
+    there, copied, sent = Squares(data_dir="memory://prepare-removed-test"), prepare._copy, []
+    lease = take_lease(str(there.data_path))
+
+    def removed_behind(file, target):
+        assert lease._over.is_set()
+        copied(file, target)
+        sent.append(Path(target).name)
+        if len(sent) == 1:
+            storage.remove(target)
+
+    monkeypatch.setattr(prepare, "_copy", removed_behind)
+    monkeypatch.setattr(prepare.time, "sleep", lambda seconds: lease.release())
+    there.download_and_prepare(download_dir=tmp_path)
+    assert "squares: what was there before is being removed; waiting for that" in capsys.readouterr().err
+    assert sent.count(sent[0]) == 2
+    assert len(list(there.as_dataset("train"))) == 40

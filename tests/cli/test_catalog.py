@@ -9,6 +9,7 @@ from contextlib import suppress
 import fsspec
 import pytest
 
+from penstock.cache.entry.lease import take_lease
 from penstock.cli import main
 
 
@@ -129,6 +130,10 @@ def test_what_lies_behind_a_url_is_listed_verified_and_removed(data_dir, capsys)
         assert (row["name"], row["config"], row["folder"]) == ("shapes", "8_examples", place)
         assert main(["catalog", "remove", *where]) == 1
         assert "Give --yes." in capsys.readouterr().err
+        lease = take_lease(place)
+        assert main(["catalog", "remove", *where, "--yes"]) == 1
+        assert f"{place} is being removed, or prepared, by somebody else" in capsys.readouterr().err
+        lease.release()
         assert main(["catalog", "remove", *where, "--yes"]) == 0
         assert capsys.readouterr().out.startswith(f"removed {place}, ")
         assert not system.find("/cli-catalog-test")

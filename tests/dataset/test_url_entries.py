@@ -17,6 +17,7 @@ from penstock import errors
 from penstock.cache.entry import active_writers
 from penstock.cache.entry.lease import Lease, take_lease
 from penstock.cache.entry.removal import remove
+from penstock.io import storage
 from penstock.io.saved import journal
 
 URL = "memory://url-entries-test"
@@ -219,6 +220,22 @@ def test_whoever_writes_behind_a_removal_loses_nothing(monkeypatch, system):
     monkeypatch.setattr(Lease, "release", then_another_writes)
     assert remove(folder)
     assert files(system, "") == files(system, "of-another") != []
+
+
+def test_a_removal_whose_lease_was_taken_leaves_what_is_there(monkeypatch, system):
+    """It could not be renewed for a minute, and another process writes."""
+    begin(kept("cache"), 6)
+    folder = folder_of(system)
+    before, removed = files(system, ""), storage.remove
+
+    def slow(name):
+        removed(name)
+        monkeypatch.setattr("penstock.cache.entry.lease._HOLDS", 0.0)  # a minute has gone by
+        said(system, f"{folder.removeprefix('memory:/')}/writer.lock", host="another")
+
+    monkeypatch.setattr("penstock.cache.entry.removal.storage.remove", slow)
+    assert not remove(folder)
+    assert len(files(system, "")) == len(before)  # the manifest is gone, and a lease is there
 
 
 @pytest.mark.parametrize("written", [True, False])

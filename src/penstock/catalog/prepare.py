@@ -29,6 +29,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from penstock.cache.entry.lease import writer_of
 from penstock.cache.entry.lock import Lock, Unlockable, hold
 from penstock.catalog.builder import Builder, Each, Skipped
 from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
@@ -252,7 +253,8 @@ def _remove_work(folder: Path) -> None:
 def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Progress) -> None:
     """All that was written to its place behind a URL. What an error leaves there is sent by the next call, or another.
 
-    Whoever else prepares the same meanwhile writes the same files; who has sent all of them first has done it.
+    Whoever else prepares the same meanwhile writes the same files; who has sent all of them first has done it. While
+    what was there before is removed, it is waited for.
     """
     watch = Stopwatch()
     shards = [
@@ -276,9 +278,14 @@ def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Prog
                     note.write(f"{name}\n")
             step.advance()
 
-        with ThreadPoolExecutor(_SENDERS) as pool:
-            for _ in pool.map(send, shards):
-                pass
+        left = shards
+        while left and not builder.is_prepared:
+            _wait_for_removal(builder, progress)
+            with ThreadPoolExecutor(_SENDERS) as pool:
+                for _ in pool.map(send, left):
+                    pass
+            there = set(storage.names_in(final))  # somebody may have removed what another one had published
+            left = [name for name in shards if name not in there]
     if not builder.is_prepared:
         for name in (*beside, FILE_NAME):
             _copy(about / name, f"{final}/{name}")
@@ -286,6 +293,15 @@ def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Prog
     with suppress(OSError):  # the work of another version lies there
         folder.parent.rmdir()
     progress.say(f"{builder.name}: sent to {redacted(str(final))}, {watch.seconds:.1f} s")
+
+
+def _wait_for_removal(builder: Builder, progress: Progress) -> None:
+    told = False
+    while writer_of(str(builder.data_path)) is not None:
+        if not told:
+            progress.note(f"{builder.name}: what was there before is being removed; waiting for that")
+            told = True
+        time.sleep(1.0)
 
 
 def _copy(file: Path, url: str) -> None:

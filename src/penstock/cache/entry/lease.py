@@ -49,6 +49,11 @@ class Lease:
         found = _said(self._name)
         return found is not None and found.get("token") == self._token
 
+    @property
+    def lasts(self) -> bool:
+        """Whether nobody can have taken it for dead, or else nobody has: a renewal may have come too late."""
+        return time.monotonic() - self._said_at < _HOLDS - _RENEWED or self.ours
+
     def release(self) -> None:
         """Let others write. Idempotent."""
         if self._over.is_set():
@@ -68,6 +73,7 @@ class Lease:
 
     def _say(self) -> None:
         since = datetime.now(UTC).isoformat(timespec="seconds")
+        self._said_at = time.monotonic()  # before it is sent: others count from then
         told = {"host": socket.gethostname(), "pid": os.getpid(), "since": since, "at": time.time()}
         write_whole(self._name, json.dumps({**told, "token": self._token}).encode())
 

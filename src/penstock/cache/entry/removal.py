@@ -32,7 +32,7 @@ class Kept(NamedTuple):
 def remove(folder: str) -> bool:
     """Remove an entry; False for one that somebody writes to, who would not notice. Raises OSError, PenstockError."""
     if storage.is_url(folder):
-        return _remove_remote(folder)
+        return remove_remote(folder, NAME)
     lock = None
     try:
         with suppress(Unlockable):  # then nobody writes
@@ -47,15 +47,22 @@ def remove(folder: str) -> bool:
     return True
 
 
-def _remove_remote(folder: str) -> bool:
+def remove_remote(folder: str, first: str) -> bool:
+    """Remove a folder at a URL, of its files that one first without which nobody looks at the others.
+
+    Done under a lease. False where somebody else has one, or has taken this one, because it could not be renewed in
+    time: what is there then is theirs.
+    """
     lease = take_lease(folder)
     if lease is None:
         return False
     try:
-        storage.remove(file_in(folder, NAME))
-        for name in storage.names_in(folder):
-            if name != LEASE:
-                storage.remove(file_in(folder, name))
+        for name in (first, *(name for name in storage.names_in(folder) if name not in (first, LEASE))):
+            if not lease.lasts:
+                return False
+            storage.remove(file_in(folder, name))
+        if not lease.ours:
+            return False
         storage.remove(folder)  # where there are folders; while the lease is held: who takes the next one loses nothing
     finally:
         lease.release()

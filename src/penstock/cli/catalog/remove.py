@@ -24,6 +24,7 @@ def add_to(actions: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Remove it and say how much that was; the status is 1 where the answer is no."""
     from penstock.block.size_text import size_text
+    from penstock.cache.entry.removal import remove_remote
     from penstock.catalog.info import FILE_NAME
     from penstock.errors import FailedPreconditionError
     from penstock.io import storage
@@ -38,8 +39,9 @@ def run(chosen: argparse.Namespace) -> int:
         print("nothing was removed")
         return 1
     if storage.is_url(folder):
-        storage.remove(folder / FILE_NAME)  # first: nobody finds a data set of which a part is gone
-        storage.remove(folder)
+        if not remove_remote(str(folder), FILE_NAME):
+            message = f"{named} is being removed, or prepared, by somebody else."
+            raise FailedPreconditionError(message, hint="Try again when they have done it.")
         print(f"removed {named}, {size}")
         return 0
     # Under another name first: nobody finds a data set of which a part is gone.
