@@ -29,6 +29,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from penstock.block.size_text import size_text
 from penstock.cache.entry.lease import writer_of
 from penstock.cache.entry.lock import Lock, Unlockable, hold
 from penstock.catalog.builder import Builder, Each, Skipped
@@ -92,7 +93,7 @@ def prepare(builder: Builder, progress: Progress) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
                 return
             if error.errno in FULL:
-                raise _no_space(error, folder, "download_dir" if elsewhere else "data_dir") from error
+                raise _no_space(error, builder, folder) from error
             raise
         except Exception:
             # The builder is at fault, and will be another one next time: what it has made is worth nothing.
@@ -317,13 +318,21 @@ def _write(
     state = _State(folder / f"{split}.state.json")
     spool_folder = folder / f"{split}.spool"
     if state.shards is None:
-        with Spool(spool_folder, split, shuffled=not builder.info.disable_shuffling) as spool:
-            if not state.generated:
-                _fill(builder, split, spool, examples, state, progress)
-            if not spool.count:
-                raise _no_examples(builder.name, split, state)
-            with progress.step(f"{builder.name}: writing {split}", spool.count) as step:
-                written = write_shards(spool, folder, builder.name, split, step, builder._num_shards(split))
+        total = builder._num_examples(split)
+        total = len(examples) if total is None and isinstance(examples, Each) else total
+        spool = Spool(spool_folder, split, shuffled=not builder.info.disable_shuffling)
+        try:
+            with spool:
+                if not state.generated:
+                    _fill(builder, split, spool, examples, state, progress, total)
+                if not spool.count:
+                    raise _no_examples(builder.name, split, state)
+                with progress.step(f"{builder.name}: writing {split}", spool.count) as step:
+                    written = write_shards(spool, folder, builder.name, split, step, builder._num_shards(split))
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise _no_space(error, builder, folder, _still_needed(spool, folder, split, total)) from error
         state.finish(written)
         shutil.rmtree(spool_folder)
         also = f", {state.skipped['count']} inputs skipped" if state.skipped["count"] else ""
@@ -366,11 +375,11 @@ class _State:
         part.rename(self._path)
 
 
-def _fill(builder: Builder, split: str, spool: Spool, examples: Any, state: _State, progress: Progress) -> None:
+def _fill(
+    builder: Builder, split: str, spool: Spool, examples: Any, state: _State, progress: Progress, total: int | None
+) -> None:
     features = builder.info.features
     expected = builder._max_skipped(split)
-    total = builder._num_examples(split)
-    total = len(examples) if total is None and isinstance(examples, Each) else total
     with (
         progress.step(f"{builder.name}: generating {split}", total) as step,
         _closing(examples),
@@ -573,8 +582,19 @@ def _too_many(name: str, split: str, expected: int, state: _State) -> DataLossEr
     return DataLossError(message, hint=hint)
 
 
-def _no_space(error: OSError, folder: Path, setting: str) -> FailedPreconditionError:
-    free = shutil.disk_usage(folder).free
-    message = f"the disk is full: {free / 1e6:.0f} MB are left ({error.strerror})."
+def _still_needed(spool: Spool, folder: Path, split: str, total: int | None) -> str:
+    """How much a split will yet take, in words: all of it waits once, and lies in shards then."""
+    if not spool.count:
+        return ""
+    whole = spool.num_bytes * max(total or 0, spool.count) // spool.count
+    written = sum(path.stat().st_size for path in folder.glob(f"*-{split}.tfrecord-*"))
+    needed = size_text(max(2 * whole - spool.num_bytes - written, 0))
+    return f", and split {split!r} needs {'at least' if total is None else 'about'} {needed} more"
+
+
+def _no_space(error: OSError, builder: Builder, folder: Path, needed: str = "") -> FailedPreconditionError:
+    setting = "download_dir" if is_url(builder.data_path) else "data_dir"
+    free = size_text(shutil.disk_usage(folder).free)
+    message = f"the disk is full: {free} are left{needed} ({error.strerror})."
     hint = f"Make room, or choose another {setting}. What was done is kept, and the next call goes on with it."
     return FailedPreconditionError(message, hint=hint, file=str(error.filename or folder))
