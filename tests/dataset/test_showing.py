@@ -1,5 +1,6 @@
 """A look at a data set: its first elements, and what a notebook shows."""
 
+import numpy as np
 import pytest
 
 import penstock as ps
@@ -41,3 +42,17 @@ def test_a_notebook_shows_plan_and_spec_escaped_and_runs_nothing():
     assert "map(&lt;b&gt;&amp;)" in shown
     assert "range(0, 4, 1)" in shown
     assert "<b>" not in shown
+    assert "<table>" not in shown
+
+
+def test_a_notebook_shows_a_line_for_each_value():
+    ds = ps.Dataset.from_tensor_slices({"x": np.zeros((3, 2)), "<y>": (np.arange(3), ["a", "b", "c"])})
+    shown = ds._repr_html_()
+    assert "<code>&lt;Dataset from_tensor_slices: 3 elements&gt;</code>" in shown
+    assert shown.count("<tr>") == 3
+    for name, spec in [
+        ("x", "TensorSpec(shape=(2,), dtype=float64)"),
+        ("&lt;y&gt;.1", "TensorSpec(shape=(), dtype=bytes)"),
+    ]:
+        assert f'<code>{name}</code></td><td style="text-align: left"><code>{spec}</code>' in shown
+    assert ">element<" in RANGE(4)._repr_html_()

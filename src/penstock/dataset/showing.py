@@ -55,6 +55,17 @@ class Showing(Base):
         import html
 
         from penstock.plan.explain import tree
+        from penstock.viz.parts import leaves
 
-        parts = [html.escape(repr(self)), html.escape(tree(self._plan))]
-        return "<div>{}<pre>{}</pre></div>".format(*parts)
+        spec, head, rows = self._plan.spec, repr(self), ""
+        if spec is not None:
+            head = head.replace(f": {spec!r},", ":")  # it stands below, a line for each value
+            cell = '<td style="text-align: left"><code>{}</code></td>'
+            for name, leaf in leaves(spec):
+                rows += f"<tr>{cell.format(html.escape(name or 'element'))}{cell.format(html.escape(repr(leaf)))}</tr>"
+        parts = (
+            f"<code>{html.escape(head)}</code>",
+            f"<table>{rows}</table>" if rows else "",
+            html.escape(tree(self._plan)),
+        )
+        return "<div>{}{}<pre>{}</pre></div>".format(*parts)
