@@ -88,4 +88,5 @@ def _in_memory(files: list[str]) -> tuple[Any, Any]:
 def _num_classes(info: catalog.DatasetInfo) -> int:
     label = info.features["label"]
     assert isinstance(label, catalog.features.ClassLabel)
+    assert label.num_classes is not None
     return label.num_classes

@@ -179,11 +179,8 @@ def _tfds(found: Found, part: str | None) -> Opened:
     if not splits:
         message = f"The data set in {found.path!r} has no splits."
         raise DataLossError(message, hint="Prepare it again.", file=found.path)
-    names = {
-        name: list(feature.names)
-        for name, feature in builder.info.features.items()
-        if getattr(feature, "has_names", False)
-    }
+    features: Mapping[str, Any] = builder.info.features
+    names = {name: feature.names for name, feature in features.items() if getattr(feature, "has_names", False)}
     return Opened(found, builder.as_dataset(_named(part, splits, "split")), names, splits)
 
 
