@@ -43,7 +43,7 @@ def no_prefetch(plan: Inspection) -> Iterator[Advice]:
 
 
 def _becomes_parallel(plan: Inspection) -> bool:
-    """Whether other advice makes a step parallel; what follows it is then ahead of the loop without being asked."""
+    """Whether other advice makes a step parallel: what follows it is then ahead of the loop, or advised to be."""
     return any(sequential_maps(plan)) or any(sequential_interleaves(plan))
 
 
