@@ -8,6 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock.runtime.block_sizer import BlockSizer
+from penstock.runtime.machine.granted import granted_cpus
 
 SECONDS = 30
 
@@ -74,9 +75,10 @@ def test_large_results_keep_no_worker_out():
 
 
 def test_sources_that_one_line_makes_have_their_calls_each():
-    meeting = Meeting(16, begin=16)  # when both are under way
-    one, other = (ps.Dataset.range(48).map(lambda x: meeting(x), num_parallel_calls=8) for _ in range(2))
-    assert sum(1 for _ in ps.Dataset.zip((one, other))) == 48
+    calls = granted_cpus() + 6  # more than could compute at once: they wait
+    meeting = Meeting(2 * calls, begin=2 * calls)  # when both are under way
+    one, other = (ps.Dataset.range(6 * calls).map(lambda x: meeting(x), num_parallel_calls=calls) for _ in range(2))
+    assert sum(1 for _ in ps.Dataset.zip((one, other))) == 6 * calls
     assert meeting.met.is_set()
 
 

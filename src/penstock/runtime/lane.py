@@ -19,6 +19,7 @@ from penstock.runtime.counts import Counts, Sums
 from penstock.runtime.executors.choice import ExecutorChoice
 from penstock.runtime.gate import Gate
 
+_RESULTS = 1.5  # for each worker, that there is room for, made or in the making: who finds none stands idle
 _MOST_CALLS = 256  # threads for segments that stand side by side on one line, as the sources that a function makes do
 
 
@@ -96,6 +97,8 @@ class Lane:
             if segment in self._segments:
                 self._segments.discard(segment)
                 self._retired.add(segment.counts.sums())
+                if not self._segments:
+                    self.window.ask(0)
 
     def _counts(self) -> list[Counts]:
         return [segment.counts for segment in list(self._segments)]
@@ -123,9 +126,9 @@ class Lane:
         n = self.knobs.parallelism
         return n if self.gate.is_bounded else max(n, min(n * self._divided, _MOST_CALLS))
 
-    def ask(self, nbytes: float) -> None:
-        """One of its segments has use for so many bytes of results."""
-        self.window.ask(int(nbytes if self.gate.is_bounded else nbytes * self._divided))
+    def ask(self, result: float, wanted: float) -> None:
+        """Results of so many bytes are made, and the user wants so many bytes of them ahead: there shall be room."""
+        self.window.ask(int(max((_RESULTS * self.calls + self._divided) * result, wanted)))
 
     @property
     def is_shared(self) -> bool:

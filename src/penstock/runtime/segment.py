@@ -30,8 +30,6 @@ from penstock.runtime.task import Task, Work
 from penstock.runtime.work import BatchWork
 from penstock.runtime.worked import Worked
 
-_RESULTS_PER_WORKER = 1.5  # that there is room for, made or in the making: workers that found none would stand idle
-
 
 class Aborted(BaseException):
     """A run that was closed while somebody still pulled from it.
@@ -264,10 +262,8 @@ class Segment(Worked):
                 self._driver.memory.check_fits(nbytes, self.label, self.where, elements=size)
         counts.made(size, self._results.put(ticket, made))
         counts.hold(self._results.nbytes)
-        room = (_RESULTS_PER_WORKER * self.lane.knobs.parallelism + 1) * self._results.mean
-        if self._wanted > 0 and size:
-            room = max(room, self._wanted * counts.element_bytes)
-        self.lane.ask(room)
+        wanted = self._wanted * counts.element_bytes if self._wanted > 0 else 0.0
+        self.lane.ask(self._results.mean, wanted)
 
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:

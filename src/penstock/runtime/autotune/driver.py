@@ -135,7 +135,7 @@ class Driver:
         """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""
         cores = granted_cpus()
         lanes = self.lanes
-        computing = sum(lane.knobs.parallelism for lane in lanes if lane.knobs.parallelism <= cores)
+        computing = sum(lane.calls for lane in lanes if lane.knobs.parallelism <= cores)
         return min(computing, cores) + sum(lane.calls for lane in lanes if lane.knobs.parallelism > cores)
 
     def want(self) -> None:
