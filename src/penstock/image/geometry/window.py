@@ -62,7 +62,7 @@ def window_batch(
     if native is None or not result.size:
         result[...] = reference.window(images, rows, columns, up, mirror, mode, fill, *size)
         return result
-    unit = np.uint32 if images.dtype.itemsize == 4 else np.uint8
+    unit = np.uint32 if images.dtype.itemsize % 4 == 0 else np.uint8
     values = channels * images.dtype.itemsize // np.dtype(unit).itemsize
     pixels, filling = np.require(images, requirements=["C", "A"]).reshape(-1).view(unit), filling.view(unit)
     # Readable only, so that the kernel compiles once for arrays of both kinds.

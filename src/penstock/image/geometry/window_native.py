@@ -92,7 +92,7 @@ def window(
                 if runs[j] > 0:
                     for c in range(run * values):
                         dst[np.uint64(to + c)] = src[np.uint64(of + c)]
-                elif values == 3:  # by itself: compiled for vectors, which reverse several pixels at once
+                elif values == 3:  # by itself, as below: compiled for vectors, which reverse several pixels at once
                     for k in range(run):
                         dst[np.uint64(to + 3 * k)] = src[np.uint64(of - 3 * k)]
                         dst[np.uint64(to + 3 * k + 1)] = src[np.uint64(of - 3 * k + 1)]
@@ -100,6 +100,16 @@ def window(
                 elif values == 1:
                     for k in range(run):
                         dst[np.uint64(to + k)] = src[np.uint64(of - k)]
+                elif values == 2:
+                    for k in range(run):
+                        dst[np.uint64(to + 2 * k)] = src[np.uint64(of - 2 * k)]
+                        dst[np.uint64(to + 2 * k + 1)] = src[np.uint64(of - 2 * k + 1)]
+                elif values == 4:
+                    for k in range(run):
+                        dst[np.uint64(to + 4 * k)] = src[np.uint64(of - 4 * k)]
+                        dst[np.uint64(to + 4 * k + 1)] = src[np.uint64(of - 4 * k + 1)]
+                        dst[np.uint64(to + 4 * k + 2)] = src[np.uint64(of - 4 * k + 2)]
+                        dst[np.uint64(to + 4 * k + 3)] = src[np.uint64(of - 4 * k + 3)]
                 else:
                     for k in range(run):
                         for c in range(values):
