@@ -21,6 +21,7 @@ from tests.adaptors import torch_data_sets as sets  # noqa: E402
 from torch.utils import data  # noqa: E402
 
 from penstock.torch import DataLoader  # noqa: E402
+from penstock.torch.fetch import Passes  # noqa: E402
 from penstock.torch.packed import pack, unpack  # noqa: E402
 
 # torch forks its workers: Python 3.12 and JAX, where another test has loaded it, warn of the threads there are.
@@ -222,6 +223,34 @@ def test_workers_end_with_the_pass_or_with_the_loader(persistent):
     del loader
     gc.collect()
     assert not multiprocessing.active_children()
+
+
+def test_what_waits_in_a_worker_is_not_made_for_a_pass_that_is_over(monkeypatch):
+    """A worker has the next batch while it makes one: a program that breaks off would wait for both."""
+    (asked, ask), (begin, go) = os.pipe(), os.pipe()
+
+    class Rows(data.Dataset):
+        def __len__(self):
+            return 9
+
+        def __getitem__(self, i):
+            os.write(ask, bytes([i]))
+            return i if i != 1 else os.read(begin, 1)
+
+    end = Passes.end
+    monkeypatch.setattr(Passes, "end", lambda passes, place: (end(passes, place), os.write(go, b"x")))
+    loader = DataLoader(Rows(), None, num_workers=1, persistent_workers=True, multiprocessing_context="fork")
+    batches = iter(loader)
+    assert next(batches) == 0
+    (worker,) = loader._penstock_workers._workers
+    assert os.read(asked, 1) + os.read(asked, 1) == bytes([0, 1])
+    while len(worker._asked) < 2:
+        threading.Event().wait(0.001)
+    del batches
+    assert next(iter(loader)) == 0
+    assert os.read(asked, 1) == bytes([0])
+    for descriptor in (asked, ask, begin, go):
+        os.close(descriptor)
 
 
 def test_a_worker_that_dies_is_replaced_and_the_other_batches_come():

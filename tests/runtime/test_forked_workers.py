@@ -19,6 +19,7 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.physical.transform import MapTransform
 from penstock.runtime.processes.forks import ForkedPool, others_at_rest
+from penstock.runtime.processes.handle import Worker
 from penstock.runtime.processes.task import ProcessTask
 
 pytestmark = [
@@ -39,8 +40,8 @@ def hold(held, number):
 def forked():
     pools = []
 
-    def make(count=2, **held):
-        pools.append(ForkedPool(multiprocessing.get_context("fork"), count, partial(hold, held)))
+    def make(count=2, at_once=1, **held):
+        pools.append(ForkedPool(multiprocessing.get_context("fork"), count, partial(hold, held), at_once=at_once))
         pools[-1].fork()
         return pools[-1]
 
@@ -150,6 +151,84 @@ def test_one_that_hangs_is_replaced_also_while_nobody_waits(forked):
     found = made(forked(1), hangs, 1, 2, element_timeout=0.5)
     assert found[0] == 1
     assert "element_timeout=0.5 seconds" in str(found[1])
+
+
+def behind_each_other(forked, function, *values, element_timeout=None):
+    """What one worker makes of each value; they all have been sent to it before it begins with the first."""
+    begin, go = os.pipe()
+
+    def waits(x):
+        from tests.runtime.test_forked_workers import HELD
+
+        if x == values[0]:
+            os.read(HELD["begin"], 1)
+        return function(x)
+
+    pool = forked(1, at_once=len(values), begin=begin)
+    task = ProcessTask(pool, [MapTransform(waits, "map(waits)", None, vectorise=False)], element_timeout)
+    found, threads = {}, []
+
+    def ask(x):
+        (piece,) = task([], Block.single(DenseColumn(np.array([x]))), Numbers(0)).pieces()
+        found[x] = piece if isinstance(piece, Exception) else next(iter(piece.elements()))
+
+    (worker,) = pool._workers
+    with pool.here:
+        for x in values:
+            threads.append(threading.Thread(target=ask, args=(x,)))
+            threads[-1].start()
+            while len(worker._asked) < len(threads):
+                threads[-1].join(0.001)
+        os.write(go, b"more than once, where it is asked again")
+        for thread in threads:
+            thread.join(SECONDS)
+    os.close(begin)
+    os.close(go)
+    assert not any(thread.is_alive() for thread in threads)
+    return [found[x] for x in values]
+
+
+def test_a_worker_has_its_next_block_while_it_is_at_work(forked):
+    """Each thread gets what it has asked for, also where results need larger memory than was offered."""
+    found = behind_each_other(forked, lambda x: np.full(50_000 * x, x), 1, 2, 3)
+    assert [(set(part.tolist()), len(part)) for part in found] == [({x}, 50_000 * x) for x in (1, 2, 3)]
+
+
+def test_what_waits_behind_an_element_that_kills_its_worker_is_not_charged_with_it(forked):
+    def dies(x):
+        if x == 1:
+            os._exit(3)
+        return x
+
+    first, *others = behind_each_other(forked, dies, 1, 2, 3, 4)
+    assert "exit statuses 3 and 3" in str(first)
+    assert others == [2, 3, 4]
+
+
+def test_what_waits_behind_one_that_hangs_has_its_own_time(forked):
+    def hangs(x):
+        if x == 1:
+            threading.Event().wait(SECONDS)
+        return x
+
+    first, *others = behind_each_other(forked, hangs, 1, 2, 3, element_timeout=1.0)
+    assert "element_timeout=1 seconds" in str(first)
+    assert others == [2, 3]
+
+
+def test_a_worker_that_is_stopped_by_another_thread_loses_nothing(forked, monkeypatch):
+    """One thread is interrupted while it waits for its turn: answers would no longer match."""
+    come, interrupted = Worker._come_to_turn, []
+
+    def comes(worker, asked):
+        if len(worker._asked) == 3 and not interrupted:
+            interrupted.append(True)
+            raise InterruptedError
+        return come(worker, asked)
+
+    monkeypatch.setattr(Worker, "_come_to_turn", comes)
+    assert behind_each_other(forked, lambda x: x, 1, 2, 3) == [1, 2, 3]
+    assert interrupted
 
 
 def test_signals_are_the_parents_matter(forked):

@@ -63,7 +63,7 @@ def test_the_segment_nearest_to_the_consumer_comes_first():
     for segment in segments:
         scope.add(segment, 1)
     gate.set()
-    for segment in segments:
+    for segment in (first, *segments):
         assert segment.done.wait(SECONDS)
     assert [depth for depth, _ in log] in ([5, 0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1, 2, 2, 2, 5])
     assert all(worker for _, worker in log)

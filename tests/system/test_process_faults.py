@@ -89,7 +89,7 @@ def parted(chance, count):
         first += size
 
 
-def in_two_threads(task, blocks, done):
+def in_threads(task, blocks, done, count):
     """What becomes of every Block, by the number of its first element; `done(k)` when k are."""
     waiting, found, lock = iter(list(blocks)), {}, threading.Lock()
 
@@ -104,7 +104,7 @@ def in_two_threads(task, blocks, done):
                 found[first] = made
                 done(len(found))
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -114,14 +114,17 @@ def in_two_threads(task, blocks, done):
 
 @pytest.mark.slow
 def test_workers_that_are_stopped_or_hang_are_replaced(tmp_path):
-    """Several rounds in four lanes, because most of the time is spent waiting: one Block of a round is late."""
+    """Several rounds in four lanes, because most of the time is spent waiting: one Block of a round is late.
+
+    In half of them each worker has the next Block already, which has to go to another one then.
+    """
     failed = []
 
     def lane(number):
-        pool = ProcessPool(2)
+        pool = ProcessPool(2, most=2, at_once=1 + number % 2)
         try:
-            for seed in range(number, ROUNDS, 4):
-                one_round(seed, pool, str(tmp_path / str(seed)))
+            for seed in range(number // 2, ROUNDS, 2):
+                one_round(seed, pool, str(tmp_path / f"{seed}-{pool.at_once}"))
         except BaseException as error:
             failed.append(error)
         pool.close()
@@ -155,7 +158,7 @@ def one_round(seed, pool, marker):
             send_to_one(chance, pool, signal.SIGSTOP)
 
     transforms = [MapTransform(function, "map(function)", None, vectorise=False)]
-    made = in_two_threads(ProcessTask(pool, transforms, LIMIT), parted(chance, 60), done)
+    made = in_threads(ProcessTask(pool, transforms, LIMIT), parted(chance, 60), done, 2 * pool.at_once)
     assert made.size == 60
     number = 0
     for piece in made.pieces():

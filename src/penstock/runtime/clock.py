@@ -13,13 +13,17 @@ _SHORT = 5e-5  # seconds
 
 
 class Clock:
-    """One thread's time in upstream segments during the pull at hand, and the lane it pulls for."""
+    """One thread's time in upstream segments during the pull at hand, and the lane it pulls for.
 
-    __slots__ = ("_read_at", "_read_cpu", "aside", "aside_cpu", "lane")
+    `queued` is how long its task waited for a worker process that had something else to do first.
+    """
+
+    __slots__ = ("_read_at", "_read_cpu", "aside", "aside_cpu", "lane", "queued")
 
     def __init__(self) -> None:
         self.aside = 0.0
         self.aside_cpu = 0.0
+        self.queued = 0.0
         self.lane: Lane | None = None
         self._read_at = -1.0
         self._read_cpu = 0.0
@@ -58,8 +62,8 @@ class TaskTimes:
 
     def __init__(self, lane: Lane) -> None:
         clock = self._clock = CLOCKS.own
-        self._outer = clock.aside, clock.aside_cpu, clock.lane
-        clock.aside = clock.aside_cpu = 0.0
+        self._outer = clock.aside, clock.aside_cpu, clock.queued, clock.lane
+        clock.aside = clock.aside_cpu = clock.queued = 0.0
         clock.lane = lane
         self.pull = self.run = 0.0, 0.0
         self.waited = 0.0  # seconds by the clock
@@ -80,7 +84,7 @@ class TaskTimes:
         """The task is done; when that is."""
         clock, now = self._clock, time.perf_counter()
         cpu = clock.cpu(now)
-        self.run = now - self._pulled[0], cpu - self._pulled[1]
-        aside, aside_cpu, lane = self._outer
-        clock.aside, clock.aside_cpu, clock.lane = aside, aside_cpu + cpu - self._cpu, lane
+        self.run = now - self._pulled[0] - clock.queued, cpu - self._pulled[1]
+        aside, aside_cpu, queued, lane = self._outer
+        clock.aside, clock.aside_cpu, clock.queued, clock.lane = aside, aside_cpu + cpu - self._cpu, queued, lane
         return now

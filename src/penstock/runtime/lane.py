@@ -72,6 +72,7 @@ class Lane:
         self.where = where
         self.knobs = knobs
         self.reason: str | None = None  # of the knobs, in words
+        self.at_once = 1  # Blocks that each worker process may have: as many threads ask and wait
         self.want = 1  # elements that its Blocks are asked for; where a new segment begins
         self.reads = reads
         self.gate = Gate(knobs.parallelism if bounded else None)
@@ -121,9 +122,14 @@ class Lane:
         return self.window.limit / self._divided
 
     @property
+    def calls_each(self) -> int:
+        """Workers that may be inside one of its segments."""
+        return self.knobs.parallelism * self.at_once
+
+    @property
     def calls(self) -> int:
         """Workers that may be inside all of its segments at once: of a few, as many as each was told to have."""
-        n = self.knobs.parallelism
+        n = self.calls_each
         return n if self.gate.is_bounded else max(n, min(n * self._divided, _MOST_CALLS))
 
     def ask(self, result: float, wanted: float) -> None:

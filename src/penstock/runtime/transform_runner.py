@@ -13,7 +13,7 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.lane import Lane
 from penstock.runtime.processes.failures import Unworkable
-from penstock.runtime.processes.pool import process_pool
+from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.task import OwnWorkers, ProcessTask
 from penstock.runtime.watched import watched
 from penstock.trace.graph import Allocate
@@ -26,11 +26,16 @@ def transforms_here(element_timeout: float | None) -> RunAll:
     return run_all if element_timeout is None else watched(run_all, element_timeout)
 
 
-def task_of(transforms: Sequence[Transform], element_timeout: float | None) -> ProcessTask:
-    """Transforms in worker processes: those that a function brings, or the process's."""
+def pool_of(transforms: Sequence[Transform]) -> ProcessPool:
+    """The worker processes for some transforms: those that a function brings, or this process's."""
     functions = [getattr(transform, "function", None) for transform in transforms]
     own = [function.workers for function in functions if isinstance(function, OwnWorkers)]
-    return ProcessTask(own[0] if own else process_pool(), transforms, element_timeout)
+    return own[0] if own else process_pool()
+
+
+def task_of(transforms: Sequence[Transform], element_timeout: float | None) -> ProcessTask:
+    """Transforms in worker processes."""
+    return ProcessTask(pool_of(transforms), transforms, element_timeout)
 
 
 def packed(make: Callable[[], T]) -> T:

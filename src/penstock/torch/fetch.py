@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import mmap
 import os
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn, column_of
 from penstock.block.numbers import Numbers
 from penstock.block.structure import flatten
-from penstock.errors import as_failure
+from penstock.errors import FailedPreconditionError, as_failure
 from penstock.physical.transform import Outcome, Transform
 from penstock.runtime.processes.forks import ForkedPool
 from penstock.runtime.processes.pool import ProcessPool, process_pool
@@ -58,7 +60,7 @@ class Fetch(OwnWorkers):
         seed: int,
         meeting: str,
         kept: bool,
-        workers: ForkedPool | None,
+        workers: LoaderWorkers | None,
     ) -> None:
         self.given: Given | None = given
         self.together = together  # whether there are batches at all
@@ -67,6 +69,7 @@ class Fetch(OwnWorkers):
         self.meeting = meeting  # a folder of the loader, where workers that are started take their numbers
         self.kept = kept
         self.own = workers
+        self.place = -1 if workers is None else workers.passes.begin()
         self.parent = os.getpid()
 
     @property
@@ -81,6 +84,9 @@ class Fetch(OwnWorkers):
         number, indices = pickle.loads(asked)
         if os.getpid() == self.parent:
             return pack(self.fetch(indices))
+        if self.place >= 0 and _PASSES[FORKED].is_over(self.place):
+            message = "The pass was over before this batch was begun."  # which nobody will see
+            raise FailedPreconditionError(message)
         self._in_worker(number)
         first = ROOM.used
         return pack(self.fetch(indices, ROOM), ROOM, first)
@@ -193,9 +199,37 @@ def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any],
     return lambda samples: known.collate(samples, collate_fn_map=kinds)
 
 
-def take_over(given: Given, number: int) -> None:
+class Passes:
+    """Which passes of a loader are over, as its forked workers see it, too: they begin nothing more for those."""
+
+    def __init__(self) -> None:
+        self._over = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children
+        self._numbers = itertools.count()
+
+    def begin(self) -> int:
+        """A new one's place."""
+        place = next(self._numbers) % len(self._over)
+        self._over[place] = False
+        return place
+
+    def end(self, place: int) -> None:
+        self._over[place] = True
+
+    def is_over(self, place: int) -> bool:
+        return bool(self._over[place])
+
+
+class LoaderWorkers(ForkedPool):
+    """The forked workers of one loader."""
+
+    def __init__(self, context: Any, count: int, given: Given, *, at_once: int) -> None:
+        self.passes = Passes()
+        super().__init__(context, count, partial(_take_over, given, self.passes), at_once=at_once)
+
+
+def _take_over(given: Given, passes: Passes, number: int) -> None:
     """In a worker that has just been forked for one loader, which has no folder."""
-    _NUMBERS[FORKED], _KEPT[FORKED] = number, given
+    _NUMBERS[FORKED], _KEPT[FORKED], _PASSES[FORKED] = number, given, passes
     import_module("torch").set_num_threads(1)
 
 
@@ -224,6 +258,7 @@ def _forget_loaders_that_are_gone() -> None:
 FORKED = ""
 _NUMBERS: dict[str, int] = {}  # in a worker process: its number for each loader
 _KEPT: dict[str, Given] = {}  # and what it keeps: for those with persistent workers, or since it was forked
+_PASSES: dict[str, Passes] = {}
 
 
 def seed_all(seed: int) -> None:
@@ -249,5 +284,5 @@ class Asked:
 
 def asked_in_turn(batches: Iterator[Any], first: int) -> Iterator[bytes]:
     """The same for batches whose number is not known."""
-    for number, indices in enumerate(islice(batches, first, None), first):
+    for number, indices in enumerate(itertools.islice(batches, first, None), first):
         yield pickle.dumps((number, indices), protocol=5)

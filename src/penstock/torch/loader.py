@@ -17,11 +17,11 @@ from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
 from penstock.forked import when_gone
 from penstock.options import Options
-from penstock.runtime.processes.forks import ForkedPool
-from penstock.torch.fetch import FORKED, Asked, Fetch, Given, asked_in_turn, take_over, write_given
+from penstock.torch.fetch import FORKED, Asked, Fetch, Given, LoaderWorkers, asked_in_turn, write_given
 from penstock.torch.packed import unpack
 
 _VERSION = 1
+_AT_ONCE = 2  # batches that a forked worker has been asked for, and so one when it has made one
 _BY_TORCH = (
     "torch's own workers run this loader: an IterableDataset has an order and a state of its own, which an engine "
     "cannot divide. A map-style data set, or a penstock Dataset, runs in this engine."
@@ -72,7 +72,7 @@ def data_loader_type() -> type:
                 message = "pin_memory=True, and torch finds no accelerator that memory could be pinned for: it is not."
                 warnings.warn(message, stacklevel=2)
             self._penstock_meeting: Any = None
-            self._penstock_workers: ForkedPool | None = None  # that persist
+            self._penstock_workers: LoaderWorkers | None = None  # that persist
             self._penstock_resume: Any = None
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
@@ -98,16 +98,17 @@ def data_loader_type() -> type:
                 batches = _drawn(self._index_sampler)
                 if resume is not None and self.generator is None:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
+                fetch = self._fetch(seed, workers)
                 if not self.num_workers:
-                    return _Batches(_Here(self._fetch(seed, None), islice(batches, first, None)), place, self._handed)
-                elements = self._pipeline(batches, first, seed, workers).iterator(epoch=0)
+                    return _Batches(_Here(fetch, islice(batches, first, None)), place, self._handed)
+                elements = self._pipeline(batches, first, fetch).iterator(epoch=0)
                 made = _Batches(elements, place, lambda element: self._handed(unpack(*element)))
                 failed.pop_all()
             if workers is not None:
-                made.by(workers, ends=not self.persistent_workers)
+                made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
             return made
 
-        def _forked(self) -> ForkedPool | None:
+        def _forked(self) -> LoaderWorkers | None:
             """Workers for a pass, forked in this thread; None where torch does not fork."""
             if self._penstock_workers is not None or not self.num_workers:
                 return self._penstock_workers
@@ -119,19 +120,19 @@ def data_loader_type() -> type:
                     when_gone(self, found.close)
             return found
 
-        def _own_workers(self) -> ForkedPool | None:
+        def _own_workers(self) -> LoaderWorkers | None:
             context, _ = _forking_context(self.multiprocessing_context)
             if context is None or self._penstock_executor != "process":
                 return None
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
-            return ForkedPool(context, self.num_workers, partial(take_over, given))
+            return LoaderWorkers(context, self.num_workers, given, at_once=min(self.prefetch_factor or 2, _AT_ONCE))
 
         def _handed(self, batch: Any) -> Any:
             if self._penstock_pins:
                 return pinned(batch, self.pin_memory_device or None)
             return batch
 
-        def _fetch(self, seed: int, workers: ForkedPool | None) -> Fetch:
+        def _fetch(self, seed: int, workers: LoaderWorkers | None) -> Fetch:
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
             if self._penstock_meeting is None and self.num_workers and workers is None:
                 self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
@@ -152,7 +153,7 @@ def data_loader_type() -> type:
         def _penstock_kept(self) -> bool:
             return bool(self.persistent_workers) and self._penstock_executor == "process"
 
-        def _pipeline(self, batches: Any, first: int, seed: int, forked: ForkedPool | None) -> Dataset:
+        def _pipeline(self, batches: Any, first: int, fetch: Fetch) -> Dataset:
             options = Options(**_PER_BATCH)
             if self.timeout:
                 options.element_timeout = float(self.timeout)
@@ -162,7 +163,7 @@ def data_loader_type() -> type:
                 made = Dataset.from_generator(lambda: asked_in_turn(batches, first))
             workers, executor = self.num_workers, self._penstock_executor
             made = made.with_options(options).map(
-                self._fetch(seed, forked), num_parallel_calls=workers, deterministic=self.in_order, executor=executor
+                fetch, num_parallel_calls=workers, deterministic=self.in_order, executor=executor
             )
             return made.prefetch(workers * (self.prefetch_factor or 2))
 
@@ -216,7 +217,7 @@ def data_loader_type() -> type:
             if not self._auto_collation:
                 batches = [index for (index,) in batches]
             workers = self._own_workers()
-            pipeline = self._pipeline(batches, 0, 0, workers)
+            pipeline = self._pipeline(batches, 0, self._fetch(0, workers))
             said = "" if self._penstock_executor == "thread" else self._workers_said()
             if not analyze:
                 return f"{pipeline.explain()}{said}"
@@ -271,10 +272,10 @@ class _Batches:
         self._here: Any = nullcontext()
         self._end: Callable[[], Any] = _nothing
 
-    def by(self, workers: ForkedPool, *, ends: bool) -> None:
-        """Its workers, which are told when they may be replaced, and end with it or not."""
+    def by(self, workers: LoaderWorkers, over: Callable[[], None], *, ends: bool) -> None:
+        """Its workers, which are told when they may be replaced and when it is over, and end with it or not."""
         self._here = workers.here
-        self._end = when_gone(self, _ended, self._elements, workers, ends)
+        self._end = when_gone(self, _ended, self._elements, workers, over, ends)
 
     def __iter__(self) -> _Batches:
         return self
@@ -298,7 +299,8 @@ def _nothing() -> None:
     """Where nothing has to be ended."""
 
 
-def _ended(elements: Any, workers: ForkedPool, ends: bool) -> None:  # noqa: FBT001 - by position
+def _ended(elements: Any, workers: LoaderWorkers, over: Callable[[], None], ends: bool) -> None:  # noqa: FBT001
+    over()
     if ends:
         workers.stop()
     with workers.here:  # where one has to be replaced first

@@ -135,8 +135,8 @@ class Driver:
         """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""
         cores = granted_cpus()
         lanes = self.lanes
-        computing = sum(lane.calls for lane in lanes if lane.knobs.parallelism <= cores)
-        return min(computing, cores) + sum(lane.calls for lane in lanes if lane.knobs.parallelism > cores)
+        computing = sum(lane.calls for lane in lanes if lane.calls_each <= cores)
+        return min(computing, cores) + sum(lane.calls for lane in lanes if lane.calls_each > cores)
 
     def want(self) -> None:
         """Have as many threads as the lanes need now."""

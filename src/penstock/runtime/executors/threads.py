@@ -28,7 +28,7 @@ from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
 from penstock.runtime.segment import Segment
-from penstock.runtime.transform_runner import TransformRunner, packed, task_of, transforms_here
+from penstock.runtime.transform_runner import TransformRunner, packed, pool_of, task_of, transforms_here
 from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
 from penstock.trace.purity import why_impure
 
@@ -74,9 +74,10 @@ class ThreadExecutor(Executor):
             return Direct(work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=here))
         limits = self._limits(parallelism, _MOST)
         start = Knobs(self._start(limits), executor if executor == "process" and transforms else "thread")
+        at_once = pool_of(transforms).at_once if start.executor == "process" else 1
         if batch is not None:
             start = replace(start, block_seconds=PIECE_SECONDS)
-        elif start.executor == "process":
+        elif start.executor == "process" and at_once == 1:  # else nobody waits while Blocks are handed over
             start = replace(start, block_seconds=LARGE_BLOCKS)
         place = depth, label_of(transforms, batch), where_of(transforms, batch)
         tuned = parallelism == AUTOTUNE
@@ -90,13 +91,14 @@ class ThreadExecutor(Executor):
         runner = TransformRunner(lane, self._options.element_timeout)
         if executor == "process" and transforms:
             runner.prepare(transforms)
+            lane.at_once = at_once
         return Segment(
             work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=runner),
             self._scheduler,
             self._scope,
             self._driver,
             lane,
-            parallelism=limits.most,
+            parallelism=limits.most * lane.at_once,
             ordered=ordered,
             depth=depth,
         )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import multiprocessing.connection
 import signal
 import socket
 import subprocess
@@ -56,19 +57,23 @@ class Forked(Process):
 
 
 class _Child:
-    """The part of `subprocess.Popen` that is asked for, of a process of multiprocessing."""
+    """The part of `subprocess.Popen` that is asked for, of a process of multiprocessing, by several threads."""
 
     def __init__(self, child: Any) -> None:
         self._child = child
+        self._lock = threading.RLock()  # its status is there once, and may be asked for once
         self.pid: int = child.pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        found: int | None = self._child.exitcode
+        with self._lock:
+            found: int | None = self._child.exitcode
         return found
 
     def wait(self, seconds: float) -> int:
-        self._child.join(seconds)
+        if multiprocessing.connection.wait([self._child.sentinel], seconds):
+            with self._lock:
+                self._child.join()
         code = self.poll()
         if code is None:
             raise subprocess.TimeoutExpired(self._child.name, seconds)
@@ -154,12 +159,12 @@ class ForkedPool(ProcessPool):
     `here`, if it comes: it may hold any lock when it is not.
     """
 
-    def __init__(self, context: Any, count: int, main: Callable[[int], None]) -> None:
+    def __init__(self, context: Any, count: int, main: Callable[[int], None], *, at_once: int = 1) -> None:
         self.here = Here()
         self._context, self._main = context, main
         self._stopped = False
         self._slots: list[Process | bool] = [False] * count  # True while one is being made
-        super().__init__(count, most=count, memory=process_pool().memory)
+        super().__init__(count, most=count, memory=process_pool().memory, at_once=at_once)
 
     def fork(self) -> None:
         """Have all workers, at once. Raises FailedPreconditionError where the system gives none."""
@@ -206,4 +211,4 @@ class ForkedPool(ProcessPool):
 
 
 def _is_gone(held: Process | bool) -> bool:  # noqa: FBT001 - what a slot holds
-    return isinstance(held, Process) and held.socket.fileno() < 0
+    return isinstance(held, Process) and (held.socket.fileno() < 0 or held.popen.poll() is not None)

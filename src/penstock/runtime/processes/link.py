@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import array
+import math
 import pickle
+import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,18 +107,24 @@ class Message:
 
 
 class Link:
-    """One end. Used by one thread at a time.
+    """One end. One thread may send while another one receives.
 
-    EOFError or OSError: the other process is gone. `Late`: it is not, and `deadline` (on the monotonic clock) has
-    passed; messages no longer match then.
+    EOFError or OSError: the other process is gone. `Late`: it is not, and the deadline of the call (on the monotonic
+    clock) has passed; messages no longer match then.
     """
 
     def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)  # a timeout of the socket's would be that of both directions
         self._socket = end
-        self.deadline: float | None = None
 
     def send(
-        self, head: tuple[Any, ...], packed: Packed = EMPTY, region: int = -1, descriptor: int | None = None
+        self,
+        head: tuple[Any, ...],
+        packed: Packed = EMPTY,
+        region: int = -1,
+        descriptor: int | None = None,
+        *,
+        deadline: float | None = None,
     ) -> None:
         """A message. With a region the buffers have been written there."""
         first, places = pickle.dumps(head, 5), array.array("Q", [*packed.sizes, *packed.starts])
@@ -125,68 +133,59 @@ class Link:
             packed.write(body)
         header = _HEADER.pack(len(body), len(first), len(packed.sizes), len(packed.content), region)
         parts = memoryview(b"".join([header, body.data, first, places.tobytes(), packed.content]))
-        try:
-            if descriptor is not None:
-                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
-                self._bound()
-                parts = parts[self._socket.sendmsg([parts], [rights]) :]
-            while parts:
-                self._bound()
-                parts = parts[self._socket.send(parts) :]
-        except TimeoutError:
-            raise Late from None
+        if descriptor is not None:
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
+            parts = parts[self._when_possible(_TO_SEND, deadline, self._socket.sendmsg, [parts], [rights]) :]
+        while parts:
+            parts = parts[self._when_possible(_TO_SEND, deadline, self._socket.send, parts) :]
 
-    def receive(self) -> Message:
+    def receive(self, *, deadline: float | None = None) -> Message:
         """The next message."""
-        try:
-            return self._received()
-        except TimeoutError:
-            raise Late from None
-
-    def _received(self) -> Message:
-        header, descriptor = self._header()
+        header, descriptor = self._header(deadline)
         body, head, count, content, region = _HEADER.unpack(header)
         whole = np.empty(body + head + 16 * count + content, np.uint8)  # the arrays first: they want to be aligned
-        self._fill(whole.data)
+        self._fill(whole.data, deadline)
         rest = whole.data[body:]
         behind = head + 16 * count
         places = array.array("Q", rest[head:behind].tobytes()).tolist() if count else []
         sizes, starts = places[:count], places[count:]
         return Message(pickle.loads(rest[:head]), rest[behind:], sizes, starts, region, whole[:body], descriptor)
 
-    def _header(self) -> tuple[bytearray, int | None]:
+    def _header(self, deadline: float | None) -> tuple[bytearray, int | None]:
         """The beginning of a message, and the open file that came with it."""
         if not hasattr(self._socket, "recvmsg"):
             whole = bytearray(_HEADER.size)
-            self._fill(memoryview(whole))
+            self._fill(memoryview(whole), deadline)
             return whole, None
-        self._bound()
         flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-        begun, rights, _, _ = self._socket.recvmsg(_HEADER.size, socket.CMSG_SPACE(4), flags)
+        space = socket.CMSG_SPACE(4)
+        begun, rights, _, _ = self._when_possible(
+            _TO_RECEIVE, deadline, self._socket.recvmsg, _HEADER.size, space, flags
+        )
         if not begun:
             raise EOFError
         found = array.array("i")
         for _, _, content in rights:
             found.frombytes(content[:4])
         rest = bytearray(_HEADER.size - len(begun))
-        self._fill(memoryview(rest))
+        self._fill(memoryview(rest), deadline)
         return bytearray(begun) + rest, found[0] if found else None
 
-    def _fill(self, content: memoryview) -> None:
+    def _fill(self, content: memoryview, deadline: float | None) -> None:
         while content:
-            self._bound()
-            count = self._socket.recv_into(content)
+            count = self._when_possible(_TO_RECEIVE, deadline, self._socket.recv_into, content)
             if not count:
                 raise EOFError
             content = content[count:]
 
-    def _bound(self) -> None:
-        """What is done next with the socket takes no longer than until the deadline."""
-        left = None if self.deadline is None else self.deadline - time.monotonic()
-        if left is not None and left <= 0:
-            raise TimeoutError
-        if self._socket.gettimeout() != left:
-            self._socket.settimeout(left)
+    def _when_possible(self, what: int, deadline: float | None, call: Callable[..., Any], *given: Any) -> Any:
+        """`call(*given)`, once the socket need not wait for it."""
+        while True:
+            try:
+                return call(*given)
+            except BlockingIOError:
+                if not possible(self._socket.fileno(), what, deadline):
+                    raise Late from None
 
     def fileno(self) -> int:
         """For `select`: -1 once it is closed."""
@@ -194,3 +193,17 @@ class Link:
 
     def close(self) -> None:
         self._socket.close()
+
+
+_TO_RECEIVE, _TO_SEND = 1, 4  # POLLIN and POLLOUT, which not every system has
+
+
+def possible(descriptor: int, what: int = _TO_RECEIVE, deadline: float | None = None) -> bool:
+    """Wait until a socket can receive or send, or has ended; False when the deadline has passed before."""
+    left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+    if not hasattr(select, "poll"):
+        reads, writes = ([descriptor], []) if what == _TO_RECEIVE else ([], [descriptor])
+        return any(select.select(reads, writes, [], left))
+    poll = select.poll()
+    poll.register(descriptor, what)
+    return bool(poll.poll(None if left is None else math.ceil(left * 1000)))

@@ -26,7 +26,7 @@ from penstock.physical.fatal import Fatal
 from penstock.physical.stretch import Stretch, join
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
 from penstock.runtime.processes.failures import in_place, poison, too_late, unsendable
-from penstock.runtime.processes.handle import Ended, Unreadable, Worker
+from penstock.runtime.processes.handle import Ended, Unreadable, Untried, Worker
 from penstock.runtime.processes.link import Late, Packed
 from penstock.runtime.processes.start import watch_forks
 from penstock.runtime.processes.started import PATIENCE, started
@@ -42,11 +42,14 @@ worker_done: Callable[[int, str, float, float], None] | None = None  # told of e
 
 
 class ProcessPool:
-    """Worker processes; each serves one thread at a time. Thread-safe."""
+    """Worker processes; each serves so many threads `at_once`, one after the other. Thread-safe."""
 
-    def __init__(self, cpus: int, *, most: int | None = None, memory: SharedMemory | None = None) -> None:
+    def __init__(
+        self, cpus: int, *, most: int | None = None, memory: SharedMemory | None = None, at_once: int = 1
+    ) -> None:
         self.numbers = itertools.count()
         self._cpus = cpus
+        self.at_once = at_once
         self._most = max(cpus, granted_memory() // _SHARE) if most is None else most
         self.memory = SharedMemory(granted_memory()) if memory is None else memory
         self._begin()
@@ -84,6 +87,8 @@ class ProcessPool:
             started = time.perf_counter()
             try:
                 answer = worker.run(task, packed, numbers)
+            except Untried:
+                self._leave(worker)
             except (EOFError, OSError):
                 codes.append(self._lose(worker, PATIENCE))
             except Late:
@@ -109,9 +114,11 @@ class ProcessPool:
                 raise
             else:
                 self._give_back(worker)
-                task.count(block.size, answer.seconds, answer.cpu_seconds, time.perf_counter() - started)
+                done = time.perf_counter()
+                task.count(block.size, answer.seconds, answer.cpu_seconds, done - started)
                 if worker_done is not None:
-                    worker_done(worker.process.popen.pid, task.label, started, answer.seconds)
+                    seconds = min(answer.seconds, done - answer.since)
+                    worker_done(worker.process.popen.pid, task.label, answer.since, seconds)
                 return answer.made
         return self._in_halves(task, block, numbers, poison(task.transforms, codes))
 
@@ -155,9 +162,14 @@ class ProcessPool:
                     while self._idle:
                         worker = self._idle.pop()
                         if worker.fit():
+                            worker.users += 1
                             return worker
                         self._workers.discard(worker)
                         worker.end()
+                    shared = self._shared()
+                    if shared is not None:
+                        shared.users += 1
+                        return shared
                     if self._failed is None:
                         self._begin_more(self._waiting - self._starting)
                     elif not self._workers and not self._starting:
@@ -167,6 +179,16 @@ class ProcessPool:
                     self._free.wait()
             finally:
                 self._waiting -= 1
+
+    def _shared(self) -> Worker | None:
+        """One that is at work and may have something to do next; others take the place of those that have died."""
+        if self.at_once == 1:
+            return None
+        missing = self._cpus - len(self._workers) - self._starting
+        if missing > 0 and self._failed is None:
+            self._begin_more(missing)
+        found = [worker for worker in self._workers if worker.users < self.at_once and worker.fit()]
+        return min(found, key=lambda worker: worker.users, default=None)
 
     def _begin_more(self, count: int) -> None:
         """Start processes, each in a thread that ends when the process is ready."""
@@ -215,6 +237,10 @@ class ProcessPool:
                 number = self._forgotten.popleft()
                 for other in self._workers:
                     other.stale.append(number)
+            if worker.users > 1 or worker not in self._workers:
+                self._leave(worker)
+                return
+            worker.users = 0
             now = self._rests(worker)
             self._free.notify()
             if len(self._workers) > self._cpus and now - self._idle[0].idle_since > _UNUSED:
@@ -225,10 +251,20 @@ class ProcessPool:
             unused.end(PATIENCE)
 
     def _lose(self, worker: Worker, patience: float = 0.0) -> int | None:
+        status = worker.kill(patience)
         with self._lock:
             self._workers.discard(worker)
-            self._free.notify_all()  # it may have been the last
-        return worker.end(patience)
+        self._leave(worker)
+        return status
+
+    def _leave(self, worker: Worker) -> None:
+        """The last of its users to leave one that is lost lets go of it."""
+        with self._lock:
+            worker.users -= 1
+            gone = not worker.users and worker not in self._workers
+            self._free.notify_all()  # there is room at one, or it was the last
+        if gone:
+            worker.end()
 
     def forget(self, number: int) -> None:
         """No run uses these transforms any more; the workers hear of it when they have next something to do.

@@ -149,10 +149,11 @@ class _Server:
         self._lent = 0  # regions whose content somebody here may still read
         self._freed: deque[int] = deque()
         self._many = _MANY
+        self._put_off: deque[Message] = deque()  # what came while a Block was at work
 
     def serve(self) -> None:
         while True:
-            message = self._link.receive()
+            message = self._put_off.popleft() if self._put_off else self._link.receive()
             kind, *rest = message.head
             if kind == "run":
                 self._run(message)
@@ -240,10 +241,11 @@ class _Server:
     def _larger(self, nbytes: int) -> np.ndarray | None:
         """Have a region of that size in the place of the one that was offered; None where there is none."""
         self._link.send(("larger", nbytes))
-        message = self._link.receive()
-        if message.head[0] == "region":
-            self._map(message)
-            message = self._link.receive()
+        while (message := self._link.receive()).head[0] != "into":
+            if message.head[0] == "region":
+                self._map(message)
+            else:
+                self._put_off.append(message)
         self._offered = message.head[1]
         return self._regions.get(self._offered)
 
