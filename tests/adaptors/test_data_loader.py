@@ -4,7 +4,9 @@ import gc
 import json
 import multiprocessing
 import os
+import sys
 import threading
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -122,6 +124,13 @@ def test_batches_of_any_kind_come_from_workers():
     assert found.requires_grad
 
 
+def test_batches_of_the_users_script_are_of_its_own_classes(monkeypatch):
+    kind = namedtuple("OfTheScript", "x", module="__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "OfTheScript", kind, raising=False)
+    loader = DataLoader([kind(torch.ones(2))] * 3, 2, num_workers=1, multiprocessing_context="fork")
+    assert [type(batch) for batch in loader] == [kind, kind]
+
+
 def test_all_batches_may_be_kept_and_written_to():
     loader = DataLoader(sets.Rows("tensors", 8), batch_size=2, num_workers=2)
     batches = list(loader)
@@ -158,6 +167,24 @@ def test_what_a_data_set_draws_follows_from_the_seed_and_not_from_the_workers():
 def test_without_workers_what_is_drawn_is_what_torch_draws():
     ours, theirs = both(sets.Drawing(), batch_size=2)
     assert [batch[3].tolist() for batch in ours[0][0]] == [batch[3].tolist() for batch in theirs[0][0]]
+
+
+def test_workers_that_persist_draw_one_seed_for_all_passes():
+    """As torch's: the order of later passes follows. What is drawn differs from pass to pass, and is resumed."""
+    arguments = {"batch_size": 2, "shuffle": True, "num_workers": 1, "persistent_workers": True}
+    (ours, drawn), (theirs, also_drawn) = both(sets.Rows("tuples", 7), 3, **arguments)
+    assert same(ours, theirs)
+    assert torch.equal(drawn, also_drawn)
+    one = DataLoader(sets.Drawing(), **arguments)
+    first, state, second = list(one), one.state_dict(), list(one)
+    assert not {float(x) for batch in first for x in batch[3]} & {float(x) for batch in second for x in batch[3]}
+    again = DataLoader(sets.Drawing(), **arguments)
+    again.load_state_dict(json.loads(json.dumps(state)))
+    assert same(list(again), second)
+    third = iter(one)
+    next(third)
+    again.load_state_dict(one.state_dict())
+    assert same(list(again), list(third))
 
 
 @pytest.mark.parametrize("context", [None, "spawn"])
@@ -223,6 +250,23 @@ def test_workers_end_with_the_pass_or_with_the_loader(persistent):
     del loader
     gc.collect()
     assert not multiprocessing.active_children()
+
+
+def test_a_worker_gets_its_batches_in_their_order():
+    """Though two threads ask it, of which either may be the quicker one: a data set may read on from row to row."""
+
+    class Rows(data.Dataset):
+        asked = 0
+
+        def __len__(self):
+            return 300
+
+        def __getitem__(self, i):
+            self.asked += 1
+            return self.asked - 1
+
+    loader = DataLoader(Rows(), None, num_workers=1, multiprocessing_context="fork")
+    assert list(loader) == list(range(300))
 
 
 def test_what_waits_in_a_worker_is_not_made_for_a_pass_that_is_over(monkeypatch):

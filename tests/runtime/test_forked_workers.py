@@ -77,6 +77,19 @@ def test_a_worker_has_what_the_program_holds(forked, tmp_path):
         assert made(pool, asks, 21) == [(42, b"read by a worker", 2)]
 
 
+def test_an_exception_of_the_users_script_is_its_own(forked, monkeypatch):
+    """Sent by value it would be of another class, which `except` in the script does not know."""
+    kind = type("OfTheScript", (Exception,), {"__module__": "__main__"})
+    monkeypatch.setattr(sys.modules["__main__"], "OfTheScript", kind, raising=False)
+
+    def fails(x):
+        raise sys.modules["__main__"].OfTheScript(int(x))
+
+    (found,) = made(forked(1), fails, 5)
+    assert type(found) is kind
+    assert found.args == (5,)
+
+
 def test_workers_are_there_at_once_and_have_numbers_of_their_own(forked):
     pool = forked(3)
     assert pool.size() == 3

@@ -15,6 +15,7 @@ from penstock.block.indexed_column import IndexedColumn
 from penstock.block.origin import Origin
 from penstock.block.structure import LEAF, Structure
 
+_same_main: list[bool] = []  # filled where the process that reads has this one's `__main__`
 _SLACK = 2  # times the bytes a column means, from which it is copied out of the buffers it points into
 
 
@@ -31,12 +32,25 @@ def pack(value: Any, *, by_value: bool = False) -> tuple[bytes, list[pickle.Pick
         except Exception:  # a lambda, a class made in a function: the other way can
             buffers.clear()
         else:
-            if b"__main__" not in content:  # which is another module there
+            if not by_reference_fails(content):
                 return content, buffers
             buffers.clear()
     from penstock.functions.shipping import dumped_by_value
 
     return dumped_by_value(value, buffers.append), buffers
+
+
+def by_reference_fails(content: bytes) -> bool:
+    """Whether a plain pickle names `__main__`, which is another module there."""
+    return b"__main__" in content and not _same_main
+
+
+def share_main() -> None:
+    """From now on this process, a forked one, writes to its parent: what that has in `__main__` is found by name.
+
+    By value it would get another class for each, and `isinstance` and `except` would not know them.
+    """
+    _same_main.append(True)
 
 
 # The general way to pickle classes with slots costs as much as the rest of a small Block's journey.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,18 +16,26 @@ _SHORT = 5e-5  # seconds
 class Clock:
     """One thread's time in upstream segments during the pull at hand, and the lane it pulls for.
 
-    `queued` is how long its task waited for a worker process that had something else to do first.
+    `queued` is how long its task waited for a worker process that had something else to do first, and `sent` what is to
+    be called when that process has it.
     """
 
-    __slots__ = ("_read_at", "_read_cpu", "aside", "aside_cpu", "lane", "queued")
+    __slots__ = ("_read_at", "_read_cpu", "aside", "aside_cpu", "lane", "queued", "sent")
 
     def __init__(self) -> None:
         self.aside = 0.0
         self.aside_cpu = 0.0
         self.queued = 0.0
         self.lane: Lane | None = None
+        self.sent: Callable[[], None] | None = None
         self._read_at = -1.0
         self._read_cpu = 0.0
+
+    def has_sent(self) -> None:
+        """The task is on its way, or need not be waited for."""
+        sent, self.sent = self.sent, None
+        if sent is not None:
+            sent()
 
     def cpu(self, now: float) -> float:
         """CPU seconds of the thread at `now`, which is now.

@@ -170,9 +170,15 @@ class Segment(Worked):
             done = times.stop()
             self._finish(fatal, times.waited)
             return done
+        in_turn = self.lane.at_once > 1  # a worker process that has several tasks gets them in their order
         with self._lock:
-            self._begin(task)
-        self._scheduler.wake()  # another worker may pull while this one works
+            self._results.begin(task)
+            if not in_turn:
+                self._let_pull()
+        if in_turn:
+            CLOCKS.own.sent = self._pull_on
+        else:
+            self._scheduler.wake()  # another worker may pull while this one works
         made: Stretch | None = None
         try:
             made = work.run(task)
@@ -180,6 +186,7 @@ class Segment(Worked):
             fatal = end_of_run(error, self.label, self.where)
         except BaseException as error:
             fatal = error
+        CLOCKS.own.has_sent()
         done = times.stop()
         if fatal is None:
             work.observe(task, made, *times.run)
@@ -221,11 +228,15 @@ class Segment(Worked):
             return 1
         return max((self._wanted - self._results.ahead) // self._parallelism, 1) if self._wanted > 0 else None
 
-    def _begin(self, task: Task) -> None:
+    def _let_pull(self) -> None:
         self._pulling = False
-        self._results.begin(task)
         if self._changed.registered:
             self._changed.unpark_all()
+
+    def _pull_on(self) -> None:
+        with self._lock:
+            self._let_pull()
+        self._scheduler.wake()
 
     def _done(
         self,

@@ -74,6 +74,7 @@ def data_loader_type() -> type:
             self._penstock_meeting: Any = None
             self._penstock_workers: LoaderWorkers | None = None  # that persist
             self._penstock_resume: Any = None
+            self._penstock_seed: int | None = None  # of the latest pass, where workers persist
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
         @property
@@ -88,9 +89,14 @@ def data_loader_type() -> type:
             if resume is not None:
                 _set_generator_state(torch, self.generator, resume["generator"])
             state = _generator_state(torch, self.generator)
-            seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
+            known = self._known_seed() if resume is None else resume["seed"]
+            seed = known
+            if seed is None:
+                seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
+            if self.persistent_workers:
+                self._penstock_seed = seed
             first = 0 if resume is None else resume["batches"]
-            place = self._penstock_place = {"generator": state, "batches": first, "ended": False}
+            place = self._penstock_place = {"generator": state, "batches": first, "ended": False, "seed": known}
             with ExitStack() as failed:
                 workers = self._forked()
                 if workers is not None and not self.persistent_workers:
@@ -107,6 +113,10 @@ def data_loader_type() -> type:
             if workers is not None:
                 made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
             return made
+
+        def _known_seed(self) -> int | None:
+            """The next pass's, where workers persist: torch draws one for the first pass alone, and so do we."""
+            return None if self._penstock_seed is None else _another_seed(self._penstock_seed)
 
         def _forked(self) -> LoaderWorkers | None:
             """Workers for a pass, forked in this thread; None where torch does not fork."""
@@ -169,7 +179,7 @@ def data_loader_type() -> type:
 
         def _by_torch(self, resume: Any) -> Iterator[Any]:
             made = super().__iter__()
-            place = self._penstock_place = {"generator": None, "batches": 0, "ended": False}
+            place = self._penstock_place = {"generator": None, "batches": 0, "ended": False, "seed": None}
             for _ in range(0 if resume is None else resume["batches"]):
                 next(made)
                 place["batches"] += 1
@@ -185,8 +195,8 @@ def data_loader_type() -> type:
                 raise FailedPreconditionError(message, hint="Leave in_order out to save and resume.")
             place = self._penstock_resume or self._penstock_place
             if place is None or place["ended"]:
-                return {"version": _VERSION, "batches": 0, "generator": _generator_state(torch, self.generator)}
-            return {"version": _VERSION, "batches": place["batches"], "generator": place["generator"]}
+                place = {"batches": 0, "generator": _generator_state(torch, self.generator), "seed": self._known_seed()}
+            return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed")}}
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
             """The next pass goes on where `state_dict()` was taken.
@@ -201,7 +211,8 @@ def data_loader_type() -> type:
             if version != _VERSION:
                 message = f"This state has format {version}; this version of penstock reads format {_VERSION}."
                 raise FailedPreconditionError(message)
-            self._penstock_resume = {"batches": batches, "generator": generator, "ended": False}
+            seed = state.get("seed")  # earlier versions have saved none
+            self._penstock_resume = {"batches": batches, "generator": generator, "ended": False, "seed": seed}
 
         def explain(self, *, analyze: bool = False, seconds: float = 5.0) -> str:
             """What runs, and with `analyze=True` what it costs, as `Dataset.explain`.
@@ -293,6 +304,15 @@ class _Batches:
             raise
         self._place["batches"] += 1
         return element if self._handed is None else self._handed(element)
+
+
+def _another_seed(seed: int) -> int:
+    """One that follows from a pass's seed, far from those of its batches, which are the next ones.
+
+    >>> _another_seed(1)
+    6364136223846793006
+    """
+    return (seed * 6_364_136_223_846_793_005 + 1) % 2**63
 
 
 def _nothing() -> None:

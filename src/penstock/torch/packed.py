@@ -10,6 +10,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from penstock.block.transport import by_reference_fails
 from penstock.runtime.processes.link import aligned, place_in
 from penstock.runtime.processes.worker import Room
 
@@ -42,7 +43,7 @@ def _pickled(batch: Any) -> tuple[bytes, list[Any]]:
                 raise
             continue
         content = stream.getvalue()
-        if kind is _ByValue or b"__main__" not in content:
+        if kind is _ByValue or not by_reference_fails(content):
             break
     return content, buffers
 

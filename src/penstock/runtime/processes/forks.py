@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from penstock.block.transport import share_main
 from penstock.errors import PenstockError
 from penstock.runtime.processes.handle import Worker
 from penstock.runtime.processes.pool import ProcessPool, process_pool
@@ -85,6 +86,7 @@ class _Child:
 
 def _serve(descriptor: int, lifeline: int, main: Callable[[], None]) -> None:
     """In the child."""
+    share_main()
     gc.freeze()  # what was there before is not looked through again: its pages stay shared with the parent
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -108,6 +108,7 @@ class Worker:
         asked = _Asked()
         try:
             self._ask(asked, task, packed, numbers)
+            CLOCKS.own.has_sent()
             since = self._come_to_turn(asked)
             answer = self._answer(task, asked, since)
         except (Unreadable, Ended, PenstockError, Fatal):
