@@ -307,7 +307,7 @@ class _Batches:
 
 
 def _another_seed(seed: int) -> int:
-    """One that follows from a pass's seed, far from those of its batches, which are the next ones.
+    """A seed that follows from a pass's, far from those of its batches, which are the next ones.
 
     >>> _another_seed(1)
     6364136223846793006

@@ -181,7 +181,7 @@ class ProcessPool:
                 self._waiting -= 1
 
     def _shared(self) -> Worker | None:
-        """One that is at work and may have something to do next; others take the place of those that have died."""
+        """A worker that is busy and may be given something to do next; those that have died are replaced."""
         if self.at_once == 1:
             return None
         missing = self._cpus - len(self._workers) - self._starting
