@@ -131,7 +131,11 @@ class _Stands:
 
 def content(array: np.ndarray) -> int:
     """A digest: what a function computed from a captured array is baked into its graph."""
-    return hash((array.shape, array.dtype.str, array.tobytes()))
+    if array.dtype.hasobject:  # text, or what has taken its place
+        inside: Any = tuple(item if type(item) in (bytes, str) else id(item) for item in array.flat)
+    else:
+        inside = array.tobytes()
+    return hash((array.shape, array.dtype.str, inside))
 
 
 _MOST = 128  # that are kept; what they read stays in memory as long

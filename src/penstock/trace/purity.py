@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -70,8 +71,9 @@ _BUILTINS = {
     ]
 }
 _KNOWN = frozenset(map(id, FUNCTIONS))
-_MAKERS: tuple[Any, ...] = (  # of arrays of what is given, which stand-ins refuse to be
+_MAKERS: tuple[Any, ...] = (  # of arrays, and a pattern, of what is given, which stand-ins refuse to be
     np.zeros, np.ones, np.full, np.eye, np.identity, np.arange, np.linspace, np.array, np.asarray, np.ascontiguousarray,
+    re.escape,
 )  # fmt: skip
 _MAKING = frozenset(map(id, _MAKERS))
 METHODS = {
@@ -343,7 +345,7 @@ class _Inspection:
     def _value(self, value: Any, spelled: str) -> str | None:
         if isinstance(value, _CONSTANTS):
             made_by = type(value)
-            plain = made_by.__module__ in _PLAIN or issubclass(made_by, Enum)
+            plain = made_by.__module__ in _PLAIN or issubclass(made_by, Enum) or is_penstocks(made_by)
             return None if plain else f"it uses {spelled}, whose class may calculate in its own way"
         if type(value) in (tuple, frozenset):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
@@ -353,7 +355,7 @@ class _Inspection:
             return f"it uses {spelled}: a set may change unseen; make it a frozenset"
         if type(value) in (dict, OrderedDict):
             return self._dict(value, spelled)
-        if type(value) is np.ndarray:
+        if type(value) is np.ndarray or (isinstance(value, np.ndarray) and is_penstocks(type(value))):
             return self._array(value, spelled)
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
             return None
@@ -404,7 +406,9 @@ class _Inspection:
     def _array(self, value: np.ndarray, spelled: str) -> str | None:
         if value.nbytes > _WATCHED:
             return f"it uses {spelled}, an array too large to watch for changes"
-        if value.dtype.hasobject:
+        if value.dtype.hasobject and not (
+            value.size <= _WATCHED_ITEMS and all(type(item) in (bytes, str) for item in value.flat)
+        ):
             return f"it uses {spelled}, an array of Python objects, which may change unseen"
         self._mutable = True
         self.reads.append((value, CONTENT, content(value)))
