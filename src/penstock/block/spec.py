@@ -110,6 +110,11 @@ class ValueSpec:
     def __repr__(self) -> str:
         return f"{self.kind.__name__}Spec({'' if self.dtype is None else 'dtype=' + dtype_name(self.dtype)})"
 
+    @property
+    def value_type(self) -> type:
+        """The class of the values."""
+        return self.kind
+
     def relax(self, other: LeafSpec, *, any_rank: bool = False) -> ValueSpec | None:
         return self if self == other else None
 

@@ -18,8 +18,10 @@ _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _MISSING = re.compile(r"missing \d+ required positional argument")
 
 
-def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str]) -> AttributeError:
-    """The error for a name that `owner` does not have.
+def unknown(
+    owner: str, name: str, table: Mapping[str, str], names: Iterable[str], *, alike: float = 0.6
+) -> AttributeError:
+    """The error for a name that `owner` does not have; one of `names` is suggested that is so much `alike`.
 
     >>> print(unknown("penstock", "cast", {"cast": "Write x.astype(np.float32)."}, []))
     penstock has no 'cast'.
@@ -35,7 +37,7 @@ def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str
         import difflib
 
         known = {known.lower(): known for known in names if not known.startswith("_")}
-        near = difflib.get_close_matches(name.lower(), known, 1)
+        near = difflib.get_close_matches(name.lower(), known, 1, cutoff=alike)
         hint = f"Did you mean {known[near[0]]}?" if near else None
     return UnknownNameError(f"{owner} has no {name!r}.", hint=hint)
 

@@ -45,6 +45,9 @@ class Group:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._settings and name not in self._below and name not in self._aliases:
+            if self._passes_over(f"{self.path}.{name}".lstrip(".")):
+                vars(self)[name] = value
+                return
             raise unknown(self, name)
         super().__setattr__(name, value)
 
@@ -54,6 +57,10 @@ class Group:
             if name.startswith("_"):  # pickle and copy ask for what may not be there yet
                 raise AttributeError(name)
             raise unknown(self, name)
+
+    def _passes_over(self, spelled: str) -> bool:
+        """Whether a setting that is none is taken, and changes nothing: what stands above a group decides."""
+        return self._owner is not None and self._owner._passes_over(spelled)
 
     def _give(self, setting: Setting[Any], value: Any) -> None:
         self._check_not_in_use(setting.name)
