@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - an expression is a line
 """Expressions that mean the same with `tf` from penstock.compat and from TensorFlow; `expected.json` has the results.
 
 python -m tests.compat.expressions   # with TensorFlow installed: writes expected.json anew
@@ -288,6 +289,113 @@ tf.nest.pack_sequence_as([0, [0]], [1, 2])
 tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), 0).lookup(tf.constant(["b", "c"]))
 tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([3, 5], ["x", "y"]), "?")[tf.constant([[5, 4]])]
 tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(["a"], np.array([0])), 1)[tf.constant(["q"])]
+tf.unravel_index([5, 3], [2, 3])
+tf.strided_slice([[1, 2, 3], [4, 5, 6]], [0, 0], [2, 3], [1, 2])
+tf.strided_slice([[1, 2, 3], [4, 5, 6]], [0, 1], [0, 3], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+tf.strided_slice([1, 2, 3], [-1], [-4], [-1])
+tf.strided_slice([1, 2, 3], [0, 0], [0, 2], new_axis_mask=1)
+tf.dynamic_partition([10, 20, 30, 40], [1, 0, 1, 2], 3)
+tf.dynamic_stitch([[0, 2], [1, 3]], [[10, 30], [20, 40]])
+tf.dynamic_stitch([[1], [0, 1]], [[[1, 1]], [[0, 0], [2, 2]]])
+tf.get_static_value(tf.constant([1, 2]))
+tf.cast([1.00390625, 1.01171875], tf.bfloat16)
+tf.cast(tf.cast([1.5, 3], tf.bfloat16), tf.int32)
+tf.bfloat16.max
+tf.strings.unicode_split("hé", "UTF-8")
+tf.strings.unicode_split(["hé", "", "abc"], "UTF-8")
+tf.strings.unicode_split(b"a\xffb", "UTF-8")
+tf.strings.unicode_split(b"a\xffb", "UTF-8", errors="ignore")
+tf.strings.unicode_transcode("hé", "UTF-8", "UTF-16-BE")
+tf.strings.unicode_transcode([b"a\xff", "b\n"], "UTF-8", "UTF-8", replacement_char=63, replace_control_characters=True)
+tf.strings.ngrams(["a", "b", "c"], 2)
+tf.strings.ngrams([["a", "b", "c"], ["d", "e", "f"]], 2, separator="-")
+tf.strings.ngrams(tf.ragged.constant([["a", "b", "c"], ["d"]]), [2, 3], pad_values=("<", ">"))
+tf.strings.ngrams(["a"], 2, preserve_short_sequences=True)
+tf.strings.ngrams(["a", "b"], 3, pad_values="x", padding_width=1)
+tf.strings.to_hash_bucket_fast(["", "cat", "penstock!", "0123456789abcdef", "x" * 32, "y" * 64, "z" * 65, "w" * 200], 2**40)
+tf.strings.to_hash_bucket_strong(["", "cat", "0123456789abcdef"], 2**40, key=[1, 2**40])
+tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(["a"], np.array([0])), 7)[tf.constant(["q", "a", "zz"])]
+tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(np.array([5]), np.array([0])), 9, tf.int64)[tf.constant([5, 77, -3], tf.int64)]
+tf.data.experimental.table_from_dataset(tf.data.Dataset.from_tensor_slices((["a", "b"], np.array([5, 6]))), default_value=np.int64(-1)).lookup(tf.constant(["b", "z"]))
+tf.data.experimental.index_table_from_dataset(tf.data.Dataset.from_tensor_slices(["a", "b"]), num_oov_buckets=3).lookup(tf.constant(["b", "z", "y"]))
+tf.audio.encode_wav([[0.0, 0.5], [1.0, -1.0], [2.0, 3.051e-5]], 8000)
+tf.audio.decode_wav(tf.audio.encode_wav([[0.0], [0.25], [-1.0]], 16000)).audio
+tf.audio.decode_wav(tf.audio.encode_wav([[0.0], [0.25], [-1.0]], 16000)).sample_rate
+tf.audio.decode_wav(tf.audio.encode_wav([[0.5, 0.25], [-1.0, 0.0]], 8000), desired_channels=1, desired_samples=3)[0]
+tf.signal.frame(tf.range(7), 3, 2)
+tf.signal.frame(tf.range(7), 3, 2, pad_end=True, pad_value=9)
+tf.signal.frame([[1, 2], [3, 4], [5, 6]], 2, 1, axis=0)
+tf.image.sobel_edges(tf.reshape(tf.square(tf.range(24.0)), [1, 4, 6, 1]))
+tf.image.extract_patches(np.arange(32).reshape(1, 4, 4, 2), [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID")
+tf.image.extract_patches(np.arange(25).reshape(1, 5, 5, 1), [1, 3, 3, 1], [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+tf.nn.max_pool2d(np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1), 2, 2, "VALID")
+tf.nn.max_pool2d(-np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1), [2, 2], [1, 2], "SAME")
+tf.nn.avg_pool2d(np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1), [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+tf.RaggedTensor.from_tensor([[5, 7, 0], [0, 3, 0], [0, 0, 0]], padding=0)
+tf.RaggedTensor.from_tensor([[5, 7, 0], [0, 3, 0]], lengths=[1, 3])
+tf.RaggedTensor.from_tensor([[[5, 0], [7, 0], [0, 0]], [[1, 1], [3, 0], [0, 2]]], ragged_rank=2, padding=0)
+tf.RaggedTensor.from_tensor([[[5, 0], [7, 0], [0, 0]]], padding=[0, 0])
+tf.RaggedTensor.from_tensor([["a", "", "b", ""]], padding="")
+tf.RaggedTensor.from_row_splits([1, 2, 3], [0, 2, 3])
+tf.RaggedTensor.from_row_lengths(["a", "b", "c"], [1, 0, 2])
+tf.RaggedTensor.from_row_starts([1, 2, 3], [0, 1])
+tf.RaggedTensor.from_row_limits([1, 2, 3], [1, 3])
+tf.RaggedTensor.from_value_rowids([1, 2, 3], [0, 0, 2], nrows=4)
+tf.RaggedTensor.from_uniform_row_length([1, 2, 3, 4], 2)
+tf.RaggedTensor.from_nested_row_lengths([1, 2, 3], [[1, 1], [1, 2]])
+tf.RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1], [0, 3]])
+tf.RaggedTensor.from_sparse(tf.SparseTensor([[0, 0], [2, 0], [2, 1]], [1, 2, 3], [3, 4]))
+tf.ragged.constant([[[1], [2, 3]], []])
+tf.ragged.constant([[[1, 2], [2, 3]], []], ragged_rank=1)
+tf.ragged.constant([["a"], ["b", "c"]]) + "x"
+1 - tf.ragged.constant([[1], [2, 3]]) * 2
+tf.ragged.constant([[1], [2, 3]]) == 2
+tf.ragged.range([0, 5, 8], [3, 3, 12], 2)
+tf.ragged.range([1, 3])
+tf.ragged.stack([[1], [2, 3]])
+tf.ragged.boolean_mask(tf.ragged.constant([[1], [2, 3]]), tf.ragged.constant([[True], [False, True]]))
+tf.ragged.map_flat_values(tf.add, tf.ragged.constant([[1], [2, 3]]), 1)
+tf.cast(tf.ragged.constant([[1], [2, 3]]), tf.float32)
+tf.concat([tf.ragged.constant([[1], [2, 3]]), tf.ragged.constant([[4], [5, 6]])], axis=1)
+tf.concat([tf.ragged.constant([[1], [2, 3]]), [[4], [5]]], axis=0)
+tf.expand_dims(tf.ragged.constant([[1], [2, 3]]), 0)
+tf.expand_dims(tf.ragged.constant([[1], [2, 3]]), -1)
+tf.reduce_sum(tf.ragged.constant([[1], [2, 3]]), axis=1)
+tf.reduce_sum(tf.ragged.constant([[1], [2, 3]]), axis=0)
+tf.reduce_mean(tf.ragged.constant([[1.0], [2.0, 4.0]]), axis=-1)
+tf.reduce_max(tf.ragged.constant([[1.0], [2.0, 3.0]]))
+tf.reduce_sum(tf.ragged.constant([[[1], [2, 3]], []]), axis=2)
+tf.strings.lower(tf.ragged.constant([["A"], ["B", "C"]]))
+tf.strings.length(tf.ragged.constant([["A"], ["Bb", "C"]]))
+tf.strings.split(["a b", "c"])
+tf.strings.split([["a b", "c"]])
+tf.strings.split(tf.ragged.constant([["A b"], ["Bb", "C"]]))
+tf.strings.reduce_join(tf.strings.split(["a b", "c"]), axis=-1, separator=" ")
+tf.ragged.constant([[1], [2, 3]])[1]
+tf.ragged.constant([[1], [2, 3]])[1:]
+tf.ragged.constant([[1], [2, 3, 4]])[:, :2]
+tf.ragged.constant([[1], [2, 3]]).to_tensor(9, shape=[None, 3])
+tf.ragged.constant([[1], [2, 3]]).to_tensor(shape=[3, 1])
+tf.ragged.constant([[1], [2, 3]]).to_sparse()
+tf.ragged.constant([[[1], [2, 3]], []]).merge_dims(-2, -1)
+tf.ragged.constant([[[1], [2, 3]], []]).merge_dims(0, 1)
+tf.ragged.constant([[[1, 2], [2, 3]], []], ragged_rank=1).merge_dims(1, 2)
+tf.ragged.constant([[1], [2, 3]]).bounding_shape()
+tf.ragged.constant([[1], [2, 3]]).row_lengths()
+tf.ragged.constant([[1], [2, 3]]).value_rowids()
+tf.ragged.constant([[1], [2, 3]]).row_starts()
+tf.ragged.constant([[1], [2, 3]]).nrows()
+tf.SparseTensor([[0, 1]], [3], [2, 2])
+tf.sparse.from_dense([[0, 1], [2, 0]]).values
+next(iter(tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1, 2], [3]]))))
+next(iter(tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1, 2], [3]])).ragged_batch(2).map(lambda x: x * 2)))
+next(iter(tf.data.Dataset.from_tensor_slices(["a b", "c"]).batch(2).map(tf.strings.split).map(lambda x: x.to_tensor())))
+next(iter(tf.data.Dataset.from_tensor_slices([1, 2, 3]).ragged_batch(2).map(lambda x: x)))
+tf.io.parse_single_example(EXAMPLE, {"s": tf.io.SparseFeature("x", "n", tf.int64, 6)})["s"]
+tf.io.parse_example([EXAMPLE, EXAMPLE], {"s": tf.io.SparseFeature("x", "n", tf.int64, 6)})["s"]
+tf.io.parse_sequence_example([SEQUENCE, LONGER], {"x": tf.io.FixedLenFeature([], tf.int64)}, {"f": tf.io.FixedLenSequenceFeature([], tf.float32)})
+tf.io.parse_sequence_example([SEQUENCE, LONGER], {"x": tf.io.VarLenFeature(tf.int64)}, {"f": tf.io.VarLenFeature(tf.float32), "g": tf.io.RaggedFeature(tf.int64)})[1]
+tf.train.SequenceExample.FromString(LONGER).feature_lists.feature_list["g"].feature[1].int64_list.value[0]
 """.strip().splitlines()
 
 CLOSE = r"""
@@ -312,6 +420,25 @@ tf.math.reduce_euclidean_norm([3.0, 4.0])
 tf.clip_by_norm([3.0, 4.0], 1.0)
 tf.atan2([1.0], [2.0])
 tf.nn.moments(tf.constant([1.0, 2.0, 4.0]), axes=[0])
+tf.linalg.normalize([[3.0, 4.0]])
+tf.linalg.normalize([[3.0, 4.0], [6.0, 8.0]], axis=1)[1]
+tf.image.rgb_to_yuv(np.array([[[0.25, 0.5, 1.0]]], np.float32))
+tf.image.yuv_to_rgb(np.array([[[0.25, 0.5, 1.0]]], np.float32))
+tf.image.rgb_to_yiq(np.array([[[0.25, 0.5, 1.0]]], np.float32))
+tf.image.yiq_to_rgb(np.array([[[0.25, 0.5, 1.0]]], np.float32))
+tf.signal.hann_window(7) + 1
+tf.signal.hann_window(6, periodic=False) + 1
+tf.signal.hamming_window(8)
+tf.abs(tf.signal.rfft([1.0, 2.0, 4.0, 8.0, 16.0])) + 1
+tf.abs(tf.signal.rfft([1.0, 2.0, 4.0], fft_length=[4])) + 1
+tf.signal.irfft(tf.signal.rfft([1.0, 2.0, 4.0, 8.0]))
+tf.abs(tf.signal.fft(tf.constant([1 + 1j, 2.0, 4.0], tf.complex64))) + 1
+tf.math.real(tf.signal.ifft(tf.constant([1 + 1j, 2.0, 4.0], tf.complex64))) + 9
+tf.abs(tf.signal.fft2d(tf.constant([[1.0, 2.0], [4.0, 9.0]], tf.complex64)))
+tf.abs(tf.signal.stft(np.sin(np.arange(40, dtype=np.float32)), frame_length=12, frame_step=5)) + 1
+tf.abs(tf.signal.stft(np.ones((2, 20), np.float32), 8, 4, fft_length=8, window_fn=tf.signal.hamming_window, pad_end=True)) + 1
+tf.signal.linear_to_mel_weight_matrix(4, 9, 8000, 80.0, 3600.0) + 1
+tf.signal.mfccs_from_log_mel_spectrograms([[1.0, 2.0, 4.0, 8.0]]) + 9
 """.strip().splitlines()
 
 DRAWN = r"""
@@ -334,19 +461,41 @@ def example(tf):
     feature = {
         "x": tf.train.Feature(int64_list=tf.train.Int64List(value=[3])),
         "f": tf.train.Feature(float_list=tf.train.FloatList(value=[1.5, 2.5])),
+        "n": tf.train.Feature(int64_list=tf.train.Int64List(value=[7])),
     }
     return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+def sequence(tf, steps):
+    def numbers(*values):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    floats = [tf.train.Feature(float_list=tf.train.FloatList(value=[step + 0.5])) for step in range(steps)]
+    lists = {
+        "f": tf.train.FeatureList(feature=floats),
+        "g": tf.train.FeatureList(feature=[numbers(*range(step, 3)) for step in range(steps)]),
+    }
+    context = tf.train.Features(feature={"x": numbers(steps)})
+    made = tf.train.SequenceExample(context=context, feature_lists=tf.train.FeatureLists(feature_list=lists))
+    return made.SerializeToString()
 
 
 def described(value, tf):
     """A nest of results as JSON: dtype, shape, values."""
     import numpy as np
 
+    if isinstance(value, dict):
+        return [described(value[name], tf) for name in sorted(value)]
+    if isinstance(value, tf.SparseTensor):
+        return [described(part, tf) for part in (value.indices, value.values, value.dense_shape)]
+    if isinstance(value, tf.RaggedTensor):
+        return [described(part, tf) for part in (value.flat_values, *value.nested_row_splits)]
     if isinstance(value, (list, tuple)):
         return [described(item, tf) for item in value]
     array = value.numpy() if hasattr(value, "numpy") else value
     dtype = tf.as_dtype(value.dtype if hasattr(value, "dtype") else np.asarray(array).dtype).name
-    flat = [array] if isinstance(array, bytes) else np.asarray(array).reshape(-1).tolist()
+    known = array if isinstance(array, bytes) or dtype != "bfloat16" else np.asarray(array, np.float32)
+    flat = [array] if isinstance(array, bytes) else np.asarray(known).reshape(-1).tolist()
     items = [item.decode("latin-1") if isinstance(item, bytes) else item for item in flat]
     shape = [] if isinstance(array, bytes) else list(np.shape(array))
     return {"dtype": dtype, "shape": shape, "values": items}
@@ -357,7 +506,14 @@ def evaluated(expression, tf):
 
     import numpy as np
 
-    names = {"tf": tf, "np": np, "os": os, "EXAMPLE": example(tf)}
+    names = {
+        "tf": tf,
+        "np": np,
+        "os": os,
+        "EXAMPLE": example(tf),
+        "SEQUENCE": sequence(tf, 1),
+        "LONGER": sequence(tf, 3),
+    }
     return described(eval(expression, names), tf)
 
 

@@ -18,7 +18,7 @@ from penstock.block.leaf import NESTED
 from penstock.block.structure import flatten, map_leaves
 from penstock.compat.op import known, reading
 from penstock.compat.stand_ins import SymbolicTensor
-from penstock.compat.values import Tensor, Text, array_of, raised
+from penstock.compat.values import Tensor, Text, array_of, lowered, raised
 from penstock.trace.tracer import Tracer
 
 _SHOWN = False
@@ -103,4 +103,4 @@ def _leaf(leaf: Any) -> Any:
         return stack(leaf)
     if kind is SymbolicTensor:
         return leaf.plain()
-    return np.bool_(leaf) if kind is bool else leaf
+    return np.bool_(leaf) if kind is bool else lowered(leaf)

@@ -23,6 +23,7 @@ from penstock.compat.op import seeds
 from penstock.compat.teaching import unknown
 from penstock.compat.values import Tensor, array_of, lowered, raised
 from penstock.dataset import create
+from penstock.errors import InvalidArgumentError
 
 _METHODS = {
     "experimental_save": "Write ds.save(path).",
@@ -93,6 +94,24 @@ def adopted(value: Any) -> Any:
     return found
 
 
+class _Slices:
+    """The slices of a nest in which there are ragged or sparse tensors."""
+
+    def __init__(self, values: Any) -> None:
+        leaves, self._structure = flatten(values)
+        self._leaves = [list(leaf) if isinstance(leaf, ps.SparseTensor) else leaf for leaf in leaves]
+        lengths = {len(leaf) for leaf in self._leaves}
+        if len(lengths) > 1:
+            message = f"from_tensor_slices cuts along the first axis, of which there are {sorted(lengths)}."
+            raise InvalidArgumentError(message)
+
+    def __len__(self) -> int:
+        return len(self._leaves[0])
+
+    def __getitem__(self, number: int) -> Any:
+        return self._structure.build([leaf[number] for leaf in self._leaves])
+
+
 def ps_dataset(value: Any) -> Dataset:
     """What stands for a data set inside of a plan."""
     found: Dataset = adopted(ps.Dataset._of(value.__penstock_dataset__, ps.Options()))
@@ -122,7 +141,13 @@ class Dataset(ps.Dataset):
     @staticmethod
     def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
         """The slices of arrays along their first axis; Python's integers are int32, floats float32."""
-        found: Dataset = adopted(ps.Dataset.from_tensor_slices(_values(tensors)))
+        values = _values(tensors)
+        leaves = flatten(values)[0] if not isinstance(values, list) else []
+        if any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves):
+            made = ps.Dataset.from_sequence(_Slices(values))
+        else:
+            made = ps.Dataset.from_tensor_slices(values)
+        found: Dataset = adopted(made)
         return found
 
     @staticmethod
@@ -260,7 +285,7 @@ def _value(leaf: Any) -> Any:
     if isinstance(leaf, list) and any(isinstance(item, ps.Dataset) for item in leaf):
         return leaf
     if leaf is None or isinstance(leaf, (ps.Dataset, ps.SparseTensor, ps.RaggedTensor)):
-        return leaf
+        return lowered(leaf)
     if isinstance(leaf, (list, int, float, str, bytes, Tensor)):
         return array_of(leaf)
     if type(leaf).__module__.partition(".")[0] == "pandas":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from penstock.errors import InvalidTypeError
 _NAMES = {
     **{name: name for name in ("float16", "float32", "float64", "complex64", "complex128", "bool")},
     **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "bfloat16": "bfloat16",  # numpy's where ml_dtypes is installed
     "string": "object",
 }
 
@@ -30,6 +32,9 @@ class DType:
     @property
     def dtype(self) -> np.dtype:
         """The numpy dtype: by this attribute numpy takes a DType wherever it takes a dtype."""
+        if self.name == "bfloat16":
+            found: np.dtype = np.dtype(_ml_dtypes().bfloat16)
+            return found
         return np.dtype(_NAMES[self.name])
 
     @property
@@ -42,7 +47,7 @@ class DType:
 
     @property
     def is_floating(self) -> bool:
-        return self.dtype.kind == "f"
+        return self.dtype.kind == "f" or self.name == "bfloat16"
 
     @property
     def is_integer(self) -> bool:
@@ -66,11 +71,17 @@ class DType:
 
     @property
     def max(self) -> Any:
-        return np.finfo(self.dtype).max if self.is_floating else np.iinfo(self.dtype).max
+        return self._limits.max
 
     @property
     def min(self) -> Any:
-        return np.finfo(self.dtype).min if self.is_floating else np.iinfo(self.dtype).min
+        return self._limits.min
+
+    @property
+    def _limits(self) -> Any:
+        if self.name == "bfloat16":
+            return _ml_dtypes().finfo(self.dtype)
+        return np.finfo(self.dtype) if self.is_floating else np.iinfo(self.dtype)
 
     def __eq__(self, other: object) -> bool:
         if other is None:
@@ -87,6 +98,10 @@ class DType:
         return f"tf.{self.name}"
 
 
+def _ml_dtypes() -> Any:
+    return import_module("ml_dtypes")
+
+
 DTYPES = {name: DType(name) for name in _NAMES}
 
 
@@ -100,12 +115,14 @@ def as_dtype(dtype: Any) -> DType:
     """
     if type(dtype) is DType:
         return dtype
-    if dtype in (bytes, str) or (isinstance(dtype, str) and dtype == "string"):
+    if dtype in (bytes, str):
         return DTYPES["string"]
     if dtype is int:
         return DTYPES["int32"]
     if dtype is float:
         return DTYPES["float32"]
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return DTYPES[dtype]
     try:
         found = np.dtype(dtype)
     except TypeError:

@@ -21,9 +21,10 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import Structure, flatten
+from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import DType, plain
 from penstock.compat.stand_ins import SymbolicTensor
-from penstock.compat.values import lowered, raised
+from penstock.compat.values import lowered, over_flat, raised
 from penstock.keys import fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate, Const, GraphBuilder, Keys, NotTraceable, Operand, Primitive
@@ -140,14 +141,16 @@ def op(
     exact: bool = False,
     text: bool = False,
     draws: bool = False,
+    ragged: bool = False,
 ) -> Callable[[F], F]:
     """Declare a function of numpy values as the operation `name`.
 
-    `rule(*args)` gives the spec of the result where stand-ins are specs; without it the function is tried on small
-    values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every operand; it may give
-    None. With `text` it takes text as well, as arrays of bytes, and may give such. `exact` says that it works on each
-    number by itself, with the same bits in an array of any length. One that `draws` has a parameter `seed`, and gets
-    the key to draw from as `key=`.
+    `rule(*args)` gives the spec of the result, or a nest of them, where stand-ins are specs; without it the function
+    is tried on small values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every
+    operand; it may give None. With `text` it takes text as well, as arrays of bytes, and may give such. `exact` says
+    that it works on each number by itself, with the same bits in an array of any length. One that is so, or `ragged`,
+    whose last bits may differ, takes ragged tensors too. One that `draws` has a parameter `seed`, and gets the key to
+    draw from as `key=`.
     """
 
     def decorate(function: F) -> F:
@@ -163,6 +166,8 @@ def op(
                     return _raised_nest(function(*template, **named, key=seeds.key(seed)))
                 return _bound(name, _Call(function, template, named, keyed=True), operands, None, None, False, seed)
             if not operands:
+                if (exact or ragged) and any(isinstance(part, RaggedTensor) for part in template):
+                    return raised(over_flat(lambda *parts: function(*parts, **named), template))
                 return _raised_nest(function(*template, **named))
             return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, text=text)
 
@@ -175,8 +180,11 @@ def op(
     return decorate
 
 
-def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value) -> Any:
-    """A function of penstock's on tensors and stand-ins; `first` makes its first argument a value for it."""
+def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value, ragged: bool = False) -> Any:
+    """A function of penstock's on tensors and stand-ins; `first` makes its first argument a value for it.
+
+    One that is `ragged` works on each number by itself, so that it takes ragged tensors too.
+    """
     draws = "__penstock_draws__" in vars(function)
 
     @functools.wraps(function)
@@ -187,6 +195,8 @@ def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value)
         if not operands:
             if template:
                 template = (first(template[0]), *template[1:])
+                if ragged and isinstance(template[0], RaggedTensor):
+                    return raised(over_flat(lambda *parts: function(*parts, **named), template))
             return _raised_nest(function(*template, **named))
         alone = len(operands) == 1 and _Slot(0) in (*template[:1], *list(named.values())[: not template])
         if alone:
@@ -242,8 +252,9 @@ def _bound(
 
     def specs_of(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
         if rule is not None:
-            structures.append(flatten(0)[1])
-            return [call(specs, rule)]
+            known, structure = flatten(call(specs, rule))
+            structures.append(structure)
+            return known
         found, structure = _tried(name, call, specs)
         structures.append(structure)
         return found

@@ -9,7 +9,7 @@ b'cats/1.jpg'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ import numpy as np
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.compat.dtypes import DTYPES, DType, as_dtype
 from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.trace.tracer import Tracer
 
+COMPOSITES: dict[type, Any] = {}  # penstock's sparse and ragged tensors, and what makes those of `composites` of them
 _SMALL = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16), np.dtype(np.uint16))
 
 
@@ -127,10 +129,24 @@ class Tensor(np.ndarray):
     def __rtruediv__(self, other: Any) -> Any:
         return raised(true_divide(other, self))
 
+    def __add__(self, other: Any) -> Any:
+        if not self.dtype.hasobject or isinstance(other, Tracer):
+            return super().__add__(other)
+        return raised(np.add(*same_text(self, other)))
+
+    def __radd__(self, other: Any) -> Any:
+        if not self.dtype.hasobject or isinstance(other, Tracer):
+            return super().__radd__(other)
+        return raised(np.add(*same_text(other, self)))
+
     def __eq__(self, other: object) -> Any:
+        if isinstance(other, Tracer):  # which knows what it is compared with
+            return NotImplemented
         return raised(np.equal(*same_text(self, other)))
 
     def __ne__(self, other: object) -> Any:
+        if isinstance(other, Tracer):
+            return NotImplemented
         return raised(np.not_equal(*same_text(self, other)))
 
     __hash__ = None
@@ -189,10 +205,12 @@ class Text(bytes):
             return found
         return ~found if isinstance(found, np.ndarray) else not found
 
-    def __add__(self, other: Any) -> Text:
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return raised(np.add(*same_text(bytes(self), other)))
         return Text(bytes(self) + (other.encode() if isinstance(other, str) else bytes(other)))
 
-    def __radd__(self, other: Any) -> Text:
+    def __radd__(self, other: Any) -> Any:
         return Text((other.encode() if isinstance(other, str) else bytes(other)) + bytes(self))
 
     def __hash__(self) -> int:
@@ -245,7 +263,7 @@ def raised(value: Any) -> Any:
         return Text(value)
     if isinstance(value, np.generic):
         return Text(value) if isinstance(value, bytes) else np.asarray(value).view(Tensor)
-    return value
+    return COMPOSITES[kind](value) if kind in COMPOSITES else value
 
 
 def lowered(value: Any) -> Any:
@@ -254,6 +272,8 @@ def lowered(value: Any) -> Any:
         return value.numpy()
     if type(value) is Text:
         return bytes(value)
+    if isinstance(value, (SparseTensor, RaggedTensor)) and hasattr(value, "_plain"):
+        return value._plain()
     return value
 
 
@@ -298,7 +318,11 @@ def array_of(value: Any, dtype: Any = None) -> Any:
 
 
 def _plain_list(value: Any) -> Any:
-    return [_plain_list(item) if isinstance(item, (list, tuple)) else lowered(item) for item in value]
+    return [_plain_list(item) if isinstance(item, (list, tuple)) else _plain_item(lowered(item)) for item in value]
+
+
+def _plain_item(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
 
 
 def whole(value: Any, dtype: Any = None) -> np.ndarray:
@@ -345,3 +369,27 @@ def _has_numpy(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_has_numpy, value))
     return hasattr(value, "dtype")
+
+
+def over_flat(function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """`function` of the numbers of ragged tensors that have the same rows, and of what stands beside them."""
+    ragged = [value for value in values if isinstance(value, RaggedTensor)]
+    if any(not _same_rows(ragged[0], other) for other in ragged[1:]):
+        message = "The rows of two ragged tensors differ in length."
+        raise InvalidArgumentError(message, hint="Operations number by number need the same rows on both sides.")
+    flat = function(*(value.flat_values if isinstance(value, RaggedTensor) else value for value in values))
+    return with_flat(ragged[0], flat)
+
+
+def _same_rows(one: RaggedTensor, other: RaggedTensor) -> bool:
+    if not np.array_equal(one.row_splits, other.row_splits):
+        return False
+    nested = [isinstance(side.values, RaggedTensor) for side in (one, other)]
+    return nested[0] == nested[1] and (not nested[0] or _same_rows(one.values, other.values))  # type: ignore[arg-type]
+
+
+def with_flat(ragged: RaggedTensor, flat: Any) -> RaggedTensor:
+    inner = ragged.values
+    return RaggedTensor(
+        with_flat(inner, flat) if isinstance(inner, RaggedTensor) else np.asarray(flat), ragged.row_splits
+    )

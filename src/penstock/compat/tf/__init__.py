@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import builtins
 import importlib
-from types import SimpleNamespace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
+from penstock.block.spec import ValueSpec
+from penstock.compat.composites import RaggedTensor, SparseTensor
 from penstock.compat.dtypes import DTYPES, DType, as_dtype, plain
-from penstock.compat.teaching import unknown
+from penstock.compat.teaching import Namespace, unknown
 from penstock.compat.tf.arrays import *  # noqa: F403
 from penstock.compat.tf.arrays import bitcast, broadcast_to, cast, constant, convert_to_tensor
 from penstock.compat.tf.calling import (
@@ -34,28 +36,15 @@ from penstock.compat.tf.calling import (
 from penstock.compat.tf.calling import tf_print as print
 from penstock.compat.tf.variable import Variable
 from penstock.compat.values import Tensor as _Array
-from penstock.compat.values import TensorShape, whole
+from penstock.compat.values import TensorShape
 from penstock.compat.values import Text as _Text
 
 __version__ = "2.21.0"
-version = SimpleNamespace(VERSION=__version__)
+version = Namespace("tf.version", VERSION=__version__)
 __name__ = "penstock.compat.tf"
 
 AUTOTUNE = ps.AUTOTUNE
 _bool = builtins.bool  # `bool` is a dtype here
-RaggedTensor = ps.RaggedTensor
-
-
-class _SparseType(type):
-    def __instancecheck__(cls, value: object) -> _bool:
-        return isinstance(value, ps.SparseTensor)
-
-
-class SparseTensor(metaclass=_SparseType):
-    """Values at given places of an array that is empty elsewhere."""
-
-    def __new__(cls, indices: Any, values: Any, dense_shape: Any) -> Any:
-        return ps.SparseTensor(whole(indices, "int64"), whole(values), whole(dense_shape, "int64"))
 
 
 class _TensorType(type):
@@ -84,6 +73,11 @@ class TensorSpec(metaclass=_SpecType):
     def from_tensor(tensor: Any, name: Any = None) -> Any:
         """The spec of a value."""
         return ps.TensorSpec(np.shape(tensor), plain(tensor.dtype))
+
+
+def SparseTensorSpec(shape: Any = None, dtype: Any = "float32") -> Any:
+    """The dtype of a sparse tensor, for a signature."""
+    return ValueSpec(ps.SparseTensor, plain(dtype))
 
 
 class _RaggedType(type):
@@ -146,6 +140,7 @@ _ALSO = {
     **{name: (module, name) for module, names in _FROM.items() for name in names.split()},
 }
 _MODULES = [
+    "audio",
     "autograph",
     "compat",
     "config",
@@ -166,6 +161,7 @@ _MODULES = [
     "python_io",
     "ragged",
     "random",
+    "signal",
     "sparse",
     "strings",
     "train",
@@ -180,8 +176,6 @@ _MISSING = {
     "GradientTape": "Training is the framework's: torch, JAX, or tf.keras.",
     "Module": "Write a class; models are tf.keras.Model.",
     "distribute": "Each process takes its part: ds.shard(num_shards, index).",
-    "signal": "Write np.fft or scipy.signal in a function.",
-    "audio": "Write soundfile.read or scipy.io.wavfile in a function for tf.py_function.",
     "estimator": "Write model.fit of tf.keras.",
     "app": "Write absl.app, or if __name__ == '__main__'.",
     "flags": "Write argparse or absl.flags.",
@@ -191,16 +185,14 @@ _MISSING = {
     "TypeSpec": "Write tf.TensorSpec or tf.RaggedTensorSpec; ds.element_spec describes the elements.",
     "summary": "Write torch.utils.tensorboard, or ps.profiler.Profiler for the pipeline.",
     "saved_model": "It belongs to a model: model.save of tf.keras.",
-    "bfloat16": "Install ml_dtypes and cast the batch where it is trained; elements have numpy's dtypes.",
+    "bfloat16": "Install ml_dtypes, and it is there; or cast the batch where it is trained.",
     **dict.fromkeys(
         ("layers", "losses", "metrics", "initializers", "optimizers"), "It belongs to a model: tf.keras has it."
     ),
     **dict.fromkeys(("experimental", "raw_ops"), "Write the function of tf itself, or numpy's."),
     "sets": "Write np.intersect1d, np.union1d or np.setdiff1d in a function.",
-    "timestamp": "Write time.time().",
     "get_logger": "Write logging.getLogger('penstock').",
-    "extract_image_patches": "Write np.lib.stride_tricks.sliding_window_view(image, (h, w), (0, 1)).",
-    "SparseTensorSpec": "Write tf.TensorSpec; ds.element_spec describes sparse elements.",
+    "extract_image_patches": "Write tf.image.extract_patches.",
     "edit_distance": "Write a function of your own, with rapidfuzz or nltk, for tf.numpy_function.",
 }
 
@@ -210,6 +202,8 @@ def __getattr__(name: str) -> Any:
         from penstock.compat.tf.with_keras import keras
 
         found: Any = keras()
+    elif name == "bfloat16" and find_spec("ml_dtypes"):
+        found = DTYPES[name]
     elif name in _MODULES:
         found = importlib.import_module(f"penstock.compat.tf.{name}")
     elif name in _ALSO:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import time as _time
 from collections import namedtuple
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import known, op, through
+from penstock.compat.op import _reading, known, op, through
 from penstock.compat.stand_ins import SymbolicTensor
 from penstock.compat.values import array_of, whole
 from penstock.errors import InvalidArgumentError
@@ -18,7 +19,21 @@ from penstock.trace.graph import NotTraceable
 from penstock.trace.tracer import Tracer
 
 newaxis = None
-cast = through(ps.image.cast, first=array_of)
+_cast = through(ps.image.cast, first=array_of, ragged=True)
+
+
+@op("cast", exact=True)
+def _cast_bfloat16(x: Any, dtype: Any) -> Any:
+    return np.asarray(x).astype(as_dtype(dtype).dtype)[()]
+
+
+@known
+def cast(x: Any, dtype: Any, name: Any = None) -> Any:
+    """The same numbers in another dtype; floats are cut off towards zero where they become integers."""
+    wanted = as_dtype(dtype)
+    if "bfloat16" in (wanted.name, getattr(getattr(x, "dtype", None), "name", None)):
+        return _cast_bfloat16(x if hasattr(x, "dtype") else convert_to_tensor(x), wanted)
+    return _cast(x, wanted)
 
 
 def _numbers(value: Any) -> Any:
@@ -205,10 +220,37 @@ def reshape(tensor: Any, shape: Any) -> Any:
 
 @op("expand_dims", block=lambda input, axis: np.expand_dims(input, inside(_numbers(axis))))  # noqa: A006
 def expand_dims(input: Any, axis: Any) -> Any:
-    return np.expand_dims(array_of(input), _numbers(axis))
+    array, at = array_of(input), _numbers(axis)
+    if isinstance(array, ps.RaggedTensor):
+        return _expanded(array, at + len(array.shape) + 1 if at < 0 else at)
+    return np.expand_dims(array, at)
 
 
-@op("squeeze")
+def _expanded(ragged: Any, at: int) -> Any:
+    if at == 0:
+        return ps.RaggedTensor.from_row_lengths(ragged, [len(ragged)])
+    if at == 1:
+        return ps.RaggedTensor(ragged, np.arange(len(ragged) + 1))
+    inner = ragged.values
+    deeper = isinstance(inner, ps.RaggedTensor)
+    return ps.RaggedTensor(_expanded(inner, at - 1) if deeper else np.expand_dims(inner, at - 1), ragged.row_splits)
+
+
+def _squeezed_rule(spec: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
+    wanted = squeeze_dims if axis is None else axis
+    if not isinstance(spec, ps.TensorSpec) or (wanted is None and None in spec.shape):
+        message = "squeeze of a value whose shape differs between elements, without an axis"
+        raise NotTraceable(message)
+    rank = len(spec.shape)
+    axes = [at for at in builtins.range(rank) if spec.shape[at] == 1] if wanted is None else _extents(wanted)
+    gone = {at % rank for at in axes if -rank <= at < rank and spec.shape[at] in (None, 1)}
+    if len(gone) != len(axes):
+        message = "squeeze of an axis that is not there, or is no single one"
+        raise NotTraceable(message)
+    return ps.TensorSpec([extent for at, extent in enumerate(spec.shape) if at not in gone], spec.dtype)
+
+
+@op("squeeze", rule=_squeezed_rule)
 def squeeze(input: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
     wanted = squeeze_dims if axis is None else axis
     return np.squeeze(array_of(input), None if wanted is None else _numbers(wanted) or None)[()]
@@ -254,8 +296,23 @@ def stack(values: Any, axis: Any = 0) -> Any:
 @op("concat")
 def concat(values: Any, axis: Any) -> Any:
     """Values one after the other along an axis that they have."""
+    if not isinstance(values, np.ndarray) and any(isinstance(part, ps.RaggedTensor) for part in values):
+        return _concat_ragged(
+            [part if isinstance(part, ps.RaggedTensor) else list(whole(part)) for part in values], axis
+        )
     parts = [values] if isinstance(values, np.ndarray) else _alike(values)
     return np.concatenate(parts, _numbers(axis))
+
+
+def _concat_ragged(parts: list[Any], axis: Any) -> Any:
+    """Ragged tensors below each other, or row beside row."""
+    rows = [[part[row] for row in builtins.range(len(part))] for part in parts]
+    if int(axis) == 0:
+        return ps.RaggedTensor.stack([row for part in rows for row in part])
+    if int(axis) != 1 or len({len(part) for part in rows}) != 1:
+        message = f"concat of ragged tensors of {' and '.join(str(len(part)) for part in rows)} rows with axis={axis}."
+        raise InvalidArgumentError(message, hint="axis=0 sets rows below each other, axis=1 those of as many rows.")
+    return ps.RaggedTensor.stack([np.concatenate(row) for row in builtins.zip(*rows, strict=True)])
 
 
 @op("unstack")
@@ -494,6 +551,92 @@ def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: b
 @op("bitcast")
 def bitcast(input: Any, type: Any) -> Any:
     return whole(input).view(as_dtype(type).dtype)[()]
+
+
+def _spans(begin: Any, end: Any, strides: Any, masks: tuple[int, ...]) -> tuple[Any, ...]:
+    """What stands in the brackets of the slice that `strided_slice` describes."""
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
+    starts, stops = _extents(begin), _extents(end)
+    steps = (1,) * len(starts) if strides is None else _extents(strides)
+    spans: list[Any] = []
+    for place, (start, stop, step) in enumerate(builtins.zip(starts, stops, steps, strict=True)):
+        bit = 1 << place
+        if ellipsis_mask & bit:
+            spans.append(Ellipsis)
+        elif new_axis_mask & bit:
+            spans.append(None)
+        elif shrink_axis_mask & bit:
+            spans.append(start)
+        else:
+            spans.append(builtins.slice(None if begin_mask & bit else start, None if end_mask & bit else stop, step))
+    return tuple(spans)
+
+
+@op("strided_slice")
+def strided_slice(
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Any:
+    """`x[begin:end:strides]` for several axes; bits of the masks say where a bound is left out."""
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    return whole(input_)[_spans(begin, end, strides, masks)]
+
+
+@op("unravel_index")
+def unravel_index(indices: Any, dims: Any) -> Any:
+    """Numbers in the flattened array as places in one of shape `dims`: a row for each of its axes."""
+    at = whole(indices)
+    return np.stack(np.unravel_index(at, _extents(dims))).astype(at.dtype)
+
+
+def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: Any = None) -> Any:
+    """The rows of each number below `num_partitions`, a tensor for each."""
+    count = int(num_partitions)
+    return [boolean_mask(data, _equal_to(partitions, number)) for number in builtins.range(count)]
+
+
+@op("equal", exact=True)
+def _equal_to(values: Any, number: Any) -> Any:
+    return whole(values) == number
+
+
+known(dynamic_partition)
+
+
+@op("dynamic_stitch")
+def dynamic_stitch(indices: Any, data: Any) -> Any:
+    """One array of the rows of several: row `i` of `data` goes to the place that `indices` has for it."""
+    places = [whole(at).reshape(-1) for at in indices]
+    parts = [whole(rows) for rows in data]
+    extra = parts[0].shape[np.ndim(whole(indices[0])) :]
+    found = np.zeros((int(builtins.max((at.max(initial=-1) for at in places), default=-1)) + 1, *extra), parts[0].dtype)
+    for at, rows in builtins.zip(places, parts, strict=True):
+        found[at] = rows.reshape(-1, *extra)
+    return found
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value as numpy has it; None for what is not known before the elements come."""
+    return None if isinstance(tensor, Tracer) else array_of(tensor)
+
+
+known(get_static_value)
+
+
+@known
+def timestamp(name: Any = None) -> Any:
+    """Seconds since 1970, float64."""
+    if _reading.builder is not None:
+        message = "it asks for the time"
+        raise NotTraceable(message)
+    return convert_to_tensor(np.float64(_time.time()))
 
 
 def is_tensor(x: Any) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.compat.teaching import Namespace, missing_in
 
-class experimental:
-    """`tf.autograph.experimental`."""
 
-    @staticmethod
-    def do_not_convert(func: Any = None) -> Any:
-        """The function itself."""
-        return func if func is not None else lambda decorated: decorated
+def do_not_convert(func: Any = None) -> Any:
+    """The function itself."""
+    return func if func is not None else lambda decorated: decorated
 
 
 def set_verbosity(level: Any, alsologtostdout: Any = False) -> None:
     """Nothing to do."""
+
+
+experimental = Namespace("tf.autograph.experimental", do_not_convert=do_not_convert)
+
+__getattr__ = missing_in("tf.autograph", globals())

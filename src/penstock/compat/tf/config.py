@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
-from penstock.compat.teaching import missing_in
+from penstock.compat.teaching import Namespace, missing_in
 
 
 def list_physical_devices(device_type: str | None = None) -> list[Any]:
@@ -25,14 +24,17 @@ def set_visible_devices(devices: Any, device_type: Any = None) -> None:
 
 
 set_soft_device_placement = run_functions_eagerly
-experimental = SimpleNamespace(
+experimental = Namespace(
+    "tf.config.experimental",
     list_physical_devices=list_physical_devices,
     set_memory_growth=set_visible_devices,
     set_visible_devices=set_visible_devices,
 )
-optimizer = SimpleNamespace(set_jit=run_functions_eagerly)
-threading = SimpleNamespace(
-    set_inter_op_parallelism_threads=run_functions_eagerly, set_intra_op_parallelism_threads=run_functions_eagerly
+optimizer = Namespace("tf.config.optimizer", set_jit=run_functions_eagerly)
+threading = Namespace(
+    "tf.config.threading",
+    set_inter_op_parallelism_threads=run_functions_eagerly,
+    set_intra_op_parallelism_threads=run_functions_eagerly,
 )
 
 __getattr__ = missing_in("tf.config", globals())

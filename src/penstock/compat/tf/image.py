@@ -97,11 +97,63 @@ def image_gradients(image: Any) -> Any:
     return down, right
 
 
+_YIQ = np.array([[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]])
+_YUV = np.array([[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]])
+_FROM_YIQ = np.array([[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]])
+_FROM_YUV = np.array([[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0]])
+
+
+def _recoloured(name: str, matrix: np.ndarray) -> Any:
+    def coloured(images: Any) -> Any:
+        array = whole(images)
+        return np.tensordot(array, matrix.astype(array.dtype), 1)
+
+    call = op(f"image.{name}")(coloured)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`{name}` of images of three channels, of floats."
+    return call
+
+
+rgb_to_yiq, yiq_to_rgb = _recoloured("rgb_to_yiq", _YIQ), _recoloured("yiq_to_rgb", _FROM_YIQ)
+rgb_to_yuv, yuv_to_rgb = _recoloured("rgb_to_yuv", _YUV), _recoloured("yuv_to_rgb", _FROM_YUV)
+
+
+@op("image.sobel_edges")
+def sobel_edges(image: Any) -> Any:
+    """The slopes of images (batch, height, width, channels) downwards and to the right, along a new last axis."""
+    array = np.pad(whole(image), [(0, 0), (1, 1), (1, 1), (0, 0)], "reflect")
+    down = array[:, :, :-2] + 2 * array[:, :, 1:-1] + array[:, :, 2:]
+    across = array[:, :-2] + 2 * array[:, 1:-1] + array[:, 2:]
+    return np.stack([down[:, 2:] - down[:, :-2], across[:, :, 2:] - across[:, :, :-2]], -1)
+
+
+def _spread(extent: int, size: int, stride: int, rate: int, padding: str) -> tuple[int, int, int]:
+    """How many patches lie along an axis, and how many rows of zeros before and behind it they need."""
+    reach = (size - 1) * rate + 1
+    if padding == "VALID":
+        return max(-(-(extent - reach + 1) // stride), 0), 0, 0
+    count = -(-extent // stride)
+    missing = max((count - 1) * stride + reach - extent, 0)
+    return count, missing // 2, missing - missing // 2
+
+
+@op("image.extract_patches")
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any) -> Any:
+    """Patches of images (batch, height, width, channels), each as one row of numbers along the last axis."""
+    array = whole(images)
+    (_, height, width, _), (_, down, right, _), (_, tall, wide, _) = sizes, strides, rates
+    rows, above, below = _spread(array.shape[1], height, down, tall, padding.upper())
+    columns, left, beside = _spread(array.shape[2], width, right, wide, padding.upper())
+    padded = np.pad(array, [(0, 0), (above, below), (left, beside), (0, 0)])
+    top = np.arange(rows)[:, None] * down + np.arange(height) * tall
+    side = np.arange(columns)[:, None] * right + np.arange(width) * wide
+    found = padded[:, top[:, None, :, None], side[None, :, None, :]]
+    return found.reshape(array.shape[0], rows, columns, height * width * array.shape[3])
+
+
 MISSING = {
     "ssim": "Use skimage.metrics.structural_similarity, or torchmetrics.",
     "ssim_multiscale": "Use torchmetrics.",
-    "sobel_edges": "Use cv2.Sobel in a function of yours.",
-    "extract_patches": "Write np.lib.stride_tricks.sliding_window_view(image, (h, w), (0, 1)).",
     "extract_glimpse": "Write tf.image.crop_to_bounding_box.",
     "generate_bounding_box_proposals": "It belongs to a model.",
     "combined_non_max_suppression": "Call tf.image.non_max_suppression for each class.",
@@ -109,9 +161,6 @@ MISSING = {
     "non_max_suppression_padded": "Write tf.image.non_max_suppression, and tf.pad.",
     "non_max_suppression_overlaps": "Write tf.image.non_max_suppression.",
     "encode_png": "It is in tf.io.",
-    "rgb_to_yiq": "Write tf.tensordot(images, matrix, [[-1], [0]]) with the matrix of the colour space.",
-    "yiq_to_rgb": "Write tf.tensordot(images, matrix, [[-1], [0]]) with the matrix of the colour space.",
-    "rgb_to_yuv": "Write tf.tensordot(images, matrix, [[-1], [0]]) with the matrix of the colour space.",
-    "yuv_to_rgb": "Write tf.tensordot(images, matrix, [[-1], [0]]) with the matrix of the colour space.",
+    "quantize": "Write tf.cast, or tf.image.convert_image_dtype; TensorFlow has it as tf.quantization.quantize.",
 }
 __getattr__ = missing_in("tf.image", globals(), MISSING)

@@ -10,7 +10,7 @@ from penstock.compat.op import op
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.arrays import _alike, eye
 from penstock.compat.tf.math import einsum, l2_normalize, matmul, norm, tensordot
-from penstock.compat.values import whole
+from penstock.compat.values import lowered, whole
 
 __all__ = ["einsum", "eye", "l2_normalize", "matmul", "norm", "tensordot"]
 
@@ -75,6 +75,14 @@ def det(input: Any) -> Any:
 def cross(a: Any, b: Any) -> Any:
     one, other = _alike([whole(a), whole(b)])
     return np.cross(one, other)
+
+
+@op("linalg.normalize")
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None) -> Any:
+    """A tensor divided by its norm, and that norm."""
+    array = whole(tensor)
+    length = lowered(norm(array, ord, axis, keepdims=True))
+    return array / length, length
 
 
 __getattr__ = missing_in("tf.linalg", globals(), dict.fromkeys(("svd", "eigh", "qr", "solve"), "np.linalg has it."))

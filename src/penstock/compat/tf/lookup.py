@@ -9,7 +9,8 @@ import numpy as np
 
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
-from penstock.compat.teaching import missing_in
+from penstock.compat.teaching import Namespace, missing_in
+from penstock.compat.tf.hashing import fingerprint64
 from penstock.compat.tf.io.gfile import read_bytes
 from penstock.compat.values import lowered, raised, whole
 from penstock.errors import InvalidArgumentError
@@ -62,8 +63,17 @@ class TextFileInitializer(KeyValueTensorInitializer):
         super().__init__(column(key_index, key_dtype, 0), column(value_index, value_dtype, value_index_offset))
 
 
+class DatasetInitializer(KeyValueTensorInitializer):
+    """Keys and values from a data set of pairs, which is read once."""
+
+    def __init__(self, dataset: Any, key_dtype: Any = None, value_dtype: Any = None) -> None:
+        pairs = list(dataset.as_numpy_iterator())
+        super().__init__([key for key, _ in pairs], [value for _, value in pairs], key_dtype, value_dtype)
+
+
 def _of_all(keys: np.ndarray, table: StaticHashTable) -> Any:
-    found = [table._values.get(key, table.default_value) for key in keys.reshape(-1).tolist()]
+    values = table._values
+    found = [values[key] if key in values else table._of_unknown(key) for key in keys.reshape(-1).tolist()]
     made = np.empty(len(found), table.initializer.values.dtype)
     made[:] = found
     return made.reshape(keys.shape)
@@ -104,24 +114,94 @@ class StaticHashTable:
 
     __getitem__ = lookup
 
+    def _of_unknown(self, key: Any) -> Any:
+        return self.default_value
+
     def size(self, name: Any = None) -> Any:
         return raised(np.int64(len(self._values)))
 
 
-@known
-def StaticVocabularyTable(
-    initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: Any = None
-) -> StaticHashTable:
-    """A table of integers; keys that are not there get the number behind the last."""
-    if num_oov_buckets != 1:
-        message = f"num_oov_buckets must be 1, got {num_oov_buckets!r}."
-        hint = "Several buckets need TensorFlow's hash. Spread unknown words in a function, by hashlib.blake2b."
-        raise InvalidArgumentError(message, hint=hint)
-    return StaticHashTable(initializer, len(initializer.keys))
+@dataclass(frozen=True, eq=False)
+class StaticVocabularyTable(StaticHashTable):
+    """A table of integers; keys that are not there are spread over the numbers behind the last by their hash.
 
+    The buckets are TensorFlow's: `tf.strings.to_hash_bucket_fast` of the text, or of the digits of a number.
+    """
+
+    buckets: int = 1
+
+    def __init__(
+        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: Any = None, **other: Any
+    ) -> None:
+        if int(num_oov_buckets) < 1:
+            message = f"num_oov_buckets must be at least 1, got {num_oov_buckets!r}."
+            raise InvalidArgumentError(message, hint="tf.lookup.StaticHashTable has a default value in their place.")
+        if initializer is None:
+            initializer = KeyValueTensorInitializer(np.array([], object), np.array([], np.int64))
+        object.__setattr__(self, "buckets", int(num_oov_buckets))
+        super().__init__(initializer, len(initializer.keys), name)
+
+    def _of_unknown(self, key: Any) -> int:
+        text = key if isinstance(key, bytes) else str(key).encode()
+        return len(self._values) + fingerprint64(text) % self.buckets
+
+    def size(self, name: Any = None) -> Any:
+        return raised(np.int64(len(self._values) + self.buckets))
+
+
+def table_from_dataset(
+    dataset: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: Any = None,
+    default_value: Any = None,
+    hasher_spec: Any = None,
+    key_dtype: Any = "string",
+    name: Any = None,
+) -> StaticHashTable:
+    """A table of the pairs of a data set, of the first `vocab_size` of them.
+
+    Keys that are not there get the default value, or one of `num_oov_buckets` numbers behind the last.
+    """
+    pairs = dataset if vocab_size is None else dataset.take(int(vocab_size))
+    initializer = DatasetInitializer(pairs, key_dtype)
+    if num_oov_buckets:
+        return StaticVocabularyTable(initializer, num_oov_buckets)
+    return StaticHashTable(initializer, -1 if default_value is None else default_value)
+
+
+def index_table_from_dataset(
+    dataset: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: Any = None,
+    default_value: Any = -1,
+    hasher_spec: Any = None,
+    key_dtype: Any = "string",
+    name: Any = None,
+) -> StaticHashTable:
+    """A table from the elements of a data set to their numbers.
+
+    >>> from penstock.compat import tf
+    >>> table = index_table_from_dataset(tf.data.Dataset.from_tensor_slices(["cat", "dog"]))
+    >>> table.lookup(tf.constant(["dog", "owl"])).numpy()
+    array([ 1, -1])
+    """
+    numbered = dataset.enumerate().map(_turned)
+    return table_from_dataset(numbered, num_oov_buckets, vocab_size, default_value, None, key_dtype)
+
+
+def _turned(number: Any, key: Any) -> Any:
+    return key, number
+
+
+experimental = Namespace(
+    "tf.lookup.experimental",
+    dict.fromkeys(
+        ("MutableHashTable", "DenseHashTable"),
+        "Write a dict in a tf.py_function, or tf.lookup.StaticHashTable where it does not change.",
+    ),
+    DatasetInitializer=DatasetInitializer,
+)
 
 __getattr__ = missing_in(
-    "tf.lookup",
-    globals(),
-    dict.fromkeys(("experimental", "StaticVocabularyTableFromFile"), "Write tf.lookup.StaticHashTable, or a dict."),
+    "tf.lookup", globals(), {"StaticVocabularyTableFromFile": "Write tf.lookup.StaticVocabularyTable."}
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op
-from penstock.compat.teaching import missing_in
+from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _alike, _axis, inside
 from penstock.compat.values import array_of, same_text, whole
 from penstock.compat.values import true_divide as _divided
@@ -20,7 +20,7 @@ pi = np.pi
 
 
 def _unary(name: str, function: Callable[[Any], Any], *, exact: bool = False) -> Any:
-    @op(f"math.{name}", exact=exact)
+    @op(f"math.{name}", exact=exact, ragged=True)
     def call(x: Any) -> Any:
         return function(array_of(x))
 
@@ -30,7 +30,7 @@ def _unary(name: str, function: Callable[[Any], Any], *, exact: bool = False) ->
 
 
 def _binary(name: str, function: Callable[[Any, Any], Any], *, exact: bool = False) -> Any:
-    @op(f"math.{name}", exact=exact)
+    @op(f"math.{name}", exact=exact, ragged=True)
     def call(x: Any, y: Any) -> Any:
         return function(*_alike([x, y]))[()]
 
@@ -120,13 +120,13 @@ def truediv(x: Any, y: Any) -> Any:
 divide = truediv
 
 
-@op("math.equal")
+@op("math.equal", ragged=True)
 def equal(x: Any, y: Any) -> Any:
     """Where two values are equal; text is compared with text and with `str`."""
     return np.equal(*same_text(array_of(x), array_of(y)))
 
 
-@op("math.not_equal")
+@op("math.not_equal", ragged=True)
 def not_equal(x: Any, y: Any) -> Any:
     return np.not_equal(*same_text(array_of(x), array_of(y)))
 
@@ -136,7 +136,7 @@ def add_n(inputs: Any) -> Any:
     return sum(_alike(inputs)[1:], _alike(inputs)[0])
 
 
-@op("clip_by_value")
+@op("clip_by_value", ragged=True)
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     """The values, with those outside of the two bounds moved to the nearer one."""
     array, low, high = _alike([array_of(t), clip_value_min, clip_value_max])
@@ -156,11 +156,41 @@ def _reduced(name: str, function: Callable[..., Any], block: Any = None) -> Any:
         input_tensor: Any, axis: Any = None, keepdims: Any = None, reduction_indices: Any = None, keep_dims: Any = None
     ) -> Any:
         along = _axis(axis if axis is not None else reduction_indices)
-        return function(whole(input_tensor), axis=along, keepdims=bool(keepdims or keep_dims))
+        array = array_of(input_tensor)
+        if isinstance(array, RaggedTensor):
+            return _of_rows(name, function, array, along, keepdims=bool(keepdims or keep_dims))
+        return function(whole(array), axis=along, keepdims=bool(keepdims or keep_dims))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"`{name}` over the axes `axis`, by default over all; the dtype stays."
     return call
+
+
+def _of_rows(name: str, function: Callable[..., Any], ragged: RaggedTensor, axis: Any, *, keepdims: bool) -> Any:
+    """A reduction of a ragged tensor: of each row, of the rows in the rows, or of all numbers."""
+    if axis is None:
+        return function(ragged.flat_values)
+    rank = len(ragged.shape)
+    at = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    at = at + rank if isinstance(at, int) and at < 0 else at
+    if isinstance(at, int) and at >= 1:
+        inner = ragged.values
+        if at > 1:
+            deeper = isinstance(inner, RaggedTensor)
+            made = _of_rows(name, function, inner, at - 1, keepdims=keepdims) if deeper else function(  # type: ignore[arg-type]
+                inner, axis=at - 1, keepdims=keepdims)  # fmt: skip
+            return RaggedTensor(made, ragged.row_splits)
+        if not isinstance(inner, RaggedTensor):
+            rows = [function(ragged[row], axis=0) for row in range(len(ragged))]
+            found = np.stack(rows) if rows else function(inner[None], axis=1)[:0]
+            return found[:, None] if keepdims else found
+    if at == 0 and not isinstance(ragged.values, RaggedTensor):
+        rows = [ragged[row] for row in range(len(ragged))]
+        columns = [np.stack([row[at] for row in rows if len(row) > at]) for at in range(max(map(len, rows), default=0))]
+        found = np.stack([function(column, axis=0) for column in columns]) if columns else ragged.values
+        return found[None] if keepdims else found
+    message = f"{name} of a ragged tensor takes the axis of its innermost rows, got axis={axis!r}."
+    raise InvalidArgumentError(message, hint="x.to_tensor() is one array, of any axis.")
 
 
 def _by_block(function: Callable[..., Any]) -> Any:
@@ -489,7 +519,8 @@ segment_max, unsorted_segment_max = _segments("max", np.maximum, _least)
 segment_min, unsorted_segment_min = _segments("min", np.minimum, _most)
 
 # `tf.bitwise`
-bitwise = SimpleNamespace(
+bitwise = Namespace(
+    "tf.bitwise",
     bitwise_and=_binary("bitwise_and", np.bitwise_and, exact=True),
     bitwise_or=_binary("bitwise_or", np.bitwise_or, exact=True),
     bitwise_xor=_binary("bitwise_xor", np.bitwise_xor, exact=True),

@@ -12,12 +12,16 @@ import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op
 from penstock.compat.teaching import missing_in
-from penstock.compat.values import array_of, whole
+from penstock.compat.tf.hashing import fingerprint64, siphash
+from penstock.compat.values import array_of, lowered, over_flat, whole
 from penstock.errors import InvalidArgumentError
 
 
 def _each(function: Callable[..., Any], dtype: Any, *values: Any) -> Any:
     """`function` of each text, or of those in one place of several arrays."""
+    held = [array_of(value) for value in values]
+    if any(isinstance(value, ps.RaggedTensor) for value in held):
+        return over_flat(lambda *parts: _each(function, dtype, *parts), held)
     arrays = np.broadcast_arrays(*map(whole, values))
     found = np.empty(arrays[0].shape, dtype)
     flat = found.reshape(-1)
@@ -81,13 +85,23 @@ def _one_row(parts: list[bytes]) -> np.ndarray:
     return found
 
 
+def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
+    """The parts of each text of several: rows of a ragged tensor, below the dimensions that there are."""
+    if isinstance(texts, ps.RaggedTensor):
+        return ps.RaggedTensor(_of_texts(texts.values, parts), texts.row_splits)
+    found = _as_rows([parts(text) for text in texts.reshape(-1).tolist()])
+    for extent in reversed(texts.shape[1:]):
+        found = ps.RaggedTensor(found, np.arange(0, len(found) + 1, extent))
+    return found
+
+
 @op("strings.split", rule=_vector)
 def split(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
     """The parts of a text between separators, by default white space; of several texts a RaggedTensor."""
     texts = array_of(input)
     if isinstance(texts, bytes):
         return _one_row(_pieces(texts, sep, maxsplit))
-    return _as_rows([_pieces(text, sep, maxsplit) for text in texts.tolist()])
+    return _of_texts(texts, lambda text: _pieces(text, sep, maxsplit))
 
 
 @op("strings.bytes_split", rule=_vector)
@@ -95,7 +109,7 @@ def bytes_split(input: Any) -> Any:
     texts = array_of(input)
     if isinstance(texts, bytes):
         return _one_row([texts[i : i + 1] for i in range(len(texts))])
-    return _as_rows([[text[i : i + 1] for i in range(len(text))] for text in texts.tolist()])
+    return _of_texts(texts, lambda text: [text[i : i + 1] for i in range(len(text))])
 
 
 @op("strings.join")
@@ -106,7 +120,13 @@ def join(inputs: Any, separator: Any = "") -> Any:
 
 @op("strings.reduce_join")
 def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator: Any = "") -> Any:
-    array = whole(inputs)
+    array = array_of(inputs)
+    if isinstance(array, ps.RaggedTensor):
+        if axis not in (1, -1) or isinstance(array.values, ps.RaggedTensor):
+            message = f"reduce_join of a ragged tensor takes axis=1, got axis={axis!r}."
+            raise InvalidArgumentError(message)
+        return _one_row([_text(separator).join(np.asarray(array[row]).tolist()) for row in range(len(array))])
+    array = whole(array)
     if axis is None:
         return _text(separator).join(array.reshape(-1).tolist())
     rows = np.moveaxis(array, int(axis), -1)
@@ -225,11 +245,111 @@ def unicode_encode(input: Any, output_encoding: str = "UTF-8") -> Any:
     return _one_row(["".join(map(chr, row)).encode(encoding) for row in codes.tolist()])
 
 
+def _decoded(text: bytes, encoding: str, errors: str, replacement: int) -> str:
+    try:
+        found = text.decode(encoding, errors)
+    except UnicodeDecodeError:
+        message = f"Invalid formatting on input string: {text!r:.60} is no {encoding}."
+        raise InvalidArgumentError(message, hint='errors="replace" or "ignore" takes it as it is.') from None
+    return found if replacement == _REPLACEMENT else found.replace(chr(_REPLACEMENT), chr(replacement))
+
+
+_REPLACEMENT = 0xFFFD
+
+
+@op("strings.unicode_split", rule=_vector)
+def unicode_split(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533) -> Any:
+    """The characters of a text, each as UTF-8; of several texts a RaggedTensor."""
+
+    def parts(text: bytes) -> list[bytes]:
+        return [letter.encode() for letter in _decoded(text, input_encoding, errors, replacement_char)]
+
+    texts = array_of(input)
+    return _one_row(parts(texts)) if isinstance(texts, bytes) else _of_texts(texts, parts)
+
+
+@op("strings.unicode_transcode")
+def unicode_transcode(
+    input: Any,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+) -> Any:
+    """Text in another encoding; what is no text of the first one becomes `replacement_char`."""
+
+    def written(text: bytes) -> bytes:
+        found = _decoded(text, input_encoding, errors, replacement_char)
+        if replace_control_characters:
+            found = re.sub(r"[\x00-\x1f\x7f-\x9f]", chr(replacement_char), found)
+        return found.encode(output_encoding)
+
+    return _each(written, object, input)
+
+
+def _grams(words: list[bytes], widths: list[int], separator: bytes, pads: Any, padding: Any, short: bool) -> Any:
+    found = []
+    for width in widths:
+        size = 0 if pads is None else width - 1 if padding is None else min(int(padding), width - 1)
+        left, right = ([pad] * size for pad in pads) if pads is not None else ([], [])
+        row = [*left, *words, *right]
+        found += [separator.join(row[i : i + width]) for i in range(len(row) - width + 1)]
+    return [separator.join(words)] if short and not found and words else found
+
+
+@op("strings.ngrams", rule=lambda data, *args, **kwargs: ps.TensorSpec((*data.shape[:-1], None), bytes))
+def ngrams(
+    data: Any,
+    ngram_width: Any,
+    separator: Any = " ",
+    pad_values: Any = None,
+    padding_width: Any = None,
+    preserve_short_sequences: bool = False,
+) -> Any:
+    """The runs of `ngram_width` neighbouring texts (of each of several widths) along the last axis, joined.
+
+    >>> ngrams(["a", "b", "c"], 2).numpy().tolist()
+    [b'a b', b'b c']
+    """
+    widths = [int(width) for width in np.asarray(ngram_width).reshape(-1)]
+    both = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else pad_values
+    pads = None if both is None else tuple(map(_text, both))
+    how = (widths, _text(separator), pads, padding_width, preserve_short_sequences)
+    rows = array_of(data)
+    if isinstance(rows, ps.RaggedTensor):
+        if isinstance(rows.values, ps.RaggedTensor):
+            inner = ngrams(rows.values, ngram_width, separator, pad_values, padding_width, preserve_short_sequences)
+            return ps.RaggedTensor(lowered(inner), rows.row_splits)
+        return _as_rows([_grams(np.asarray(row).tolist(), *how) for row in map(rows.__getitem__, range(len(rows)))])
+    if rows.ndim == 1:
+        return _one_row(_grams(rows.tolist(), *how))
+    made = [_grams(row, *how) for row in rows.reshape(-1, rows.shape[-1]).tolist()]
+    return _one_row([gram for row in made for gram in row]).reshape(*rows.shape[:-1], -1)
+
+
+def _bucket(input: Any, num_buckets: Any) -> Any:
+    return _each(lambda text: fingerprint64(text) % int(num_buckets), np.int64, input)
+
+
+@op("strings.to_hash_bucket_fast", block=_bucket, text=True)
+def to_hash_bucket_fast(input: Any, num_buckets: Any) -> Any:
+    """The FarmHash of a text (Fingerprint64) modulo `num_buckets`, as TensorFlow has it."""
+    return _bucket(input, num_buckets)
+
+
+def _strong_bucket(input: Any, num_buckets: Any, key: Any) -> Any:
+    return _each(lambda text: siphash(text, *map(int, key)) % int(num_buckets), np.int64, input)
+
+
+@op("strings.to_hash_bucket_strong", block=_strong_bucket, text=True)
+def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any) -> Any:
+    """The SipHash of a text under a key of two integers, modulo `num_buckets`, as TensorFlow has it."""
+    return _strong_bucket(input, num_buckets, key)
+
+
 __getattr__ = missing_in(
     "tf.strings",
     globals(),
-    {
-        "to_hash_bucket_fast": "Write int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % buckets.",
-        "to_hash_bucket": "Write int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % buckets.",
-    },
+    {"to_hash_bucket": "Write tf.strings.to_hash_bucket_fast, whose buckets stay the same in later versions."},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ import penstock as ps
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import lowered
 from penstock.errors import NotFoundError, writing_to
-
-SequenceExample = ps.io.SequenceExample
+from penstock.io.example import encode_feature, encode_features
 
 
 class _List:
@@ -72,6 +71,10 @@ class Feature:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def SerializeToString(self, deterministic: bool = True) -> bytes:
+        """The serialized message."""
+        return encode_feature(self._encodable(), "feature")
+
     def _encodable(self) -> Any:
         kind = self.WhichOneof()
         if kind == "bytes_list":
@@ -101,6 +104,10 @@ class Features:
 
     def __init__(self, feature: Mapping[str, Feature] | None = None) -> None:
         self.feature = _FeatureMap(feature or {})
+
+    def SerializeToString(self, deterministic: bool = True) -> bytes:
+        """The serialized message."""
+        return encode_features({name: item._encodable() for name, item in self.feature.items()})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.feature)
@@ -144,6 +151,94 @@ class Example:
 
     def __repr__(self) -> str:
         return f"Example({self.features!r})"
+
+
+class _Repeated(list[Feature]):
+    """Features in their order; `add()` appends one, as in protobuf."""
+
+    def add(self) -> Feature:
+        self.append(Feature())
+        return self[-1]
+
+
+class FeatureList:
+    """The features of one name, one for each step."""
+
+    def __init__(self, feature: Iterable[Feature] = ()) -> None:
+        self.feature = _Repeated(feature)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FeatureList) and self.feature == other.feature
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"FeatureList(feature={list(self.feature)!r})"
+
+
+class _FeatureListMap(dict[str, FeatureList]):
+    """Feature lists by name; one that is asked for is made, as in protobuf."""
+
+    def __missing__(self, name: str) -> FeatureList:
+        self[name] = FeatureList()
+        return self[name]
+
+
+class FeatureLists:
+    """The feature lists of a sequence example."""
+
+    def __init__(self, feature_list: Mapping[str, FeatureList] | None = None) -> None:
+        self.feature_list = _FeatureListMap(feature_list or {})
+
+    def __repr__(self) -> str:
+        return f"FeatureLists(feature_list={dict(self.feature_list)!r})"
+
+
+class SequenceExample:
+    """A `tf.train.SequenceExample`: a context, and lists of features, one for each step.
+
+    >>> frames = FeatureList(feature=[Feature(int64_list=Int64List(value=[step])) for step in (3, 4)])
+    >>> example = SequenceExample(feature_lists=FeatureLists(feature_list={"frames": frames}))
+    >>> again = SequenceExample.FromString(example.SerializeToString())
+    >>> [step.int64_list.value for step in again.feature_lists.feature_list["frames"].feature]
+    [[3], [4]]
+    """
+
+    def __init__(self, context: Features | None = None, feature_lists: FeatureLists | None = None) -> None:
+        self.context = Features() if context is None else context
+        self.feature_lists = FeatureLists() if feature_lists is None else feature_lists
+
+    def SerializeToString(self, deterministic: bool = True) -> bytes:
+        """The serialized message."""
+        context = {name: item._encodable() for name, item in self.context.feature.items()}
+        lists = {
+            name: [step._encodable() for step in item.feature] for name, item in self.feature_lists.feature_list.items()
+        }
+        return ps.io.SequenceExample(context, lists).SerializeToString()
+
+    def ParseFromString(self, serialized: Any) -> int:
+        """Take the content of a serialized message."""
+        read = ps.io.SequenceExample.FromString(lowered(serialized))
+        self.context = Features({name: Feature._of(values) for name, values in read.context.items()})
+        lists = {name: FeatureList(map(Feature._of, steps)) for name, steps in read.feature_lists.items()}
+        self.feature_lists = FeatureLists(lists)
+        return len(serialized)
+
+    @classmethod
+    def FromString(cls, serialized: Any) -> SequenceExample:
+        """The message that `serialized` holds."""
+        found = cls()
+        found.ParseFromString(serialized)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, SequenceExample) and self.context.feature == other.context.feature
+        return same and self.feature_lists.feature_list == other.feature_lists.feature_list  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"SequenceExample({self.context!r}, {self.feature_lists!r})"
 
 
 class _Restored:

@@ -6,11 +6,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import penstock as ps
 from penstock import catalog
-from penstock.block.structure import map_leaves
+from penstock.adaptors.framework import framework
+from penstock.block.structure import flatten, map_leaves
 from penstock.catalog import (
     ReadConfig,
     disable_progress_bar,
@@ -20,26 +30,40 @@ from penstock.catalog import (
     list_builders,
 )
 from penstock.compat.dataset import Dataset, adopted
-from penstock.compat.teaching import missing_in
-from penstock.compat.tfds import core, decode
+from penstock.compat.dtypes import plain
+from penstock.compat.teaching import Namespace, missing_in
+from penstock.compat.tfds import core, decode, testing
 from penstock.compat.values import lowered
+from penstock.errors import InvalidArgumentError
 
 __all__ = [
+    "BenchmarkResult",
+    "ImageFolder",
     "ReadConfig",
     "Split",
+    "as_dataframe",
     "as_numpy",
+    "benchmark",
     "builder",
     "builder_from_directories",
     "builder_from_directory",
     "core",
+    "data_source",
     "decode",
     "disable_progress_bar",
+    "display_progress_bar",
+    "download",
     "enable_progress_bar",
     "even_splits",
     "features",
+    "folder_dataset",
+    "is_dataset_on_gcs",
     "list_builders",
     "load",
+    "show_examples",
     "split_for_jax_process",
+    "testing",
+    "visualization",
 ]
 
 
@@ -65,8 +89,25 @@ class _Builder:
     def __init__(self, builder: Any) -> None:
         self._builder = builder
 
+    def download_and_prepare(
+        self, *, download_dir: Any = None, download_config: Any = None, file_format: Any = None, **kwargs: Any
+    ) -> None:
+        """Write the data set to disk, unless it is there."""
+        if download_config is not None and download_config.manual_dir is not None:
+            kwargs.setdefault("manual_dir", download_config.manual_dir)
+        self._builder.download_and_prepare(download_dir=download_dir, **kwargs)
+
+    def as_data_source(self, split: Any = None, *, decoders: Any = None, **kwargs: Any) -> Any:
+        """The examples of a split, or of each, as sequences of numpy values."""
+        read = partial(self._builder.as_dataset, decoders=decoders)
+        names = {name: name for name in self._builder.info.splits} if split is None else split
+        return map_leaves(lambda one: _Source(read(one), self._builder.info), names)
+
     def as_dataset(self, split: Any = None, **kwargs: Any) -> Any:
         """The examples of a split."""
+        mock = testing.mocked()
+        if mock is not None and mock.as_dataset_fn is not None:
+            return mock.as_dataset_fn(self, split, **kwargs)
         batch_size = kwargs.pop("batch_size", None)
         whole = batch_size == -1
         found = adopted(self._builder.as_dataset(split, batch_size=None if whole else batch_size, **kwargs))
@@ -86,7 +127,8 @@ def _whole(dataset: Dataset) -> Any:
 
 def builder(name: str, *, try_gcs: Any = False, **builder_kwargs: Any) -> Any:
     """The builder of the data set `name`."""
-    return _Builder(catalog.builder(name, **builder_kwargs))
+    made, mock = catalog.builder(name, **builder_kwargs), testing.mocked()
+    return _Builder(made if mock is None else mock.prepared(made))
 
 
 def builder_from_directory(builder_dir: Any) -> Any:
@@ -157,13 +199,168 @@ class _Numpy:
         return len(self._dataset)
 
 
+class _Source(Sequence[Any]):
+    """The examples of a split by their numbers, as numpy values."""
+
+    def __init__(self, dataset: ps.Dataset, info: Any) -> None:
+        self._dataset, self.dataset_info = dataset, info
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, record_key: Any) -> Any:
+        return self._dataset.at(operator.index(record_key))
+
+    def __getitems__(self, record_keys: Any) -> list[Any]:
+        return [self[key] for key in record_keys]
+
+    def __iter__(self) -> Any:
+        return self._dataset.iterator()
+
+    @property
+    def element_spec(self) -> Any:
+        return self._dataset.element_spec
+
+    def __repr__(self) -> str:
+        return f"DataSource(name={self.dataset_info.name}, length={len(self)})"
+
+
+def data_source(
+    name: str,
+    *,
+    split: Any = None,
+    data_dir: Any = None,
+    download: Any = True,
+    decoders: Any = None,
+    deserialize_method: Any = None,
+    builder_kwargs: Any = None,
+    download_and_prepare_kwargs: Any = None,
+    try_gcs: Any = False,
+) -> Any:
+    """The data set `name`, prepared if that has not been done, as sequences: `source[i]`, `len(source)`.
+
+    They go to torch's DataLoader, to Grain and to `ps.Dataset.from_sequence`, each in any order.
+    """
+    made = builder(name, data_dir=data_dir, **(builder_kwargs or {}))
+    if download:
+        made.download_and_prepare(**(download_and_prepare_kwargs or {}))
+    return made.as_data_source(split, decoders=decoders)
+
+
+def ImageFolder(root_dir: Any, *, shape: Any = None, dtype: Any = None) -> Any:
+    """The builder of pictures in folders: `root_dir/split/class/name.jpg`."""
+    return _Builder(catalog.ImageFolder(root_dir, shape=shape, dtype=np.uint8 if dtype is None else plain(dtype)))
+
+
+def as_dataframe(ds: Any, ds_info: Any = None) -> Any:
+    """The examples as a `pandas.DataFrame`: a column for each leaf, those of dicts named `outer/inner`.
+
+    Raises MissingDependencyError without pandas.
+    """
+    rows = [dict(_named(element, "")) for element in as_numpy(ds)]
+    return framework("pandas", "tfds.as_dataframe", "pandas").DataFrame(rows)
+
+
+def _named(value: Any, name: str) -> Any:
+    """The leaves of an element with the paths to them."""
+    if isinstance(value, (dict, tuple)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _named(inner, f"{name}/{key}" if name else str(key))
+    else:
+        yield name, value.to_list() if isinstance(value, (ps.RaggedTensor, ps.SparseTensor)) else value
+
+
+def show_examples(
+    ds: Any, ds_info: Any = None, *, rows: int = 3, cols: int = 3, image_key: Any = None, **other: Any
+) -> Any:
+    """The first examples: pictures with their labels as a grid, anything else as a table."""
+    if not isinstance(ds, ps.Dataset):  # as tfds took them once
+        ds, ds_info = ds_info, ds
+    kind = None if ds_info is None else ds_info.features.get("label")
+    names = getattr(kind, "names", None)
+    settings = {"image": image_key, "label_names": names, "columns": cols if image_key or _has_picture(ds) else None}
+    return ds.show(rows * cols, **{name: item for name, item in settings.items() if item is not None})
+
+
+def _has_picture(ds: Any) -> bool:
+    leaves = [spec for spec in flatten(ds.element_spec)[0] if isinstance(spec, ps.TensorSpec)]
+    return any(len(spec.shape or ()) == 3 and spec.dtype == np.uint8 for spec in leaves)
+
+
+class BenchmarkResult(NamedTuple):
+    """What a pass took: `stats` with a row for the first batch, one for the others, and one for all."""
+
+    stats: Any
+    raw_stats: Any
+
+
+def benchmark(ds: Any, *, num_iter: int | None = None, batch_size: int = 1) -> BenchmarkResult:
+    """Take `num_iter` batches, by default all, and print how many examples come in a second.
+
+    `ds.explain(analyze=True)` says which step takes the time. Raises MissingDependencyError without pandas.
+    """
+    pandas = framework("pandas", "tfds.benchmark", "pandas")
+    begun = time.perf_counter()
+    ended = [time.perf_counter() for _ in islice(iter(ds), num_iter)]
+    if not ended:
+        message = "benchmark of a data set without elements."
+        raise InvalidArgumentError(message)
+    spans = {"first+lasts": (ended[-1] - begun, len(ended)), "first": (ended[0] - begun, 1),
+             "lasts": (ended[-1] - ended[0], len(ended) - 1)}  # fmt: skip
+    rows = [(span, count * batch_size, count * batch_size / span if span else 0.0) for span, count in spans.values()]
+    stats = pandas.DataFrame(rows, index=list(spans), columns=["duration", "num_examples", "avg"])
+    sys.stdout.write("\n************ Summary ************\n\n")
+    for name, (span, examples, rate) in zip(spans, rows, strict=True):
+        sys.stdout.write(f"Examples/sec ({name}) {rate:.2f} ex/sec (total: {examples} ex, {span:.2f} sec)\n")
+    return BenchmarkResult(stats, pandas.DataFrame({"end_time": [end - begun for end in ended]}))
+
+
+@dataclass
+class DownloadConfig:
+    """How a data set is downloaded: of tfds's settings, `manual_dir` says where files of your own lie.
+
+    Checksums are always compared; statistics are always known.
+    """
+
+    manual_dir: Any = None
+    extract_dir: Any = None
+    download_mode: Any = None
+    compute_stats: Any = None
+    max_examples_per_split: Any = None
+    register_checksums: bool = False
+    force_checksums_validation: bool = False
+    verify_ssl: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_examples_per_split is not None or not self.verify_ssl:
+            message = "DownloadConfig takes no max_examples_per_split, and no verify_ssl=False."
+            raise InvalidArgumentError(message, hint="A slice reads a part: split='train[:100]'.")
+
+
+def display_progress_bar(enable: bool = True) -> None:
+    """Show, or do not show, bars while data sets are prepared."""
+    (enable_progress_bar if enable else disable_progress_bar)()
+
+
+def is_dataset_on_gcs(dataset_name: str) -> bool:
+    """False: nothing is read from TensorFlow's bucket."""
+    return False
+
+
+folder_dataset = Namespace(
+    "tfds.folder_dataset",
+    {"TranslateFolder": "Write tf.data.TextLineDataset for each language, and tf.data.Dataset.zip."},
+    ImageFolder=ImageFolder,
+)
+visualization = Namespace("tfds.visualization", {"show_statistics": "Write info.splits."}, show_examples=show_examples)
+download = Namespace("tfds.download", DownloadConfig=DownloadConfig, DownloadManager=catalog.DownloadManager)
+
+
 def split_for_jax_process(
     split: Any, *, process_index: int | None = None, process_count: int | None = None, drop_remainder: bool = False
 ) -> Any:
     """The part of a split that this process of JAX reads."""
     if process_index is None or process_count is None:
-        from penstock.adaptors.framework import framework
-
         jax = framework("jax", "split_for_jax_process", "jax")
         process_index = jax.process_index() if process_index is None else process_index
         process_count = jax.process_count() if process_count is None else process_count
@@ -174,15 +371,11 @@ __getattr__ = missing_in(
     "tfds",
     globals(),
     {
-        "data_source": "Write tfds.load(name, split=...), whose elements have numbers: ds.at(i), len(ds).",
-        "benchmark": "Write ds.explain(analyze=True).",
-        "show_examples": "Write ds.show().",
-        "as_dataframe": "Write pandas.DataFrame(tfds.as_numpy(ds)).",
         "deprecated": "Text encoders are not there; tokenise in a map.",
         "dataset_builders": "Derive from tfds.core.GeneratorBasedBuilder.",
-        "testing": "penstock.testing has suites for builders.",
-        "folder_dataset": "Write ps.ImageFolderDataset(folder).",
-        "ImageFolder": "Write ps.ImageFolderDataset(folder).",
-        "visualization": "Write ds.show().",
+        "beam": "Derive from tfds.core.GeneratorBasedBuilder; penstock.catalog.Each makes examples in parallel.",
+        "subsplit_by_process": "Write tfds.split_for_jax_process, or tfds.even_splits(split, n)[index].",
+        "typing": "Annotate with typing.Any.",
+        "rlds": "Episodes are data sets in an element: features.Dataset.",
     },
 )

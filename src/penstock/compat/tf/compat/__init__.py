@@ -21,5 +21,6 @@ def __getattr__(name: str) -> Any:
         from penstock.compat import tf
 
         return tf
-    message = f"tf.compat has no {name!r}."
-    raise AttributeError(message)
+    from penstock.compat.teaching import missing_in
+
+    return missing_in("tf.compat", globals())(name)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import penstock as ps
@@ -14,12 +15,40 @@ from penstock.compat.dataset import Dataset, Iterator, adopted
 from penstock.compat.op import _emptied
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.data import experimental
+from penstock.options.unknown import WITHOUT_EFFECT
 
 AUTOTUNE = ps.AUTOTUNE
 INFINITE_CARDINALITY = ps.INFINITE_CARDINALITY
 UNKNOWN_CARDINALITY = ps.UNKNOWN_CARDINALITY
-Options = ps.Options
 ThreadingOptions = ps.ThreadingOptions
+
+
+class Options(ps.Options):
+    """penstock's options; what TensorFlow has beside is taken, and changes nothing here.
+
+    That is what belongs to its graph or its strategies: `experimental_distribute`, `experimental_slack`,
+    `threading.max_intra_op_parallelism`, `autotune.autotune_algorithm` and others. A line of the log says so once.
+
+    >>> options = Options()
+    >>> options.experimental_distribute.auto_shard_policy = experimental.AutoShardPolicy.OFF
+    >>> options.deterministic = False
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        vars(self)["experimental_distribute"] = experimental.DistributeOptions()
+        super().__init__(**settings)
+
+    def _passes_over(self, spelled: str) -> bool:
+        reason = WITHOUT_EFFECT.get(spelled)
+        if reason is not None and spelled not in _told:
+            _told.add(spelled)
+            _log.info("tf.data.Options.%s changes nothing: %s.", spelled, reason)
+        return reason is not None
+
+
+Options._settings, Options._below, Options._aliases = ps.Options._settings, ps.Options._below, ps.Options._aliases
+_told: set[str] = set()
+_log = logging.getLogger("penstock.compat")
 
 
 class _Files(Dataset):

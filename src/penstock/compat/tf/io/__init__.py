@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import csv
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
+from penstock.block.spec import ValueSpec
 from penstock.compat.dtypes import as_dtype, plain
 from penstock.compat.op import known, op, through
 from penstock.compat.teaching import missing_in
@@ -62,21 +64,84 @@ class RaggedFeature(ps.io.RaggedFeature):
         return ps.io.RaggedFeature(plain(dtype), *args, **kwargs)
 
 
-_parse_one = through(ps.io.parse_single_example)
-_parse_many = through(ps.io.parse_example)
+@dataclass(frozen=True)
+class SparseFeature:
+    """A sparse tensor whose places and values are features of their own.
+
+    `index_key` names the feature, or the features, one for each dimension, that hold the places in it.
+    """
+
+    index_key: Any
+    value_key: str
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
+
+    def _keys(self) -> list[str]:
+        return [self.index_key] if isinstance(self.index_key, str) else list(self.index_key)
+
+    def _shape(self) -> list[int]:
+        return [int(extent) for extent in np.asarray(self.size).reshape(-1)]
+
+
+def _sparse_of(values: Any, indices: Any, shape: Any, ordered: bool) -> Any:
+    """A sparse tensor of the values of one feature at the places that others hold, in each example of a batch."""
+    if any(not np.array_equal(at.indices, values.indices) for at in indices):
+        message = "A SparseFeature needs as many places as values in each example."
+        raise InvalidArgumentError(message)
+    rows = values.indices[:, :-1]
+    at = np.column_stack([rows, *(part.values for part in indices)]).astype(np.int64)
+    if len(at) and ((at[:, rows.shape[1] :] < 0) | (at[:, rows.shape[1] :] >= shape)).any():
+        message = f"A SparseFeature has a place outside of its size {list(shape)}."
+        raise InvalidArgumentError(message)
+    order = np.arange(len(at)) if ordered else np.lexsort(at.T[::-1])
+    return ps.SparseTensor(at[order], values.values[order], np.array([*values.dense_shape[:-1], *shape]))
+
+
+_sparse = op("io.SparseFeature", rule=lambda values, *args: ValueSpec(ps.SparseTensor, values.dtype))(_sparse_of)
+
+
+def _parsing(parse: Any) -> Any:
+    """A parser that knows SparseFeature: it reads the features that hold places and values, and joins them."""
+
+    def parsed(serialized: Any, features: Any) -> Any:
+        sparse = {name: item for name, item in features.items() if isinstance(item, SparseFeature)}
+        if not sparse:
+            return parse(serialized, features)
+        asked = {name: item for name, item in features.items() if name not in sparse}
+        for item in sparse.values():
+            keys = {**dict.fromkeys(item._keys(), "int64"), item.value_key: item.dtype}
+            asked.update({key: VarLenFeature(as_dtype(kind)) for key, kind in keys.items()})
+        found = parse(serialized, asked)
+        made = {
+            name: _sparse(
+                found[item.value_key], [found[key] for key in item._keys()], item._shape(), item.already_sorted
+            )
+            for name, item in sparse.items()
+        }
+        return {**{name: found[name] for name in features if name not in sparse}, **made}
+
+    return known(parsed)
+
+
+_parse_one = _parsing(through(ps.io.parse_single_example))
+_parse_many = _parsing(through(ps.io.parse_example))
 _parse_sequence = through(ps.io.parse_single_sequence_example)
 
 
+@known
 def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
     """The features of one serialized `tf.train.Example`."""
     return _parse_one(serialized, features)
 
 
+@known
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
     """The features of a batch of serialized `tf.train.Example`s."""
     return _parse_many(serialized, features)
 
 
+@known
 def parse_single_sequence_example(
     serialized: Any,
     context_features: Any = None,
@@ -88,9 +153,40 @@ def parse_single_sequence_example(
     return _parse_sequence(serialized, context_features, sequence_features)
 
 
-known(parse_single_example)
-known(parse_example)
-known(parse_single_sequence_example)
+def _batched(values: list[Any]) -> Any:
+    """The values of one feature in a batch; steps are filled up with zeros to the most of them."""
+    if isinstance(values[0], ps.SparseTensor):
+        return ps.SparseTensor.stack(values)
+    if isinstance(values[0], ps.RaggedTensor):
+        return ps.RaggedTensor.stack(values, values[0].row_splits.dtype)
+    arrays = [whole(value) for value in values]
+    if not arrays[0].ndim or len({array.shape for array in arrays}) == 1:
+        return np.stack(arrays)
+    return ps.RaggedTensor.stack(arrays).to_dense()
+
+
+@op("io.parse_sequence_example")
+def parse_sequence_example(
+    serialized: Any, context_features: Any = None, sequence_features: Any = None, example_names: Any = None
+) -> Any:
+    """The contexts and the steps of a batch of serialized `tf.train.SequenceExample`s, and how many steps there are.
+
+    Steps of one shape are filled up with zeros to the most of the batch; the third dict has their numbers.
+    """
+    texts = whole(serialized).reshape(-1).tolist()
+    parsed = [ps.io.parse_single_sequence_example(text, context_features, sequence_features) for text in texts]
+    if not parsed:
+        message = "parse_sequence_example of no examples."
+        raise InvalidArgumentError(message)
+    context, steps = (
+        {name: _batched([one[part][name] for one in parsed]) for name in parsed[0][part]} for part in (0, 1)
+    )
+    lengths = {
+        name: np.array([len(one[1][name]) for one in parsed], np.int64)
+        for name, item in (sequence_features or {}).items()
+        if isinstance(item, ps.io.FixedLenSequenceFeature)
+    }
+    return context, steps, lengths
 
 
 def _one_text(*args: Any, **kwargs: Any) -> Any:
@@ -158,7 +254,11 @@ def decode_csv(
     )
 
 
-@op("io.decode_csv")
+def _csv_rule(records: Any, columns: Any, *args: Any) -> Any:
+    return tuple(ps.TensorSpec(records.shape, bytes if dtype.hasobject else dtype) for dtype, _ in columns)
+
+
+@op("io.decode_csv", rule=_csv_rule)
 def _decode_csv(records: Any, columns: Any, delimiter: str, quoted: bool, na_value: str, chosen: Any) -> Any:
     lines = array_of(records)
     texts = [lines] if isinstance(lines, bytes) else lines.reshape(-1).tolist()
@@ -225,8 +325,6 @@ MISSING = {
     "decode_json_example": "Write json.loads(line) in a function, or ps.JsonLinesDataset(file).",
     "decode_compressed": "Write zlib.decompress(data) or gzip.decompress(data) in a function.",
     "decode_proto": "Use the class that protoc makes, in a function.",
-    "parse_sequence_example": "Call tf.io.parse_single_sequence_example for each, in front of padded_batch.",
-    "SparseFeature": "Use two VarLenFeature, or RaggedFeature.",
     "deserialize_many_sparse": "ds.sparse_batch makes batches of sparse tensors.",
     "serialize_sparse": "Elements may be sparse tensors.",
     "match_filenames_once": "Write tf.io.matching_files(pattern).",

@@ -1,5 +1,8 @@
 """`tf.python`: TensorFlow's inside, of which code for input pipelines took the profiler."""
 
+from penstock.compat.teaching import missing_in
 from penstock.compat.tf.python import eager
 
 __all__ = ["eager"]
+
+__getattr__ = missing_in("tf.python", globals())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from penstock.compat.dtypes import DType, plain
 from penstock.compat.op import _emptied
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.data.experimental import service
-from penstock.compat.values import array_of
+from penstock.compat.tf.lookup import DatasetInitializer, index_table_from_dataset, table_from_dataset
+from penstock.compat.values import array_of, lowered
+from penstock.errors import InvalidTypeError
 
 AUTOTUNE = ps.AUTOTUNE
 INFINITE_CARDINALITY = ps.INFINITE_CARDINALITY
@@ -95,10 +99,49 @@ class Reducer(ps.experimental.Reducer):
         super().__init__(called(init_func), called(reduce_func), called(finalize_func))
 
 
-class AutoShardPolicy:
+class AutoShardPolicy(IntEnum):
     """How TensorFlow's distribution strategies divide data sets; here `ds.shard(num_shards, index)` does it."""
 
     OFF, AUTO, FILE, DATA, HINT = -1, 0, 1, 2, 3
+
+
+class AutotuneAlgorithm(IntEnum):
+    """How TensorFlow's AUTOTUNE chooses; this one has one way."""
+
+    DEFAULT, HILL_CLIMB, GRADIENT_DESCENT, MAX_PARALLELISM, STAGE_BASED = range(5)
+
+
+class ExternalStatePolicy(IntEnum):
+    """What TensorFlow does about state that a checkpoint cannot hold; one never holds what functions keep here."""
+
+    WARN, IGNORE, FAIL = range(3)
+
+
+@dataclass
+class DistributeOptions:
+    """What TensorFlow's distribution strategies read; nothing divides a data set unasked here."""
+
+    auto_shard_policy: Any = AutoShardPolicy.AUTO
+    num_devices: Any = None
+
+
+SHARD_HINT = -1  # for `ds.shard(SHARD_HINT, SHARD_HINT)` under a strategy
+
+
+class TFRecordWriter:
+    """Writes a data set of byte strings to a TFRecord file."""
+
+    def __init__(self, filename: Any, compression_type: Any = None) -> None:
+        self._filename, self._compression = lowered(filename), compression_type
+
+    def write(self, dataset: Dataset) -> None:
+        """Write the elements, in their order. Raises InvalidTypeError where they are no byte strings."""
+        with ps.io.TFRecordWriter(self._filename, self._compression) as writer:
+            for record in dataset.as_numpy_iterator():
+                if not isinstance(record, bytes):
+                    message = f"A TFRecord file has byte strings as records, and the data set {type(record).__name__}."
+                    raise InvalidTypeError(message, hint="Map tf.io.serialize_tensor, or tf.train.Example, before.")
+                writer.write(record)
 
 
 def cardinality(dataset: Dataset) -> Any:
@@ -255,10 +298,23 @@ __getattr__ = missing_in(
         "CheckpointInputPipelineHook": "Write iterator.state_dict().",
         "make_saveable_from_iterator": "Write iterator.state_dict(), or tf.train.Checkpoint(iterator=iterator).",
         "Optional": "Use Python's None.",
+        "bytes_produced_stats": "Write ds.explain(analyze=True).",
+        "latency_stats": "Write ds.explain(analyze=True).",
+        "from_variant": "There are no variants: a data set is a value.",
+        "to_variant": "There are no variants: a data set is a value.",
+        **dict.fromkeys(
+            (
+                "DatasetStructure",
+                "OptionalStructure",
+                "SparseTensorStructure",
+                "TensorArrayStructure",
+                "TensorStructure",
+                "RaggedTensorStructure",
+            ),
+            "ds.element_spec describes the elements.",
+        ),
         "get_next_as_optional": "Write next(iterator, None).",
         "enable_debug_mode": "Leave it out: functions always run as Python.",
-        "DistributeOptions": "Leave it out: ds.shard(num_shards, index) divides a data set.",
         "StatsAggregator": "Write ds.explain(analyze=True), or ps.profiler.Profiler.",
-        "TFRecordWriter": "Write tf.io.TFRecordWriter.",
     },
 )

@@ -1,12 +1,28 @@
-"""`tf.python.eager.profiler`: penstock's profiler, which records input pipelines and the loop around them."""
+"""`tf.profiler.experimental`, once `tf.python.eager.profiler`: penstock's profiler, of pipelines and their loop."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import penstock as ps
+from penstock.compat.teaching import Namespace, missing_in
+from penstock.errors import AlreadyExistsError, FailedPreconditionError
 
 _running: list[Any] = []
+
+
+@dataclass
+class ProfilerOptions:
+    """How much TensorFlow's profiler looks at; this one has one level, which these leave as it is."""
+
+    host_tracer_level: int = 2
+    python_tracer_level: int = 0
+    device_tracer_level: int = 1
+    delay_ms: Any = None
 
 
 class Profiler:
@@ -23,13 +39,53 @@ class Profiler:
         self._profiler.stop()
 
 
+Profile = Profiler
+
+
+@contextmanager
+def Trace(name: str, **kwargs: Any) -> Iterator[None]:
+    """A span of your own in the timeline; one with `step_num` is a training step.
+
+    >>> with Trace("train", step_num=1, _r=1):
+    ...     pass
+    """
+    with ps.profiler.annotate(name):
+        yield
+    if "step_num" in kwargs:
+        ps.profiler.step()
+
+
 def start(logdir: Any = "logs", options: Any = None) -> None:
-    """Begin to record."""
+    """Begin to record. Raises AlreadyExistsError where that has begun."""
+    if _running:
+        message = "Another profiler is running."
+        raise AlreadyExistsError(message, hint="Call tf.profiler.experimental.stop() first.")
     profiler = ps.profiler.Profiler(logdir)
     profiler.start()
     _running.append(profiler)
 
 
 def stop(save: bool = True) -> None:
-    """Write what was recorded."""
+    """Write what was recorded. Raises FailedPreconditionError where `start` was not called."""
+    if not _running:
+        message = "Cannot export profiling results. No profiler is running."
+        raise FailedPreconditionError(message, hint="Call tf.profiler.experimental.start(logdir) first.")
     _running.pop().stop()
+
+
+def _serve(port: int) -> None:
+    """Nothing: a run is looked at by `penstock top`, without being asked to listen. A warning says so."""
+    text = (
+        f"tf.profiler.experimental.server.start({port}) opens no port: `penstock top` shows what this process does, "
+        "and PENSTOCK_PROFILE=folder records all of it."
+    )
+    warnings.warn(text, stacklevel=2)
+
+
+server = Namespace("tf.profiler.experimental.server", start=_serve)
+client = Namespace(
+    "tf.profiler.experimental.client",
+    dict.fromkeys(("trace", "monitor"), "Record in the process itself, with tf.profiler.experimental.Profile(logdir)."),
+)
+
+__getattr__ = missing_in("tf.profiler.experimental", globals())
