@@ -14,7 +14,7 @@ from penstock.block.structure import Structure, flatten
 from penstock.dataset.base import Base, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io.storage import glob
-from penstock.options import Options
+from penstock.options import NOTHING_SET
 from penstock.plan.combine import Zip
 from penstock.plan.node import Node
 from penstock.plan.ops import Shuffle
@@ -207,12 +207,13 @@ class Create(Base):
 
 
 def _zipped(parts: Sequence[Any], structure: Structure) -> Dataset:
-    options = Options()
+    options = NOTHING_SET
     for part in [*parts, None] if structure.holds_none else parts:
         if not isinstance(part, Base):
             message = f"zip takes a nest of data sets, got {type(part).__name__}."
             raise InvalidTypeError(message, hint="Use tuples and dicts for the nest; lists are tensors.")
-        options = options._merged(part._options)
+        if part._options is not NOTHING_SET:
+            options = options._merged(part._options)
     return Base._of(Zip(parts=tuple(part._plan for part in parts), structure=structure), options)
 
 

@@ -386,6 +386,8 @@ class Dataset(
     if not TYPE_CHECKING:  # a type checker knows what is there
 
         def __getattr__(self, name: str) -> Any:
+            if name == "nbytes":  # buffers ask it of each element that they hold
+                raise AttributeError(name)
             raise unknown(Dataset.__name__, name, METHODS, dir(Dataset))
 
     def __repr__(self) -> str:

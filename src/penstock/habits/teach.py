@@ -88,7 +88,8 @@ class Taught(type):
     """The class of `Dataset`: names that it does not have say what to write."""
 
     def __getattr__(cls, name: str) -> Any:
-        raise unknown(cls.__name__, name, METHODS, dir(cls))
+        names = () if name.startswith("_") else dir(cls)  # protocols are asked for, for each element that is a data set
+        raise unknown(cls.__name__, name, METHODS, names)
 
 
 def teach(kind: type) -> None:

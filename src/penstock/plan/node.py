@@ -127,6 +127,13 @@ def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
     if name in known:
         said: T = known[name]
         return said
+    inputs = plan.inputs
+    if len(inputs) == 1 and (name in vars(inputs[0]) or not inputs[0].inputs):  # most often, as a step asks when made
+        facts = vars(inputs[0])
+        if name not in facts:
+            facts[name] = answer(inputs[0], [])
+        known[name] = said = answer(plan, [facts[name]])
+        return said
     waiting = [plan]
     while waiting:
         node = waiting[-1]

@@ -21,7 +21,8 @@ _HARMLESS = """
     penstock.Dataset.from_tensors penstock.Dataset.from_tensor_slices penstock.dataset.dataset.Dataset.range
     penstock.dataset.dataset.Dataset.from_tensors penstock.dataset.dataset.Dataset.from_tensor_slices
     penstock.dataset.create.Create.range penstock.dataset.create.Create.from_tensors
-    penstock.dataset.create.Create.from_tensor_slices penstock.TFRecordDataset penstock.TextLineDataset
+    penstock.dataset.create.Create.from_tensor_slices penstock.Dataset.zip penstock.dataset.dataset.Dataset.zip
+    penstock.dataset.create.Create.zip penstock.TFRecordDataset penstock.TextLineDataset
     penstock.FixedLengthRecordDataset penstock.JsonLinesDataset penstock.dataset.tfrecord penstock.dataset.text_line
     penstock.dataset.fixed_length penstock.dataset.json_lines penstock.map_fn penstock.dataset.map_fn
     penstock.ArrayRecordDataset penstock.ArrowDataset penstock.IndexedTFRecordDataset penstock.LmdbDataset
