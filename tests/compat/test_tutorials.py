@@ -300,7 +300,7 @@ def test_pictures_in_folders(tmp_path):
         (tmp_path / name / "1.png").write_bytes(tf.io.encode_png(np.zeros((4, 6, 3), np.uint8)).numpy())
     for kind in (tfds.ImageFolder, tfds.folder_dataset.ImageFolder):
         builder = kind(str(tmp_path))
-        assert builder.info.features["label"].names == ("cat", "dog")
+        assert builder.info.features["label"].names == ["cat", "dog"]
         ds = builder.as_dataset(split="train", as_supervised=True)
         assert isinstance(ds, tf.data.Dataset)
         assert (len(ds), next(iter(ds))[0].shape) == (2, (4, 6, 3))
