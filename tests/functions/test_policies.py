@@ -638,3 +638,48 @@ def test_what_a_pure_function_depends_on_is_watched(name):
 def test_only_what_is_pure_is_traced(name):
     f = executed(name)["f"]
     assert traced(f, LEAF, [DenseColumn(np.arange(3)).spec()]).graph is None or why_impure(f) is None
+
+
+# what could be seen of a call in this process, which need not be alike in another one
+TORCH = """
+class Compose:
+    def __init__(self, transforms): self.transforms = transforms
+    def __call__(self, x): return x
+class ToTensor:
+    def __call__(self, x): return x
+class RandomCrop(ToTensor): pass
+class Tensor:
+    def add_(self, x): return self
+    def cpu(self): return self
+    def __sub__(self, x): return x
+def from_numpy(x): return x
+def rand(x): return x
+"""
+IN_SIGHT = {  # and what is said of it, or None
+    "from_numpy": ("f = torch.from_numpy", None),
+    "a chain of transformations": ("f = torchvision.Compose([torchvision.ToTensor(), np.sqrt])", None),
+    "a chain in a function": ("C = torchvision.Compose([torchvision.ToTensor()])\ndef f(x): return C(x)", None),
+    "a chain that draws": ("f = torchvision.Compose([torchvision.RandomCrop()])", "draws random numbers"),
+    "a chain with an act": ("f = torchvision.Compose([torchvision.Compose([note])])", "appends to `seen`"),
+    "torch draws": ("f = lambda x: torch.rand(x)", "draws random numbers"),
+    "a tensor": ("M = torch.Tensor()\nf = lambda x: (torch.from_numpy(x) - M.cpu())", None),
+    "a tensor is changed": ("M = torch.Tensor()\nf = lambda x: M.add_(x)", "may change `M`"),
+    "a set of texts": ("f = lambda x: [word for word in set(x.split())]", None),
+    "a hash": ("f = lambda x: hash(x)", None),
+}
+
+
+@pytest.mark.parametrize("name", IN_SIGHT)
+def test_what_could_be_seen_of_a_call(name, monkeypatch):
+    source, part = IN_SIGHT[name]
+    names = {"__name__": "__main__"}
+    for library in ("torch", "torchvision"):  # as if they were installed
+        module = names[library] = ModuleType(library)
+        module.__file__ = f"/somewhere/site-packages/{library}/__init__.py"
+        monkeypatch.setitem(sys.modules, library, module)
+        exec(compile(TORCH, module.__file__, "exec"), vars(module))
+    exec("import collections, dataclasses, functools, os\nimport numpy as np\nimport penstock as ps", names)
+    exec("seen = []\ndef note(x):\n    seen.append(x)\n    return x\n" + source, names)
+    why = why_visible_here(names["f"])
+    assert (why is None) if part is None else (why is not None and part in why)
+    assert part is None or why_not_shippable(names["f"])

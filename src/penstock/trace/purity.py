@@ -172,8 +172,8 @@ class _Inspection:
             self.looked_deeper = True
             from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
 
-            why = why_visible_here(function, self._held)
-            passed_on = (why_visible_here(one) for one in self._used if one is not function)
+            why = why_visible_here(function, self._held, alike=True)
+            passed_on = (why_visible_here(one, alike=True) for one in self._used if one is not function)
             why = why or next((why for why in passed_on if why), None)  # as map_fn is given one
         return why
 

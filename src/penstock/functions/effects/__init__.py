@@ -24,16 +24,19 @@ def why_visible(function: Any, watched: list[Watched]) -> str | None:
     return _verdict(function, Calling(watched))
 
 
-def why_visible_here(function: Any, given: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+def why_visible_here(
+    function: Any, given: Mapping[str, Any] = MappingProxyType({}), *, alike: bool = False
+) -> str | None:
     """The same in this process, where globals are what they are now.
 
-    `given` are arguments that others have as well; the others are the function's own.
+    `given` are arguments that others have as well; the others are the function's own. What only another process would
+    find otherwise, as the order of a set or an accelerator, counts where it must be `alike` in every process.
     """
     named: dict[str, Value] = {
         name: (Known(value, name if name.isidentifier() else "a value"),) for name, value in given.items()
     }
     try:
-        return _verdict(function, _Here([]), named)
+        return _verdict(function, _Here([], alike=alike), named)
     except Exception as error:  # code that is read may hold anything
         return f"it cannot be looked through ({type(error).__name__})"
 

@@ -28,6 +28,7 @@ from penstock.functions.effects.libraries import (
 )
 from penstock.functions.effects.methods import called_method
 from penstock.functions.effects.objects import (
+    MAPPINGS,
     Watched,
     callable_kind,
     data,
@@ -79,12 +80,13 @@ _OUTPUTS = ("out", "dst")
 class Calling(Items):
     """The world around one function while it is read."""
 
-    def __init__(self, watched: list[Watched]) -> None:
-        super().__init__(watched)
+    def __init__(self, watched: list[Watched], *, alike: bool = True) -> None:
+        super().__init__(watched, alike=alike)
         self._steps = 0
         self._inside = 0
         self._results: dict[Any, Value] = {}
         self._cells: dict[int, Cell] = {}
+        self._chains: set[int] = set()  # objects that are being called
 
     def forget(self) -> None:
         self._results = {}
@@ -150,6 +152,8 @@ class Calling(Items):
             for given in (*arguments.positional[function.nin :], arguments.rest):
                 change(given, lambda spelled: f"writes into {spelled}")
         if kind in (FunctionType, BuiltinFunctionType, np.ufunc) or known(kind.__module__) or atom.path:
+            if not self.alike and effect_of(kind.__module__) is not None:
+                self._chained(frame, atom, arguments)
             return self.library(frame, atom.path or path_of(function), arguments)
         if is_users(kind):
             return called_method(self, frame, Bound(atom, "__call__"), arguments)
@@ -157,6 +161,18 @@ class Calling(Items):
             return union(OWN, *(self.each(frame, one, values=True) for one in arguments.positional))
         message = f"calls `{atom.spelled}`, of class {kind.__module__}.{kind.__qualname__}"
         raise Visible(message)
+
+    def _chained(self, frame: Frame, atom: Known, arguments: Arguments) -> None:
+        """What an object of a library was given to call, as a chain of transformations was."""
+        if id(atom.object) in self._chains:
+            return
+        self._chains.add(id(atom.object))
+        for value in fields(atom.object).values():
+            parts = value.values() if type(value) in MAPPINGS else value if type(value) in (list, tuple) else ()
+            for one in (value, *parts):
+                if is_function(one) or (callable_kind(one) and known(type(one).__module__) and not is_a(one, type)):
+                    self._call(frame, Known(one, f"{type(one).__name__} of {atom.spelled}"), arguments)
+        self._chains.discard(id(atom.object))
 
     # -- the user's functions
 
@@ -254,7 +270,7 @@ class Calling(Items):
         if path in ("io.open", "builtins.open", "gzip.open", "bz2.open", "lzma.open", "wave.open"):
             check_mode(arguments)
             return OWN
-        why = effect_of(path)
+        why = effect_of(path, alike=self.alike)
         if why is not None:
             raise Visible(why)
         place = mutated(path)

@@ -36,23 +36,37 @@ _VISIBLE = {
     "runs code that only running shows": """builtins.exec builtins.eval builtins.compile builtins.__import__ importlib
         operator.methodcaller builtins.globals builtins.locals builtins.vars ctypes inspect gc""",
     "gives what differs between processes, as id and hash do": "builtins.id builtins.hash",
-    "draws random numbers": "random secrets uuid os.urandom numpy.random cv2.randu cv2.randn cv2.randShuffle",
-    "changes a setting of the library": """cv2.setRNGSeed cv2.setNumThreads cv2.setUseOptimized cv2.ocl numpy.seterr
-        numpy.seterrcall numpy.setbufsize numpy.set_printoptions pyarrow.set_cpu_count decimal.getcontext
-        decimal.setcontext decimal.localcontext""",
+    "draws random numbers": """random secrets uuid os.urandom numpy.random cv2.randu cv2.randn cv2.randShuffle
+        torch.rand torch.randn torch.randint torch.randperm torch.rand_like torch.randn_like torch.randint_like
+        torch.normal torch.bernoulli torch.multinomial torch.poisson torch.random torch.manual_seed torch.seed
+        torch.cuda.manual_seed torch.nn.functional.dropout torch.nn.modules.dropout tensorflow.random""",
+    "changes a model": "torch.nn.modules.batchnorm torch.optim",
+    "changes a setting of the library": """torch.set_num_threads torch.set_default_dtype torch.set_default_device
+        cv2.setRNGSeed cv2.setNumThreads cv2.setUseOptimized cv2.ocl numpy.seterr numpy.seterrcall numpy.setbufsize
+        numpy.set_printoptions pyarrow.set_cpu_count decimal.getcontext decimal.setcontext decimal.localcontext""",
     "reads the clock": """time datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow
         datetime.date.today""",
     "asks the operating system": "os posix nt sys platform signal resource atexit locale getpass tempfile",
-    "shares something between threads": """threading _thread multiprocessing concurrent asyncio queue sched
-        contextvars""",
+    "shares something between threads": "threading _thread multiprocessing concurrent asyncio queue sched contextvars",
     "logs": "logging warnings traceback faulthandler",
     "changes files": """shutil subprocess sqlite3 numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
         numpy.memmap numpy.lib.format.open_memmap cv2.imwrite cv2.imwritemulti cv2.VideoWriter pyarrow.fs
-        penstock.io.storage penstock.io.tfrecord penstock.io.saved penstock.io.TFRecordWriter""",
-    "uses the network": "socket ssl http urllib.request ftplib smtplib requests httpx aiohttp",
+        penstock.io.storage penstock.io.tfrecord penstock.io.saved penstock.io.TFRecordWriter torch.save
+        torch.serialization.save torchvision.utils.save_image torchvision.io.write_jpeg torchvision.io.write_png
+        torchvision.io.write_file torchvision.io.write_video torchaudio.save tensorflow.io.write_file""",
+    "uses the network": """torch.distributed torch.hub socket ssl http urllib.request ftplib smtplib requests httpx
+        aiohttp""",
     "may hold an accelerator, which processes do not share": """torch torchvision torchaudio jax jaxlib tensorflow cupy
         mxnet paddle flax keras""",
 }
+_APART = {  # what another process has otherwise, though nobody in this one could see it
+    "gives what differs between processes, as id and hash do",
+    "may hold an accelerator, which processes do not share",
+}
+_DRAWING = words(  # classes of torchvision's and torchaudio's that draw, beside those whose name begins with Random
+    """ColorJitter AutoAugment RandAugment TrivialAugmentWide AugMix ElasticTransform GaussianBlur GaussianNoise MixUp
+    CutMix ScaleJitter JPEG"""
+)
 _RULES: dict[str, str | None] = {  # by dotted path, the longest that fits; None is harmless
     **dict.fromkeys(words(_HARMLESS)),
     **{path: why for why, paths in _VISIBLE.items() for path in words(paths)},
@@ -100,19 +114,30 @@ SEEDED = words(  # random numbers that follow from an argument
 )
 
 
-def effect_of(path: str) -> str | None:
-    """What a library's function, by its dotted path, does that could be noticed; None where none of it could be."""
+def effect_of(path: str, *, alike: bool = True) -> str | None:
+    """What a library's function, by its dotted path, does that could be noticed; None where none of it could be.
+
+    With `alike`, also what is otherwise in another process, and noticed only there.
+    """
     if not is_installed_path(path):  # the tables name libraries, and a module of the user's may bear the name of one
         return _unknown(path)
     place = path
     while place:
         if place in _RULES:
             why = _RULES[place]
+            if why in _APART and not alike:
+                why = "draws random numbers" if _draws(path) else None
             if why is None or path.startswith("builtins."):
                 return why
             return f"{why} (`{path}`)"
         place = place.rpartition(".")[0]
     return _unknown(path)
+
+
+def _draws(path: str) -> bool:
+    """Whether a transformation of torchvision's or torchaudio's draws random numbers."""
+    name = path.rpartition(".")[2]
+    return path.startswith(("torchvision.", "torchaudio.")) and (name.startswith("Random") or name in _DRAWING)
 
 
 def _unknown(path: str) -> str:
@@ -141,5 +166,8 @@ def path_of(value: Any, module: str | None = None) -> str:
     """The dotted path of a library's function or class, as its users know it."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
     place = module or getattr(value, "__module__", None) or ""
+    name = str(name).removeprefix("_VariableFunctionsClass.")  # torch's
+    if place.startswith("numpy.random."):  # in which of its modules a class stands
+        place = "numpy.random"
     root, dot, rest = place.partition(".")
-    return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}" if place else str(name)
+    return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}" if place else name

@@ -11,7 +11,15 @@ import numpy as np
 
 from penstock.functions.code import words
 from penstock.functions.effects.libraries import effect_of, known, path_of
-from penstock.functions.effects.objects import ABSENT, CONTAINERS, MAPPINGS, content, in_class, is_imported
+from penstock.functions.effects.objects import (
+    ABSENT,
+    CONTAINERS,
+    MAPPINGS,
+    content,
+    in_class,
+    is_imported,
+    users_method,
+)
 from penstock.functions.effects.values import (
     OWN,
     Arguments,
@@ -117,13 +125,13 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
     if isinstance(owner, Made):
         return (Made(kind if name in _SETS and kind is not None else list, owner.inner),)
     if isinstance(owner, Known):
-        return _of_known(owner, name, given)
+        return _of_known(owner, name, alike=world.alike)
     if isinstance(owner, Part) or is_outside(owner):
         return _of_part(owner, name)
     return OWN
 
 
-def _of_known(owner: Known, name: str, given: Value) -> Value:
+def _of_known(owner: Known, name: str, *, alike: bool) -> Value:
     value = owner.object
     kind = type(value)
     if is_plain(value):
@@ -137,8 +145,8 @@ def _of_known(owner: Known, name: str, given: Value) -> Value:
         if name in _ARRAY_WRITERS:
             raise Visible(_changes(owner, name))
         return (Part(owner.spelled),) if name in _ARRAY_VIEWS else OWN
-    if issubclass(kind, np.ufunc) or (known(kind.__module__) and effect_of(kind.__module__) is None):
-        if name in _VERBS:
+    if issubclass(kind, np.ufunc) or (known(kind.__module__) and effect_of(kind.__module__, alike=alike) is None):
+        if name in _VERBS or (name.endswith("_") and not name.endswith("__")):  # as torch names what works in place
             raise Visible(_changes(owner, name))
         return OWN
     message = f"calls {name} of `{owner.spelled}`, of class {kind.__module__}.{kind.__qualname__}"
@@ -163,6 +171,9 @@ def _of_users(world: Calling, frame: Frame, owner: Atom, kind: type, name: str, 
     spelled = f"{spelling(owner)}.{name}"
     if is_a(found, staticmethod):
         return world.call(frame, (Known(found.__func__, spelled),), arguments)
+    forward = users_method(kind, "forward") if name == "__call__" else None  # which a module of torch's is called by
+    if forward is not None and is_a(found, FunctionType) and not is_users(found):
+        return _of_users(world, frame, owner, kind, "forward", arguments)
     if is_a(found, FunctionType, classmethod):
         function = found.__func__ if is_a(found, classmethod) else found
         first: Value = (Known(kind, kind.__name__),) if is_a(found, classmethod) else (owner,)

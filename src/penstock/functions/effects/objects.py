@@ -45,8 +45,8 @@ _OF_ONE_PROCESS = words(  # modules whose objects belong to one process
 )
 
 
-def why_alone(value: Any, spelled: str) -> str | None:
-    """Why an object must stay in its process, if that shows in its kind."""
+def why_alone(value: Any, spelled: str, *, alike: bool = True) -> str | None:
+    """Why an object must stay in its process, if that shows in its kind; `alike` as in `effect_of`."""
     kind = type(value)
     root = kind.__module__.partition(".")[0]
     if root in _OF_ONE_PROCESS:
@@ -57,7 +57,7 @@ def why_alone(value: Any, spelled: str) -> str | None:
         return f"uses the open file `{spelled}`"
     if in_class(kind, "__next__") is not ABSENT:
         return f"draws from `{spelled}`, of class {kind.__qualname__}"
-    why = effect_of(value.__name__ if kind is ModuleType else kind.__module__)
+    why = effect_of(value.__name__ if kind is ModuleType else kind.__module__, alike=alike)
     if why is not None and "accelerator" in why:
         return why
     return None

@@ -59,8 +59,9 @@ if TYPE_CHECKING:
 class Reading(ABC):
     """What names and attributes give."""
 
-    def __init__(self, watched: list[Watched]) -> None:
+    def __init__(self, watched: list[Watched], *, alike: bool = True) -> None:
         self.watched = watched  # what was read, and how it was
+        self.alike = alike  # whether it counts, too, what is otherwise in another process and is seen by nobody in one
         self.hidden: Value = ()  # things from outside that were put into objects of the call's own
 
     @abstractmethod
@@ -117,10 +118,10 @@ class Reading(ABC):
         elif kind is MethodType:
             self.reached(value.__self__, spelled)
         elif path is not None and kind is not ModuleType and not is_plain(value) and not callable_kind(value):
-            why = effect_of(path) if not is_users_path(path) else None
+            why = effect_of(path, alike=self.alike) if not is_users_path(path) else None
             if why is not None:
                 raise Visible(why)
-        why = why_alone(value, spelled)
+        why = why_alone(value, spelled, alike=self.alike)
         if why is not None:
             raise Visible(why)
         return (Known(value, spelled, path),)
@@ -313,7 +314,7 @@ class Items(Reading):
         for atom in value:
             by_numbers = isinstance(atom, Known) and type(atom.object) in _SETS and _ordered_alike(atom.object)
             kind = atom.kind if isinstance(atom, Made) else type(atom.object) if isinstance(atom, Known) else None
-            if kind in _SETS and not by_numbers:
+            if kind in _SETS and not by_numbers and self.alike:
                 message = "goes through a set, whose order differs between processes"
                 raise Visible(message)
 
