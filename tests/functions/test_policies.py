@@ -666,6 +666,34 @@ IN_SIGHT = {  # and what is said of it, or None
     "a tensor is changed": ("M = torch.Tensor()\nf = lambda x: M.add_(x)", "may change `M`"),
     "a set of texts": ("f = lambda x: [word for word in set(x.split())]", None),
     "a hash": ("f = lambda x: hash(x)", None),
+    "windows in a dict": ("f = lambda w: ps.Dataset.zip((w['a'].batch(3), w['b'].batch(3)))", None),
+    "zip of windows": ("f = lambda a, b: ps.Dataset.zip(a, b).batch(3)", None),
+    "a data set of outside": ("f = lambda x: D", None),
+    "a step of it": ("f = lambda x: D.map(lambda y: y + x).skip(1).take(2)", None),
+    "a step of the object's": (
+        "class A:\n  def __init__(self): self.base = ps.Dataset.range(9)\n"
+        "  def part(self, i): return self.base.shard(4, i)\nf = A().part",
+        None,
+    ),
+    "a filter that notes": ("f = lambda x: D.filter(note)", "appends to `seen`"),
+    "a step that notes": ("f = lambda x: ps.Dataset.range(9).map(lambda y: note(y))", "appends to `seen`"),
+    "zip with one of outside": ("f = lambda x: ps.Dataset.zip((D, ps.Dataset.range(3)))", None),
+    "a mixture": ("f = lambda x: ps.Dataset.sample_from_datasets([D, D])", None),
+    "apply": ("f = lambda x: D.apply(lambda d: d.map(lambda y: y))", None),
+    "apply that reads": ("f = lambda x: D.apply(lambda d: list(d))", "reads the data set"),
+    "files by name": ("f = lambda x: ps.Dataset.list_files(x).interleave(ps.TextLineDataset)", None),
+    "a list": ("f = lambda x: ps.Dataset.from_list([x, 2])", None),
+    "random numbers": ("f = lambda x: ps.Dataset.random(1).take(3)", None),
+    "options": ("f = lambda x: ps.Dataset.range(3).with_options(ps.Options())", None),
+    "a folder of images": ("f = lambda x: ps.ImageFolderDataset(x)", None),
+    "a tar file": ("f = lambda x: ps.WebDataset(x)", None),
+    "a loop over a data set": ("def f(x):\n  for y in D: x += y\n  return x", "reads the data set `D`"),
+    "a loop over a step of it": ("f = lambda x: [y for y in D.take(2)]", "reads the data set `D`"),
+    "a sum of it": ("f = lambda x: sum(D)", "reads the data set `D`"),
+    "the next of it": ("f = lambda x: next(iter(D.batch(2)))", "reads the data set `D`"),
+    "reduced": ("f = lambda x: D.reduce(0, lambda a, b: a + b)", "reads the data set `D`"),
+    "saved": ("f = lambda x: ps.Dataset.range(3).save('x')", "(.save)"),
+    "one of its own": ("f = lambda x: list(ps.Dataset.range(3).map(lambda y: y + x))", None),
 }
 
 
@@ -679,7 +707,7 @@ def test_what_could_be_seen_of_a_call(name, monkeypatch):
         monkeypatch.setitem(sys.modules, library, module)
         exec(compile(TORCH, module.__file__, "exec"), vars(module))
     exec("import collections, dataclasses, functools, os\nimport numpy as np\nimport penstock as ps", names)
-    exec("seen = []\ndef note(x):\n    seen.append(x)\n    return x\n" + source, names)
+    exec("D = ps.Dataset.range(9)\nseen = []\ndef note(x):\n    seen.append(x)\n    return x\n" + source, names)
     why = why_visible_here(names["f"])
     assert (why is None) if part is None else (why is not None and part in why)
     assert part is None or why_not_shippable(names["f"])

@@ -35,6 +35,7 @@ from penstock.functions.effects.objects import (
     fields,
     in_class,
     is_cached_function,
+    is_dataset,
     is_function,
     is_imported,
     is_jitted,
@@ -75,6 +76,7 @@ _IN_ORDER = (list, tuple, deque, enumerate, zip, map, filter)
 _CONTAINERS = (*_IN_ORDER, dict, set, frozenset, OrderedDict, defaultdict, reversed)
 _TOO_MUCH = "calls more than can be looked through"
 _OUTPUTS = ("out", "dst")
+_LOOKING = ("builtins.len", "builtins.isinstance", "builtins.type", "builtins.getattr", "builtins.hasattr")
 
 
 class Calling(Items):
@@ -282,7 +284,10 @@ class Calling(Items):
         return self._result(frame, path, arguments, kind)
 
     def _result(self, frame: Frame, path: str, arguments: Arguments, kind: Any) -> Value:
-        given = union((), *(self.each(frame, one, values=False) for one in arguments.positional), arguments.rest)
+        # of a data set, penstock's own functions make another one; whoever else is given one goes through it
+        reads = not path.startswith("penstock.") and path not in _LOOKING
+        gone_through = [one for one in arguments.positional if reads or not any(map(is_dataset, one))]
+        given = union((), *(self.each(frame, one, values=False) for one in gone_through), arguments.rest)
         if kind in _CONTAINERS or path == "builtins.iter":
             if kind in _IN_ORDER or path == "builtins.iter":
                 for one in arguments.positional:

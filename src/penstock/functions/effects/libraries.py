@@ -17,18 +17,23 @@ _HARMLESS = """
     time.gmtime time.struct_time numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson
     rapidjson msgpack zstandard lz4 snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken
     unidecode jellyfish Levenshtein rapidfuzz skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io
-    penstock.block penstock.trace penstock.element_key penstock.errors penstock.permutation penstock.Dataset.range
-    penstock.Dataset.from_tensors penstock.Dataset.from_tensor_slices penstock.dataset.dataset.Dataset.range
-    penstock.dataset.dataset.Dataset.from_tensors penstock.dataset.dataset.Dataset.from_tensor_slices
-    penstock.dataset.create.Create.range penstock.dataset.create.Create.from_tensors
-    penstock.dataset.create.Create.from_tensor_slices penstock.Dataset.zip penstock.dataset.dataset.Dataset.zip
-    penstock.dataset.create.Create.zip penstock.TFRecordDataset penstock.TextLineDataset
-    penstock.FixedLengthRecordDataset penstock.JsonLinesDataset penstock.dataset.tfrecord penstock.dataset.text_line
-    penstock.dataset.fixed_length penstock.dataset.json_lines penstock.map_fn penstock.dataset.map_fn
-    penstock.ArrayRecordDataset penstock.ArrowDataset penstock.IndexedTFRecordDataset penstock.LmdbDataset
-    penstock.NumpyDataset penstock.ParquetDataset penstock.experimental.CsvDataset penstock.dataset.array_record
-    penstock.dataset.arrow penstock.dataset.indexed_tfrecord penstock.dataset.lmdb penstock.dataset.numpy_files
-    penstock.dataset.parquet penstock.dataset.csv"""
+    penstock.block penstock.trace penstock.element_key penstock.errors penstock.permutation
+    penstock.TFRecordDataset penstock.TextLineDataset penstock.FixedLengthRecordDataset penstock.JsonLinesDataset
+    penstock.dataset.tfrecord penstock.dataset.text_line penstock.dataset.fixed_length penstock.dataset.json_lines
+    penstock.map_fn penstock.dataset.map_fn penstock.ArrayRecordDataset penstock.ArrowDataset
+    penstock.IndexedTFRecordDataset penstock.LmdbDataset penstock.NumpyDataset penstock.ParquetDataset
+    penstock.experimental.CsvDataset penstock.dataset.array_record penstock.dataset.arrow
+    penstock.dataset.indexed_tfrecord penstock.dataset.lmdb penstock.dataset.numpy_files penstock.dataset.parquet
+    penstock.dataset.csv penstock.ImageFolderDataset penstock.WebDataset penstock.dataset.image_folder
+    penstock.dataset.webdataset penstock.Options penstock.options"""
+PLANNING = words(  # methods of data sets that read nothing, or list files at most: what they give is read later
+    """range from_tensors from_tensor_slices from_list list_files random counter zip sample_from_datasets
+    choose_from_datasets apply assert_cardinality batch batch_by_tokens bucket_by_sequence_length cache cardinality
+    concatenate enumerate filter flat_map group_by_window ignore_errors interleave map options pack pad_to_cardinality
+    padded_batch prefetch ragged_batch rebatch rejection_resample repeat scan shard shuffle skip sparse_batch take
+    take_while unbatch unique window with_options with_provenance"""
+)
+DATASET = ("penstock.dataset.dataset", "Dataset")
 _VISIBLE = {
     "prints": "builtins.print builtins.breakpoint builtins.help pprint cv2.imshow cv2.waitKey cv2.namedWindow",
     "reads from the terminal": "builtins.input",

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.functions.code import words
-from penstock.functions.effects.libraries import effect_of, known, path_of
+from penstock.functions.effects.libraries import PLANNING, effect_of, known, path_of
 from penstock.functions.effects.objects import (
     ABSENT,
     CONTAINERS,
     MAPPINGS,
     content,
     in_class,
+    is_dataset,
+    is_dataset_class,
     is_imported,
     users_method,
 )
@@ -100,6 +102,8 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
     kind = owner.kind if isinstance(owner, Made) else type(owner.object) if isinstance(owner, Known) else None
     if isinstance(owner, Known) and is_a(owner.object, type):
         return _of_class(world, frame, owner, name, arguments)
+    if is_dataset(owner) and kind is not None and not is_users(kind):
+        return _of_dataset(world, frame, owner, name, arguments)
     if kind is not None and is_users(kind):
         return _of_users(world, frame, owner, kind, name, arguments)
     if name in _WRITES_FILES or (name == "save" and not _saves_in_memory(arguments)):
@@ -129,6 +133,24 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
     if isinstance(owner, Part) or is_outside(owner):
         return _of_part(owner, name)
     return OWN
+
+
+def _of_dataset(world: Calling, frame: Frame, owner: Known | Made, name: str, arguments: Arguments) -> Value:
+    """A method of a data set, or of its class: it makes another one, unless it reads."""
+    if name not in PLANNING:
+        message = f"reads the data set `{spelling(owner)}` (.{name})"
+        raise Visible(message)
+    if name == "apply":  # which is given the data set itself
+        given = (*arguments.positional, *arguments.named.values())
+        return union(*(world.call(frame, one, Arguments([(owner,)])) for one in given)) or OWN
+    return _planned(world, frame, owner.kind if isinstance(owner, Made) else type(owner.object), arguments, owner)
+
+
+def _planned(world: Calling, frame: Frame, kind: type, arguments: Arguments, *owner: Atom) -> Value:
+    """A data set that a call makes, with those from outside that it reads when it is read."""
+    given = union((), *(world.each(frame, one) for one in arguments.positional if not any(map(is_dataset, one))))
+    world.escaped(frame, arguments, given)
+    return (Made(kind, tuple(filter(is_dataset, outside(union(owner, given, arguments.all()))))),)
 
 
 def _of_known(owner: Known, name: str, *, alike: bool) -> Value:
@@ -201,6 +223,8 @@ def _of_class(world: Calling, frame: Frame, owner: Known, name: str, arguments: 
     if is_users(kind) and found is ABSENT:
         message = f"calls `{owner.spelled}.{name}`, which is not there"
         raise Visible(message)
+    if is_dataset_class(kind) and not is_users(kind) and name in PLANNING:
+        return _planned(world, frame, kind, arguments)
     if is_a(found, MethodDescriptorType, WrapperDescriptorType) and arguments.positional:  # list.append(seen, x)
         first, *others = arguments.positional
         rest = Arguments(others, arguments.named, arguments.rest)

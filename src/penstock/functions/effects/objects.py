@@ -22,13 +22,13 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from penstock.functions.code import codes, steps, words
-from penstock.functions.effects.libraries import effect_of
-from penstock.functions.effects.values import OWN, Known, Part, Value, is_a, is_plain, union
+from penstock.functions.effects.libraries import DATASET, effect_of
+from penstock.functions.effects.values import OWN, Known, Made, Part, Value, is_a, is_plain, union
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure
 
@@ -125,6 +125,16 @@ def _items(items: Iterable[Any], count: int, spelled: str) -> Value:
     if count > _MOST_KEPT_APART:
         return (*OWN, Part(spelled))
     return union(*((Known(item, f"{spelled}[…]"),) for item in looked_at))
+
+
+def is_dataset(atom: Any) -> TypeGuard[Known | Made]:
+    """Whether something known is a data set of penstock's."""
+    kind = atom.kind if isinstance(atom, Made) else type(atom.object) if isinstance(atom, Known) else object
+    return is_dataset_class(kind)
+
+
+def is_dataset_class(kind: type) -> bool:
+    return any((place.__module__, place.__name__) == DATASET for place in type.mro(kind))
 
 
 def users_method(kind: type, name: str) -> FunctionType | None:

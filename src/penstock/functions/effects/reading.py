@@ -27,6 +27,7 @@ from penstock.functions.effects.objects import (
     in_class,
     in_module,
     in_object,
+    is_dataset,
     is_function,
     users_method,
     why_alone,
@@ -232,6 +233,9 @@ class Items(Reading):
         """What comes of going through a value, or through the `values` of a mapping."""
         found: list[Value] = [()]
         for atom in value:
+            if is_dataset(atom) and outside((atom,)):
+                message = f"reads the data set `{spelling(atom)}`"
+                raise Visible(message)
             if isinstance(atom, Made):
                 found.append(union(OWN, atom.inner, self.hidden))
             elif isinstance(atom, Inner) or (isinstance(atom, Known) and is_function(atom.object)):

@@ -159,6 +159,8 @@ def spelling(atom: Atom) -> str:
             return atom.path
         case Inner():
             return atom.code.co_name
+        case Made() if held := outside(atom.inner):
+            return spelling(held[0])
     return "a value"
 
 
