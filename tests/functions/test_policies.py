@@ -655,6 +655,7 @@ class Tensor:
 def from_numpy(x): return x
 def rand(x): return x
 """
+FROZEN = "@dataclasses.dataclass(frozen=True)\nclass P:\n  x: int\n  y: int\n"
 IN_SIGHT = {  # and what is said of it, or None
     "from_numpy": ("f = torch.from_numpy", None),
     "a chain of transformations": ("f = torchvision.Compose([torchvision.ToTensor(), np.sqrt])", None),
@@ -666,6 +667,29 @@ IN_SIGHT = {  # and what is said of it, or None
     "a tensor is changed": ("M = torch.Tensor()\nf = lambda x: M.add_(x)", "may change `M`"),
     "a set of texts": ("f = lambda x: [word for word in set(x.split())]", None),
     "a hash": ("f = lambda x: hash(x)", None),
+    "a seeded state": ("f = lambda x: np.random.RandomState(int(x)).randint(0, 3)", None),
+    "an unseeded state": ("f = lambda x: np.random.RandomState().randint(0, 3)", "draws random numbers"),
+    "a frozen dataclass": (FROZEN + "def f(x):\n  p = P(int(x), 1)\n  return p.x + dataclasses.asdict(p)['y']", None),
+    "a frozen object of outside": (
+        FROZEN + "ONE = P(1, 2)\nf = lambda x: object.__setattr__(ONE, 'x', x)",
+        "assigns to an attribute of `ONE`",
+    ),
+    "lists by key": (
+        "def f(x):\n  d = collections.defaultdict(list)\n  for w in x.split(): d[w[0]].append(w)\n  return len(d)",
+        None,
+    ),
+    "what a key is made by": ("f = lambda x: collections.defaultdict(lambda: note)['z'](x)", "appends to `seen`"),
+    "how a key is made": ("f = lambda x: collections.defaultdict(lambda: note(1))['z']", "appends to `seen`"),
+    "the files of a folder": ("f = lambda x: sorted(os.listdir(x.decode()))", None),
+    "a folder is made": ("f = lambda x: os.mkdir(x)", "asks the operating system"),
+    "the environment": ("f = lambda x: os.environ.get('HOME', '') + os.environ['HOME'] + os.getenv('HOME')", None),
+    "a change of it": ("def f(x): os.environ['A'] = x", "writes into"),
+    "another": ("f = lambda x: os.environ.setdefault('A', x)", "may add to"),
+    "bytes.decode": ("f = bytes.decode", None),
+    "str.lower": ("f = lambda x: [*map(str.lower, x)]", None),
+    "bytes.fromhex": ("f = bytes.fromhex", None),
+    "int.__add__": ("f = lambda x: int.__add__(x, 1)", None),
+    "list.append": ("f = lambda x: list.append(seen, x)", "appends to `seen`"),
     "windows in a dict": ("f = lambda w: ps.Dataset.zip((w['a'].batch(3), w['b'].batch(3)))", None),
     "zip of windows": ("f = lambda a, b: ps.Dataset.zip(a, b).batch(3)", None),
     "a data set of outside": ("f = lambda x: D", None),

@@ -12,7 +12,7 @@ from inspect import (
     CO_GENERATOR,
     CO_ITERABLE_COROUTINE,
 )
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
@@ -146,8 +146,8 @@ class Calling(Items):
             return self.called(frame, fields(function)["py_func"], atom.spelled, arguments)
         if issubclass(kind, type):
             return self._made(frame, function, atom, arguments)
-        if kind is MethodDescriptorType and arguments.positional:  # list.append(seen, x)
-            owner, *others = arguments.positional
+        if kind in (MethodDescriptorType, WrapperDescriptorType):  # list.append(seen, x)
+            owner, *others = arguments.positional or [arguments.rest or OWN]
             rest = Arguments(others, arguments.named, arguments.rest)
             return union(*(called_method(self, frame, Bound(one, function.__name__), rest) for one in owner))
         if kind is np.ufunc:
@@ -288,6 +288,10 @@ class Calling(Items):
         reads = not path.startswith("penstock.") and path not in _LOOKING
         gone_through = [one for one in arguments.positional if reads or not any(map(is_dataset, one))]
         given = union((), *(self.each(frame, one, values=False) for one in gone_through), arguments.rest)
+        if kind is defaultdict and arguments.positional:  # what its items are made by
+            made = self.call(frame, arguments.positional[0], Arguments())
+            others = union(OWN, *(self.each(frame, one, values=True) for one in arguments.positional[1:]))
+            return (Made(kind, outside(union(made, others, *arguments.named.values()))),)
         if kind in _CONTAINERS or path == "builtins.iter":
             if kind in _IN_ORDER or path == "builtins.iter":
                 for one in arguments.positional:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from penstock.functions.code import words
@@ -13,19 +14,20 @@ _HARMLESS = """
     statistics fractions decimal numbers array io csv copy datetime calendar enum dataclasses typing types
     codecs difflib pickle ast.literal_eval xml.etree posixpath ntpath genericpath os.path os.fspath os.fsencode
     os.fsdecode pathlib contextlib colorsys zoneinfo stringprep quopri abc warnings.catch_warnings graphlib
-    keyword sys.intern sys.getsizeof uuid.UUID uuid.uuid3 uuid.uuid5 time.sleep time.strptime time.strftime
-    time.gmtime time.struct_time numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson
-    rapidjson msgpack zstandard lz4 snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken
-    unidecode jellyfish Levenshtein rapidfuzz skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io
-    penstock.block penstock.trace penstock.element_key penstock.errors penstock.permutation
-    penstock.TFRecordDataset penstock.TextLineDataset penstock.FixedLengthRecordDataset penstock.JsonLinesDataset
-    penstock.dataset.tfrecord penstock.dataset.text_line penstock.dataset.fixed_length penstock.dataset.json_lines
-    penstock.map_fn penstock.dataset.map_fn penstock.ArrayRecordDataset penstock.ArrowDataset
-    penstock.IndexedTFRecordDataset penstock.LmdbDataset penstock.NumpyDataset penstock.ParquetDataset
-    penstock.experimental.CsvDataset penstock.dataset.array_record penstock.dataset.arrow
-    penstock.dataset.indexed_tfrecord penstock.dataset.lmdb penstock.dataset.numpy_files penstock.dataset.parquet
-    penstock.dataset.csv penstock.ImageFolderDataset penstock.WebDataset penstock.dataset.image_folder
-    penstock.dataset.webdataset penstock.Options penstock.options"""
+    keyword glob fnmatch os.listdir os.scandir os.walk os.fwalk os.stat os.lstat os.access os.readlink posix.listdir
+    posix.scandir posix.stat posix.lstat posix.access posix.readlink nt.listdir nt.scandir nt.stat nt.lstat sys.intern
+    sys.getsizeof uuid.UUID uuid.uuid3 uuid.uuid5 time.sleep time.strptime time.strftime time.gmtime time.struct_time
+    numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson rapidjson msgpack zstandard lz4
+    snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken unidecode jellyfish Levenshtein rapidfuzz
+    skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io penstock.block penstock.trace penstock.element_key
+    penstock.errors penstock.permutation penstock.TFRecordDataset penstock.TextLineDataset
+    penstock.FixedLengthRecordDataset penstock.JsonLinesDataset penstock.dataset.tfrecord penstock.dataset.text_line
+    penstock.dataset.fixed_length penstock.dataset.json_lines penstock.map_fn penstock.dataset.map_fn
+    penstock.ArrayRecordDataset penstock.ArrowDataset penstock.IndexedTFRecordDataset penstock.LmdbDataset
+    penstock.NumpyDataset penstock.ParquetDataset penstock.experimental.CsvDataset penstock.dataset.array_record
+    penstock.dataset.arrow penstock.dataset.indexed_tfrecord penstock.dataset.lmdb penstock.dataset.numpy_files
+    penstock.dataset.parquet penstock.dataset.csv penstock.ImageFolderDataset penstock.WebDataset
+    penstock.dataset.image_folder penstock.dataset.webdataset penstock.Options penstock.options"""
 PLANNING = words(  # methods of data sets that read nothing, or list files at most: what they give is read later
     """range from_tensors from_tensor_slices from_list list_files random counter zip sample_from_datasets
     choose_from_datasets apply assert_cardinality batch batch_by_tokens bucket_by_sequence_length cache cardinality
@@ -51,6 +53,8 @@ _VISIBLE = {
         numpy.set_printoptions pyarrow.set_cpu_count decimal.getcontext decimal.setcontext decimal.localcontext""",
     "reads the clock": """time datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow
         datetime.date.today""",
+    "asks what its process was started with": """os.environ os.environb os.getenv os.getenvb os.getcwd os.cpu_count
+        posix.getcwd posix.cpu_count nt.getcwd nt.cpu_count""",
     "asks the operating system": "os posix nt sys platform signal resource atexit locale getpass tempfile",
     "shares something between threads": "threading _thread multiprocessing concurrent asyncio queue sched contextvars",
     "logs": "logging warnings traceback faulthandler",
@@ -66,6 +70,7 @@ _VISIBLE = {
 }
 _APART = {  # what another process has otherwise, though nobody in this one could see it
     "gives what differs between processes, as id and hash do",
+    "asks what its process was started with",
     "may hold an accelerator, which processes do not share",
 }
 _DRAWING = words(  # classes of torchvision's and torchaudio's that draw, beside those whose name begins with Random
@@ -174,5 +179,7 @@ def path_of(value: Any, module: str | None = None) -> str:
     name = str(name).removeprefix("_VariableFunctionsClass.")  # torch's
     if place.startswith("numpy.random."):  # in which of its modules a class stands
         place = "numpy.random"
+    if not place and hasattr(builtins, name.partition(".")[0]):  # a method of a class of Python's
+        place = "builtins"
     root, dot, rest = place.partition(".")
     return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}" if place else name

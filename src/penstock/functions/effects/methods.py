@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections import deque
 from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -158,6 +159,10 @@ def _of_known(owner: Known, name: str, *, alike: bool) -> Value:
     kind = type(value)
     if is_plain(value):
         return OWN
+    if kind is type(os.environ) and not alike:
+        if name not in _OF_MAPPINGS:
+            raise Visible(_changes(owner, name))
+        return OWN
     if kind in CONTAINERS:
         if name not in _READERS.get(kind, ()):
             raise Visible(_changes(owner, name))
@@ -223,6 +228,10 @@ def _of_class(world: Calling, frame: Frame, owner: Known, name: str, arguments: 
     if is_users(kind) and found is ABSENT:
         message = f"calls `{owner.spelled}.{name}`, which is not there"
         raise Visible(message)
+    if kind is object and name in ("__setattr__", "__delattr__") and arguments.positional:  # as a frozen dataclass does
+        change(arguments.positional[0], lambda spelled: f"assigns to an attribute of {spelled}")
+        world.put(frame, union((), *arguments.positional[1:]))
+        return OWN
     if is_dataset_class(kind) and not is_users(kind) and name in PLANNING:
         return _planned(world, frame, kind, arguments)
     if is_a(found, MethodDescriptorType, WrapperDescriptorType) and arguments.positional:  # list.append(seen, x)
