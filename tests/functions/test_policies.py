@@ -655,6 +655,21 @@ class Tensor:
 def from_numpy(x): return x
 def rand(x): return x
 """
+LOUD = """
+class Loud:
+    __add__ = __radd__ = __iadd__ = __lt__ = __eq__ = __contains__ = __getitem__ = __call__ = lambda self, x: note(x)
+    __format__ = __float__ = __neg__ = __len__ = __bool__ = __str__ = __repr__ = lambda self, *x: note(1)
+    __setitem__ = __setattr__ = lambda self, name, x: note(x)
+LOUD = Loud()
+"""
+QUIET = """
+class Quiet:
+    def __init__(self, y): self.y = y
+    def __add__(self, x): return Quiet(x)
+    def __lt__(self, x): return self.y < x
+    def __str__(self): return str(self.y)
+    def __len__(self): return 3
+"""
 FROZEN = "@dataclasses.dataclass(frozen=True)\nclass P:\n  x: int\n  y: int\n"
 IN_SIGHT = {  # and what is said of it, or None
     "from_numpy": ("f = torch.from_numpy", None),
@@ -690,6 +705,40 @@ IN_SIGHT = {  # and what is said of it, or None
     "bytes.fromhex": ("f = bytes.fromhex", None),
     "int.__add__": ("f = lambda x: int.__add__(x, 1)", None),
     "list.append": ("f = lambda x: list.append(seen, x)", "appends to `seen`"),
+    **{
+        f"an operator, {each}": (f"{LOUD}f = lambda x: {each}", "appends to `seen`")
+        for each in (
+            "Loud() + x",
+            "x + Loud()",
+            "operator.add(Loud(), x)",
+            "Loud() < x",
+            "x > Loud()",
+            "Loud() == x",
+            "-Loud()",
+            "len(Loud())",
+            "1 if Loud() else 2",
+            "not Loud()",
+            "x in Loud()",
+            "Loud()[x]",
+            "Loud()(x)",
+            "f'{Loud()}'",
+            "f'{Loud()!r}'",
+            "'%s' % Loud()",
+            "'{}'.format(Loud())",
+            "str(Loud())",
+            "float(Loud())",
+            "max(Loud(), x)",
+            "note.__call__(x)",
+            "LOUD + x",
+            "f'{LOUD}'",
+        )
+    },
+    "an operator in place": (f"{LOUD}def f(x):\n  y = Loud()\n  y += x\n  return y", "appends to `seen`"),
+    "an item is set": (f"{LOUD}def f(x):\n  y = Loud()\n  y[0] = x\n  return x", "appends to `seen`"),
+    "an attribute is set": (f"{LOUD}def f(x):\n  y = Loud()\n  y.a = x\n  return x", "appends to `seen`"),
+    "operators that compute": (f"{QUIET}f = lambda x: Quiet(x) + 1 < 2 and f'{{Quiet(x)}}' and len(Quiet(x))", None),
+    "what an operator gives": (f"{QUIET}f = lambda x: (Quiet(x) + note).y(x)", "appends to `seen`"),
+    "a frozen dataclass as text": (FROZEN + "f = lambda x: f'{P(x, 1)}' + str(P(x, 2) == P(1, 2))", None),
     "windows in a dict": ("f = lambda w: ps.Dataset.zip((w['a'].batch(3), w['b'].batch(3)))", None),
     "zip of windows": ("f = lambda a, b: ps.Dataset.zip(a, b).batch(3)", None),
     "a data set of outside": ("f = lambda x: D", None),
@@ -730,7 +779,7 @@ def test_what_could_be_seen_of_a_call(name, monkeypatch):
         module.__file__ = f"/somewhere/site-packages/{library}/__init__.py"
         monkeypatch.setitem(sys.modules, library, module)
         exec(compile(TORCH, module.__file__, "exec"), vars(module))
-    exec("import collections, dataclasses, functools, os\nimport numpy as np\nimport penstock as ps", names)
+    exec("import collections, dataclasses, functools, operator, os\nimport numpy as np\nimport penstock as ps", names)
     exec("D = ps.Dataset.range(9)\nseen = []\ndef note(x):\n    seen.append(x)\n    return x\n" + source, names)
     why = why_visible_here(names["f"])
     assert (why is None) if part is None else (why is not None and part in why)

@@ -72,6 +72,7 @@ EFFECTS: dict[str, tuple[int, int]] = {  # of instructions whose results are not
     }.items()
     for name in words(names)
 } | {"END_FOR": (2, 0) if sys.version_info < (3, 13) else (1, 0)}
+ASKING = words("UNARY_POSITIVE UNARY_NEGATIVE UNARY_NOT UNARY_INVERT TO_BOOL CONVERT_VALUE")
 _DEFAULTS, _KEYWORDS, _ANNOTATIONS, _CLOSURE = 1, 2, 4, 8
 _CALLS_HAVE_ALL = sys.version_info >= (3, 14)  # CALL_FUNCTION_EX always finds four values
 
@@ -149,9 +150,13 @@ class Machine(ABC):
             self.stack.append(answer(self, step, *self._pop(count)))
         elif name in EFFECTS:
             takes, gives = EFFECTS[name]
-            self._pop(takes)
+            given = self._pop(takes)
+            if name in ASKING:
+                self.asked(given[-1], step)
             self.stack.extend([self.UNKNOWN] * gives)
         elif name.startswith(("POP_JUMP_", "JUMP_IF_")):  # of the latter, where it does not jump
+            if "NONE" not in name:
+                self.asked(self.stack[-1], step)
             self.stack.pop()
         elif "_FAST_" in name and isinstance(step.value, tuple):
             for what, variable in zip(parts(name), step.value, strict=True):
@@ -323,6 +328,9 @@ class Machine(ABC):
     def extended(self, container: Any, value: Any, *, mapping: bool) -> Any:
         """The container of a display, with all items of a value."""
         return container
+
+    def asked(self, value: Any, step: Instruction) -> None:  # noqa: B027
+        """A value is asked whether it is true, for its length, for a text, or for its negative."""
 
     def managed(self, value: Any) -> None:  # noqa: B027
         """A with block of a value."""

@@ -76,7 +76,8 @@ _IN_ORDER = (list, tuple, deque, enumerate, zip, map, filter)
 _CONTAINERS = (*_IN_ORDER, dict, set, frozenset, OrderedDict, defaultdict, reversed)
 _TOO_MUCH = "calls more than can be looked through"
 _OUTPUTS = ("out", "dst")
-_LOOKING = ("builtins.len", "builtins.isinstance", "builtins.type", "builtins.getattr", "builtins.hasattr")
+_TYPES = ("builtins.isinstance", "builtins.type", "builtins.getattr", "builtins.hasattr")
+_LOOKING = ("builtins.len", *_TYPES)
 
 
 class Calling(Items):
@@ -275,6 +276,8 @@ class Calling(Items):
         why = effect_of(path, alike=self.alike)
         if why is not None:
             raise Visible(why)
+        if path not in _TYPES:
+            self.looked_at(frame, arguments)
         place = mutated(path)
         if place is not None:
             for given in (*arguments.positional[place : place + 1], arguments.rest):

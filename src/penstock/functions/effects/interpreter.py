@@ -41,6 +41,30 @@ _WHY = {
     "GET_YIELD_FROM_ITER": "yields from another generator",
     "PRINT_EXPR": "prints",
 }
+_OPERATORS = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "@": "matmul",
+    "/": "truediv",
+    "//": "floordiv",
+    "%": "mod",
+    "**": "pow",
+    "<<": "lshift",
+    ">>": "rshift",
+    "&": "and",
+    "|": "or",
+    "^": "xor",
+}
+_COMPARISONS = {  # and what the other side is asked; the longer ones first
+    "==": ("eq", "eq"),
+    "!=": ("ne", "ne"),
+    "<=": ("le", "ge"),
+    ">=": ("ge", "le"),
+    "<": ("lt", "gt"),
+    ">": ("gt", "lt"),
+}
+_UNARY = {"UNARY_POSITIVE": "__pos__", "UNARY_NEGATIVE": "__neg__", "UNARY_INVERT": "__invert__"}
 
 
 class Frame(Machine):
@@ -141,6 +165,7 @@ class Frame(Machine):
 
     def change_attribute(self, owner: Value, name: str, value: Value | None) -> None:
         change(owner, lambda spelled: f"assigns to an attribute, {name}, of {spelled}")
+        self.world.attribute_set(self, owner, name, value)
         if value is not None:
             self.world.put(self, value)
 
@@ -149,7 +174,10 @@ class Frame(Machine):
 
     def change_item(self, owner: Value, value: Value | None) -> None:
         change(owner, lambda spelled: f"writes into {spelled}")
-        if value is not None:
+        if value is None:
+            self.world.operator(self, owner, "__delitem__", OWN)
+        else:
+            self.world.operator(self, owner, "__setitem__", OWN, value)
             self.world.put(self, value)
 
     def each(self, value: Value) -> Value:
@@ -163,16 +191,39 @@ class Frame(Machine):
         self.world.ordered(value)
 
     def combined(self, left: Value, right: Value, operator: str) -> Value:
+        plain = operator.removesuffix("=")
+        given = self._reflected(_OPERATORS.get(plain, ""), left, right)
+        if plain == "%":  # which may write a text
+            self.world.shown(self, right)
         if operator.endswith("="):
+            given = union(given, self.world.operator(self, left, f"__i{_OPERATORS.get(plain, '')}__", right))
             change(left, lambda spelled: f"changes {spelled} ({operator})")
-            return self.world.filled(left, outside(self.each(right)))
-        return self.world.combined(left, right)
+            return union(given, self.world.filled(left, outside(self.each(right))))
+        return union(given, self.world.combined(left, right))
+
+    def _reflected(self, name: str, left: Value, right: Value) -> Value:
+        """What an operator of a class of the user's gives, wherever it stands."""
+        given = self.world.operator(self, left, f"__{name}__", right)
+        return union(given, self.world.operator(self, right, f"__r{name}__", left))
 
     def compared(self, left: Value, right: Value, operator: str) -> Value:
-        return OWN
+        name, other = next((names for sign, names in _COMPARISONS.items() if operator.startswith(sign)), ("", ""))
+        given = self.world.operator(self, left, f"__{name}__", right)
+        return union(OWN, given, self.world.operator(self, right, f"__{other}__", left))
+
+    def asked(self, value: Value, step: Instruction) -> None:
+        if step.name == "CONVERT_VALUE":
+            self.world.shown(self, value)
+        elif step.name in _UNARY:
+            self.world.operator(self, value, _UNARY[step.name])
+        else:
+            self.world.operator(self, value, "__bool__")
+            self.world.operator(self, value, "__len__")
 
     def contained(self, value: Value, container: Value) -> Value:
-        self.world.operator(self, container, "__contains__")
+        self.world.operator(self, container, "__contains__", value)
+        self.world.operator(self, container, "__iter__")
+        self.world.operator(self, union(value, self.world.held(container)), "__eq__", OWN)
         return OWN
 
     def items_matched(self, value: Value) -> Value:
@@ -199,6 +250,8 @@ class Frame(Machine):
         return self.world.filled(container, outside(self.world.each(self, value, values=mapping)))
 
     def text(self, step: Instruction, values: Sequence[Value]) -> Value:
+        for value in values:
+            self.world.shown(self, value)
         return OWN
 
     # -- functions

@@ -20,6 +20,7 @@ from penstock.functions.effects.objects import (
     in_class,
     is_dataset,
     is_dataset_class,
+    is_function,
     is_imported,
     users_method,
 )
@@ -107,6 +108,10 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
         return _of_dataset(world, frame, owner, name, arguments)
     if kind is not None and is_users(kind):
         return _of_users(world, frame, owner, kind, name, arguments)
+    if name == "__call__" and isinstance(owner, Known) and is_function(owner.object):
+        return world.call(frame, (owner,), arguments)
+    if name not in _VERBS:  # which only hold what they are given
+        world.looked_at(frame, arguments)
     if name in _WRITES_FILES or (name == "save" and not _saves_in_memory(arguments)):
         message = f"writes files (.{name})"
         raise Visible(message)

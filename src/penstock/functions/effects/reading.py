@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from penstock.functions.code import words
 from penstock.functions.effects.libraries import effect_of
 from penstock.functions.effects.objects import (
     ABSENT,
@@ -211,6 +212,11 @@ class Reading(ABC):
 
 
 _SETS = (set, frozenset)
+_READING = words(
+    """__len__ __iter__ __next__ __reversed__ __bool__ __int__ __float__ __index__ __complex__ __abs__ __hash__
+    __bytes__ __fspath__ __array__ __trunc__ __floor__ __ceil__ __round__ __copy__"""
+)
+_COMPARING = words("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __getitem__ __contains__ __add__ __radd__ __deepcopy__")
 
 
 class Items(Reading):
@@ -292,15 +298,47 @@ class Items(Reading):
             return self.each(frame, (atom,), values=True)
         return self.called(frame, method, f"{spelling(atom)}.{name}", Arguments([(atom,), *given]))
 
-    def operator(self, frame: Frame, value: Value, name: str) -> None:
-        """What an operator on a value does, where a class of the user's says so."""
+    def operator(self, frame: Frame, value: Value, name: str, *given: Value) -> Value:
+        """What an operator on a value gives, where a class of the user's says so; nothing where none does."""
+        found: list[Value] = [()]
         for atom in value:
             if isinstance(atom, (Known, Made)):
                 kind = atom.kind if isinstance(atom, Made) else type(atom.object)
                 method = users_method(kind, name)
-                if method is not None:
-                    rest = [OWN] if name == "__contains__" else []
-                    self.called(frame, method, f"{spelling(atom)}.{name}", Arguments([(atom,), *rest]))
+                if method is not None and is_users(method):  # a dataclass has some that it has not written
+                    found.append(self.called(frame, method, f"{spelling(atom)}.{name}", Arguments([(atom,), *given])))
+        return union(*found)
+
+    def held(self, value: Value) -> Value:
+        """Objects of the user's classes that a container holds."""
+        return union((), *(atom.inner for atom in value if isinstance(atom, Made)))
+
+    def shown(self, frame: Frame, value: Value) -> None:
+        """A value becomes part of a text."""
+        for name in ("__str__", "__repr__"):
+            self.operator(frame, value, name)
+        self.operator(frame, value, "__format__", OWN)
+
+    def looked_at(self, frame: Frame, arguments: Arguments) -> None:
+        """A function of a library's may ask an object of the user's for anything that reads it."""
+        value = tuple(atom for atom in arguments.all() if isinstance(atom, (Known, Made)))
+        if any(is_users(atom.kind if isinstance(atom, Made) else type(atom.object)) for atom in value):
+            self.shown(frame, value)
+            for name in _READING:
+                self.operator(frame, value, name)
+            for name in _COMPARING:
+                self.operator(frame, value, name, OWN)
+
+    def attribute_set(self, frame: Frame, owner: Value, name: str, value: Value | None) -> None:
+        """What a class of the user's does where an attribute is assigned to, or deleted."""
+        given: list[Value] = [] if value is None else [value]
+        special = "__delattr__" if value is None else "__setattr__"
+        self.operator(frame, owner, special, (Known(name, "a name"),), *given)
+        for atom in owner:
+            found: Any = in_class(atom.kind, name) if isinstance(atom, Made) and is_users(atom.kind) else ABSENT
+            setter = (found.fdel if value is None else found.fset) if is_a(found, property) else None
+            if setter is not None:
+                self.called(frame, setter, f"{spelling(atom)}.{name}", Arguments([(atom,), *given]))
 
     def managed(self, frame: Frame, value: Value) -> None:
         """A with block."""
