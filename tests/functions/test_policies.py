@@ -670,6 +670,10 @@ class Quiet:
     def __str__(self): return str(self.y)
     def __len__(self): return 3
 """
+MANY = """
+lines = ["def filled():", " l = []", *[" l.append(lambda y: y)"] * %d, " l.append(lambda y: %s)", " return l"]
+exec("\\n".join(lines))
+"""
 FROZEN = "@dataclasses.dataclass(frozen=True)\nclass P:\n  x: int\n  y: int\n"
 IN_SIGHT = {  # and what is said of it, or None
     "from_numpy": ("f = torch.from_numpy", None),
@@ -739,6 +743,19 @@ IN_SIGHT = {  # and what is said of it, or None
     "operators that compute": (f"{QUIET}f = lambda x: Quiet(x) + 1 < 2 and f'{{Quiet(x)}}' and len(Quiet(x))", None),
     "what an operator gives": (f"{QUIET}f = lambda x: (Quiet(x) + note).y(x)", "appends to `seen`"),
     "a frozen dataclass as text": (FROZEN + "f = lambda x: f'{P(x, 1)}' + str(P(x, 2) == P(1, 2))", None),
+    "lists of functions inside one another": (
+        "def f(x):\n  def g(y):\n    def h(z):\n      def i(w): return w\n      l = [i]\n      l.append(i)\n"
+        "      return l[0](z)\n    l = [h]\n    l.append(h)\n    return l[0](y)\n"
+        "  l = [g]\n  l.append(g)\n  return l[0](x)",
+        None,
+    ),
+    "an act in such a list": (
+        "def f(x):\n  def g(y):\n    def h(z): return note(z)\n    l = [h]\n    l.append(h)\n    return l[0](y)\n"
+        "  l = [g]\n  l.append(g)\n  return l[0](x)",
+        "appends to `seen`",
+    ),
+    "many functions in a list": (f"{MANY % (300, 'y + 1')}f = lambda x: [g(x) for g in filled()]", None),
+    "what one of many gives": (f"{MANY % (30, 'seen')}f = lambda x: [g(x).append(x) for g in filled()]", "`seen`"),
     "windows in a dict": ("f = lambda w: ps.Dataset.zip((w['a'].batch(3), w['b'].batch(3)))", None),
     "zip of windows": ("f = lambda a, b: ps.Dataset.zip(a, b).batch(3)", None),
     "a data set of outside": ("f = lambda x: D", None),

@@ -39,6 +39,7 @@ from penstock.functions.effects.objects import (
     is_function,
     is_imported,
     is_jitted,
+    unmade,
     watch,
 )
 from penstock.functions.effects.reading import Items
@@ -121,7 +122,7 @@ class Calling(Items):
             return union(given, *(self._call(frame, one, Arguments(rest=given)) for one in _functions(atom.inner)))
         if isinstance(atom, Made) and (functions := _functions(atom.inner)):  # what was taken out of it
             return union(*(self._call(frame, one, arguments) for one in functions))
-        for one in data(outside(arguments.all())):
+        for one in unmade(data(outside(arguments.all()))):
             message = f"hands `{spelling(one)}` to a function that only running shows"
             raise Visible(message)
         self.escaped(frame, arguments)
@@ -325,14 +326,16 @@ class Calling(Items):
         spelled = next((spelling(atom) for atom in outside(owner)), None)
         return OWN if spelled is None else (Part(spelled),)
 
-    def escaped(self, frame: Frame, arguments: Arguments, given: Value = OWN) -> None:
-        elements = Arguments(rest=union(OWN, data(given), data(outside(arguments.all()))))
+    def escaped(self, frame: Frame, arguments: Arguments, given: Value = OWN) -> Value:
+        results: list[Value] = [()]
+        elements = Arguments(rest=union(OWN, unmade(data(union(given, outside(arguments.all()))))))
         for value in (*arguments.positional, *arguments.named.values(), given):
             for atom in value:
                 if isinstance(atom, Inner) or (isinstance(atom, Known) and is_function(atom.object)):
-                    self._call(frame, atom, elements)
+                    results.append(self._call(frame, atom, elements))
                 elif isinstance(atom, Bound) and _is_method(atom):
-                    called_method(self, frame, atom, elements)
+                    results.append(called_method(self, frame, atom, elements))
+        return union(*results)
 
 
 def _is_callable(atom: Atom) -> bool:

@@ -28,7 +28,7 @@ import numpy as np
 
 from penstock.functions.code import codes, steps, words
 from penstock.functions.effects.libraries import DATASET, effect_of
-from penstock.functions.effects.values import OWN, Known, Made, Part, Value, is_a, is_plain, union
+from penstock.functions.effects.values import OWN, Inner, Known, Made, Part, Value, is_a, is_plain, union
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure
 
@@ -163,6 +163,11 @@ def is_function(value: Any) -> bool:
     if kind in (FunctionType, MethodType, BuiltinFunctionType, MethodDescriptorType, functools.partial, np.ufunc):
         return True
     return is_cached_function(value) or (is_users(kind) and in_class(kind, "__call__") is not ABSENT)
+
+
+def unmade(value: Value) -> Value:
+    """Without the functions that the code makes: whoever is handed one is taken to call it, and not to change it."""
+    return tuple(atom for atom in value if not isinstance(atom, Inner))
 
 
 def data(value: Value) -> Value:

@@ -30,6 +30,7 @@ from penstock.functions.effects.objects import (
     in_object,
     is_dataset,
     is_function,
+    unmade,
     users_method,
     why_alone,
 )
@@ -65,6 +66,7 @@ class Reading(ABC):
         self.watched = watched  # what was read, and how it was
         self.alike = alike  # whether it counts, too, what is otherwise in another process and is seen by nobody in one
         self.hidden: Value = ()  # things from outside that were put into objects of the call's own
+        self._given: Value = ()  # by functions that were put there
 
     @abstractmethod
     def forget(self) -> None:
@@ -223,13 +225,17 @@ class Items(Reading):
     """What items and iteration give, and what operators do."""
 
     @abstractmethod
-    def escaped(self, frame: Frame, arguments: Arguments, given: Value = OWN) -> None:
-        """Functions that are handed to somebody else are called there, with what else was handed over."""
+    def escaped(self, frame: Frame, arguments: Arguments, given: Value = OWN) -> Value:
+        """What functions give that are handed to somebody else: they are called there, with what else was handed."""
 
     def put(self, frame: Frame, value: Value) -> None:
         """Something is put into an object of the call's own: whatever is taken out of one may be it, and be called."""
-        self.escaped(frame, Arguments([value]))
-        hidden = union(self.hidden, data(outside(value)))
+        given = outside(self.escaped(frame, Arguments([value])))
+        self._given = union(self._given, tuple(Part(spelling(atom)) for atom in given))
+        more = data(outside(value))
+        hidden = union(self.hidden, more)
+        if OWN[0] in hidden:  # there are too many functions to keep them apart: what they give stands for them
+            hidden = union(OWN, unmade(self.hidden), unmade(more), self._given)
         if set(hidden) != set(self.hidden):
             self.hidden = hidden
             self.forget()
