@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch")
 from tests.adaptors import torch_data_sets as sets  # noqa: E402
 from torch.utils import data  # noqa: E402
 
+from penstock.runtime.processes.pool import process_pool  # noqa: E402
 from penstock.torch import DataLoader  # noqa: E402
 from penstock.torch.fetch import Passes  # noqa: E402
 from penstock.torch.packed import pack, unpack  # noqa: E402
@@ -488,6 +489,37 @@ def test_packed_is_unpacked(dtypes, shape):
     batch["array"] = np.ones(shape)
     batch["transposed"] = torch.arange(6).reshape(2, 3).T
     assert same(unpack(*pack(batch)), batch)
+
+
+class Fails(data.Dataset):
+    def __getitem__(self, number):
+        raise ValueError("x" * (1 << 20))
+
+    def __len__(self):
+        return 200
+
+
+class LargeIndices(data.Sampler):
+    def __iter__(self):
+        return (np.full(1 << 17, number) for number in range(200))
+
+    def __len__(self):
+        return 200
+
+
+def test_large_requests_and_answers_pass_each_other_without_shared_memory(monkeypatch):
+    """As where the program holds what there may be: whoever sends does not keep the others from their answers."""
+    monkeypatch.setattr(process_pool().memory, "_limit", 1 << 20)
+    loader = iter(DataLoader(Fails(), None, sampler=LargeIndices(), num_workers=2, timeout=30))
+    failed = 0
+    while True:
+        try:
+            next(loader)
+        except StopIteration:
+            break
+        except ValueError:
+            failed += 1
+    assert failed == 200
 
 
 def test_penstock_torch_names_what_it_has():

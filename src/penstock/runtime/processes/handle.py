@@ -90,7 +90,8 @@ class Worker:
         self._losing = threading.RLock()  # apart from `_turn`, which may be held until the process has been killed
         self._ready = False
         self._asked: deque[_Asked] = deque()  # in the order of the answers
-        self._turn = threading.Condition()  # for what is sent, and whose answer is next
+        self._turn = threading.Condition()  # whose answer is next; never held while something is sent
+        self._sending = threading.RLock()  # one message behind the other
         with births.lock:
             self.process = make()
             births.living.add(self)
@@ -122,16 +123,23 @@ class Worker:
         return answer
 
     def _ask(self, asked: _Asked, task: ProcessTask, packed: Packed, numbers: Numbers) -> None:
-        with self._turn:
+        while not self._has_asked(asked, task, packed, numbers):
+            with self._turn:
+                self._turn.wait_for(lambda: self._lost or not self._asked)
+
+    def _has_asked(self, asked: _Asked, task: ProcessTask, packed: Packed, numbers: Numbers) -> bool:
+        """False where it has to have transforms first, for which it may have nothing else to answer."""
+        with self._sending:
             self._check()
             if not self._ready:
                 self._come()
             if task.number not in self.known:
-                self._turn.wait_for(lambda: self._lost or not self._asked)
-                self._check()
+                if self._asked:
+                    return False
                 self._prepare(task)
-            deadline = None if self._asked else _behind(task.element_timeout)
-            self._asked.append(asked)
+            with self._turn:
+                deadline = None if self._asked else _behind(task.element_timeout)
+                self._asked.append(asked)
             with suppress(ConnectionError):  # what it has answered before is read first
                 self._tidy(deadline)
                 asked.offered = self._region(task.expects, deadline)
@@ -140,6 +148,7 @@ class Worker:
                     packed.write(region.array)
                 head = "run", task.number, numbers, _number(asked.offered)
                 self._link.send(head, packed, _number(region), deadline=deadline)
+        return True
 
     def _come_to_turn(self, asked: _Asked) -> float:
         """Wait until the others before it have their answers; when that is. It is no time that the Block takes."""
@@ -173,14 +182,17 @@ class Worker:
         message = self._link.receive(deadline=deadline)
         while message.head[0] == "larger":
             self._take_back(asked)
-            with self._turn:
+            if not self._sending.acquire(timeout=-1 if deadline is None else max(deadline - time.monotonic(), 0.0)):
+                raise Late
+            try:
                 asked.offered = self._region(message.head[1], deadline)
                 self._link.send(("into", _number(asked.offered)), deadline=deadline)
+            finally:
+                self._sending.release()
             message = self._link.receive(deadline=deadline)
         kind, *rest, gone = message.head
-        with self._turn:
-            for number in gone:
-                self._memory.give_back(self._mapped[number])
+        for number in gone:
+            self._memory.give_back(self._mapped[number])
         if kind == "unreadable":
             self._take_back(asked)
             raise Unreadable(rest[0])
