@@ -45,6 +45,14 @@ def _generated():
     yield from ({"a": i, "b": [1.5] * 2} for i in range(12))
 
 
+def _streamed() -> ps.Dataset:
+    import datasets
+
+    return ps.Dataset.from_huggingface(
+        datasets.Dataset.from_dict({"a": list(range(12)), "b": [[1.5]] * 12}).to_iterable_dataset()
+    )
+
+
 def _sliced() -> ps.Dataset:
     held = ps.Dataset.range(30)._plan.source
     return ps.Dataset._of(Scan(source=SlicedSource(held, 2, 29, 4)), ps.Options())
@@ -58,6 +66,7 @@ IN_MEMORY: dict[str, Callable[[], ps.Dataset]] = {
     "sequence": lambda: ps.Dataset.from_sequence(Squares()),
     "arrow table": lambda: ps.Dataset.from_arrow(pa.table({"a": list(range(9)), "b": [str(i) for i in range(9)]})),
     "generator": lambda: ps.Dataset.from_generator(_generated),
+    "stream of rows": _streamed,
     "sliced": _sliced,
     "counter": lambda: ps.Dataset.counter(2, 3),
     "random": lambda: ps.Dataset._of(Scan(source=RandomSource(3)), ps.Options()),

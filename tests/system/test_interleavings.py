@@ -24,7 +24,7 @@ from penstock.runtime.work import BatchWork, BlockWork
 SECONDS = 60
 SEEDS = range(1000 if os.environ.get("HYPOTHESIS_PROFILE") == "search" else 30)  # all of them: make fuzz
 YIELDS = [
-    (Segment, "_begin"),
+    (Segment, "_let_pull"),
     (Segment, "_room"),
     (Results, "begin"),
     (Results, "put"),
