@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import Any
 
 from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
@@ -46,7 +47,8 @@ class JaxLoader(Loader):
         """What `with` has set for the thread that iterates, `jax.default_device` say, for the one that runs ahead."""
         jax = self._jax
         wide, device = jax.config.jax_enable_x64, jax.config.jax_default_device
-        enable = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+        holder = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")  # of earlier versions
+        enable = holder.enable_x64
 
         @contextmanager
         def set_here() -> Iterator[None]:
