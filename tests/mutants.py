@@ -5,6 +5,9 @@ tests need and nothing of penstock, and lives in memory only: no file is touched
 run the code as it is. Of the changes of one kind in one place (a `+` that becomes any other operator) one is tried.
 Not tried are changes of annotations and decorators, which say what is declared.
 
+The tests are run once as they are, followed line by line. A change is then tried by the tests that run its line only,
+those first that noticed much in little time, until one fails. A line that no test runs is a change that none notices.
+
 A change that no test notices has to stand in `tests/mutants.txt` with the reason.
 """
 
@@ -17,24 +20,29 @@ import hashlib
 import importlib
 import importlib.abc
 import importlib.util
+import json
+import math
 import os
 import random
 import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LISTED = Path(__file__).with_suffix(".txt")
-CPU_SECONDS = 120  # for the tests of one change
+OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"]
+OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is loaded once for all that are forked
 TESTS = {  # by the group of modules and the module, those that hold it
     "heart": {
         "penstock.runtime.segment": ["tests/runtime/test_segment.py", "tests/runtime/test_bounds.py"],
@@ -54,8 +62,14 @@ TESTS = {  # by the group of modules and the module, those that hold it
     "sources": {
         "penstock.sources.indexed": ["tests/sources/test_indexed.py"],
         "penstock.sources.files": ["tests/sources/test_files.py", "tests/sources/test_text.py"],
-        "penstock.sources.sliced": ["tests/sources/test_every_source.py"],
-        "penstock.sources.generator": ["tests/sources/test_every_source.py"],
+        "penstock.sources.sliced": ["tests/sources/test_indexed.py", "tests/sources/test_every_source.py"],
+        "penstock.sources.generator": [
+            "tests/sources/test_indexed.py",
+            "tests/sources/test_every_source.py",
+            "tests/dataset/test_any_rank.py",
+            "tests/dataset/test_bad_input.py",
+            "tests/dataset/test_values.py",
+        ],
     },
     "caches": {
         "penstock.cache.recorder": ["tests/cache/test_recorder.py", "tests/dataset/test_cache.py"],
@@ -82,7 +96,7 @@ class Mutant:
 
 
 class _Without(ast.NodeTransformer):
-    """A module as it runs: annotations say nothing then."""
+    """A module without what is not tried: annotations and decorators."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(None)
@@ -94,6 +108,11 @@ class _Without(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        node.decorator_list = []
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.decorator_list = []
         return self.generic_visit(node)
 
 
@@ -156,29 +175,162 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.mutant.source, str(path_of(self.mutant.module)), "exec"), vars(module))
 
 
-def start(tests: list[str], mutant: Mutant | None, said: Path) -> int:
-    """The tests of a module in a process of its own; its id."""
+class Followed:
+    """A plugin of the tests as they are: which lines of some files each runs, and how long it takes."""
+
+    def __init__(self, files: dict[str, str], results: Path) -> None:
+        self.files, self.results = files, results  # the module by its file
+        self.seconds: dict[str, float] = {}
+        self.lines: dict[str, dict[str, set[int]]] = {}  # by the test and the module
+        self.now: dict[str, set[int]] = {}
+
+    def follow(self, frame: FrameType, event: str, _: object) -> Callable | None:
+        module = self.files.get(frame.f_code.co_filename)
+        return self.line if module else None
+
+    def line(self, frame: FrameType, event: str, _: object) -> Callable:
+        if event == "line":
+            self.now.setdefault(self.files[frame.f_code.co_filename], set()).add(frame.f_lineno)
+        return self.line
+
+    def pytest_configure(self) -> None:
+        threading.settrace(self.follow)
+
+    def pytest_runtest_protocol(self, item: Any) -> None:
+        sys.settrace(self.follow)  # again: a test may have taken it away
+        self.now = self.lines[item.nodeid] = {}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        sys.settrace(None)
+        runs = {
+            test: {module: sorted(lines) for module, lines in found.copy().items()}
+            for test, found in self.lines.copy().items()
+        }
+        loaded = [name for name in sys.modules if name.split(".")[0] not in ("penstock", "tests")]
+        self.results.write_text(json.dumps({"seconds": self.seconds, "lines": runs, "loaded": loaded}))
+
+
+class Chosen:
+    """A plugin that runs some of the tests, in a given order, and says which has failed."""
+
+    def __init__(self, order: list[str], results: Path) -> None:
+        self.order, self.results = order, results
+
+    def pytest_configure(self) -> None:
+        from hypothesis import Phase, settings
+
+        # That a case fails is enough: nobody reads the smallest.
+        settings.register_profile("mutants", settings(), phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        found = {item.nodeid: item for item in items}
+        items[:] = [found[test] for test in self.order if test in found]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.results.write_text(json.dumps(report.nodeid))
+
+
+@dataclass
+class Tests:
+    """What is known of the tests of a module."""
+
+    files: list[str]
+    seconds: dict[str, float]
+    lines: dict[str, set[int]]  # of the module, by the test
+    noticed: Counter[str] = field(default_factory=Counter)  # changes, by the test
+
+    def that_run(self, mutant: Mutant) -> list[str]:
+        """Those that run the statement of a change, those first that noticed much in little time."""
+        lines = _statement(mutant)
+        reach = [test for test in self.seconds if lines is None or lines & self.lines.get(test, set())]
+        return sorted(reach, key=lambda test: (self.seconds[test] + 0.01) / (self.noticed[test] + 1))
+
+
+def _statement(mutant: Mutant) -> set[int] | None:
+    """The lines of the statement that is changed, without those of its body; None if it runs when the module loads."""
+    lines, inside = None, ast.parse(path_of(mutant.module).read_text()).body
+    at_load = True
+    while inside:
+        inner = [node for node in inside if _first_line(node) <= mutant.line <= (node.end_lineno or node.lineno)]
+        if not inner:
+            break
+        [node] = inner
+        bodies = [
+            part for name in ("body", "orelse", "finalbody", "handlers", "cases") for part in getattr(node, name, [])
+        ]
+        lines = set(range(_first_line(node), 1 + (node.end_lineno or node.lineno)))
+        for part in bodies:
+            lines -= set(range(_first_line(part), 1 + (part.end_lineno or part.lineno)))
+        if mutant.line in lines:
+            break
+        at_load = at_load and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        inside = bodies
+    return None if at_load else lines
+
+
+def _first_line(node: Any) -> int:
+    if isinstance(node, ast.match_case):
+        return node.pattern.lineno
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+
+
+def start(files: list[str], plugin: Followed | Chosen, mutant: Mutant | None, said: Path, cpu_seconds: float) -> int:
+    """Tests in a process of their own; its id."""
     pid = os.fork()
     if pid:
         return pid
+    code = 99
     try:
         os.setsid()
         out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
         os.dup2(out, 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+        most = math.ceil(cpu_seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
         if mutant is not None:
             sys.meta_path.insert(0, _Instead(mutant))
         import pytest
 
-        code = int(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+        options = OPTIONS if mutant is None else [*OPTIONS, "--tb=no"]
+        code = int(pytest.main([*options, *files], plugins=[plugin]))
     except BaseException:
         traceback.print_exc()
-        code = 99
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def followed(tests: dict[str, list[str]], folder: Path) -> dict[str, Tests] | None:
+    """The tests of all modules, run as they are; None if one fails."""
+    files = sorted({file for held in tests.values() for file in held})
+    plugin = Followed({str(path_of(module)): module for module in tests}, folder / "sound.json")
+    _, status = os.waitpid(start(files, plugin, None, folder / "sound", 3600), 0)
+    if status:
+        print((folder / "sound").read_text()[-4000:])
+        return None
+    found = json.loads(plugin.results.read_text())
+    for name in found["loaded"]:  # once for all that will be forked
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    known = {}
+    for module, held in tests.items():
+        names = [test for test in found["seconds"] if any(test.startswith(file) for file in held)]
+        seconds = {test: found["seconds"][test] for test in names}
+        known[module] = Tests(held, seconds, {test: set(found["lines"][test].get(module, ())) for test in names})
+    return known
+
+
+@dataclass
+class Run:
+    mutant: Mutant
+    until: float
+    chosen: Chosen
 
 
 class Runs:
@@ -186,23 +338,27 @@ class Runs:
 
     def __init__(self, jobs: int, folder: Path) -> None:
         self.jobs, self.folder, self.number = jobs, folder, count()
-        self.at_work: dict[int, tuple[Mutant, float]] = {}
+        self.at_work: dict[int, Run] = {}
 
-    def start(self, mutant: Mutant, tests: list[str], seconds: float) -> None:
-        pid = start(tests, mutant, self.folder / f"{next(self.number)}")
-        self.at_work[pid] = mutant, time.monotonic() + seconds
+    def start(self, mutant: Mutant, tests: Tests, order: list[str]) -> None:
+        said = self.folder / f"{next(self.number)}"
+        chosen, seconds = Chosen(order, said.with_suffix(".json")), sum(tests.seconds[test] for test in order)
+        files = [file for file in tests.files if any(test.startswith(file) for test in order)]
+        pid = start(files, chosen, mutant, said, 10 + 5 * seconds)
+        self.at_work[pid] = Run(mutant, time.monotonic() + 20 + 8 * seconds, chosen)
 
-    def ended(self) -> Iterator[tuple[Mutant, bool]]:
-        """What has come of those that have ended: whether it was noticed."""
-        for pid, (mutant, until) in list(self.at_work.items()):
+    def ended(self) -> Iterator[tuple[Mutant, bool, str | None]]:
+        """What has come of those that have ended: whether it was noticed, and by which test."""
+        for pid, run in list(self.at_work.items()):
             over, status = os.waitpid(pid, os.WNOHANG)
-            if not over and time.monotonic() < until:
+            if not over and time.monotonic() < run.until:
                 continue
             if not over:
                 os.waitpid(_killed(pid), 0)
             _killed(pid)  # what it had started
             del self.at_work[pid]
-            yield mutant, not over or status != 0
+            by = json.loads(run.chosen.results.read_text()) if run.chosen.results.exists() else None
+            yield run.mutant, not over or status != 0, by
 
 
 def _killed(pid: int) -> int:
@@ -236,47 +392,60 @@ def main() -> int:
 
 
 def run(tests: dict[str, list[str]], given: argparse.Namespace, folder: Path) -> int:
-    for name in ("numba", "numpy", "pyarrow"):  # loaded once for all that are forked
-        importlib.import_module(name)
+    os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "_hypothesis_pytestplugin"}
     os.chdir(ROOT)
-    ends, known = time.monotonic() + 60 * given.minutes, reasons()
-    seconds: dict[str, float] = {}
-    for module, held in tests.items():
-        began = time.monotonic()
-        if os.waitpid(start(held, None, folder / "sound"), 0)[1]:
-            print((folder / "sound").read_text()[-2000:], f"\n{module}: its tests fail as it is", sep="")
-            return 2
-        seconds[module] = 20 + 8 * (time.monotonic() - began)
+    ends = time.monotonic() + 60 * given.minutes
+    known = followed(tests, folder)
+    if known is None:
+        print("the tests fail as they are")
+        return 2
     waiting = [mutant for module in tests for mutant in mutants_of(module)]
     random.Random(given.seed).shuffle(waiting)
     part, parts = map(int, given.part.split("/"))
     waiting = waiting[part - 1 :: parts]
-    runs, noticed, unnoticed = Runs(given.jobs, folder), Counter[str](), []
+    runs, noticed, unnoticed = Runs(given.jobs, folder), Counter[str](), list[Mutant]()
+    idle = set[Mutant]()  # no test runs them
     while (waiting and time.monotonic() < ends) or runs.at_work:
         while waiting and len(runs.at_work) < given.jobs and time.monotonic() < ends:
             mutant = waiting.pop()
-            runs.start(mutant, tests[mutant.module], seconds[mutant.module])
-        for mutant, found in runs.ended():
+            if order := known[mutant.module].that_run(mutant):
+                runs.start(mutant, known[mutant.module], order)
+            else:
+                unnoticed.append(mutant)
+                idle.add(mutant)
+        for mutant, found, by in runs.ended():
             noticed[mutant.module] += found
+            if by is not None:
+                known[mutant.module].noticed[by] += 1
             if not found:
                 unnoticed.append(mutant)
         time.sleep(0.02)
-    return report(tests, noticed, unnoticed, waiting, known)
+    return report(noticed, unnoticed, idle, waiting)
 
 
-def report(
-    tests: dict[str, list[str]], noticed: Counter[str], unnoticed: list[Mutant], waiting: list[Mutant], known: dict
-) -> int:
+def report(noticed: Counter[str], unnoticed: list[Mutant], idle: set[Mutant], waiting: list[Mutant]) -> int:
+    known = reasons()
     for mutant in sorted(unnoticed, key=lambda mutant: (mutant.module, mutant.line)):
-        reason = known.get(mutant.listed_as)
-        print(f"line {mutant.line}: {mutant.listed_as}\n    {reason or 'NOT LISTED'}")
-    missed = Counter(mutant.module for mutant in unnoticed)
-    for module in tests:
-        tried = noticed[module] + missed[module]
+        reason = known.get(mutant.listed_as) or ("NOT LISTED, and no test runs it" if mutant in idle else "NOT LISTED")
+        print(f"line {mutant.line}: {mutant.listed_as}\n    {reason}")
+    missed, listed = (
+        Counter(mutant.module for mutant in some)
+        for some in (unnoticed, [mutant for mutant in unnoticed if mutant.listed_as in known])
+    )
+    left = Counter(mutant.module for mutant in waiting)
+
+    def say(name: str, modules: list[str]) -> None:
+        found, tried, excused, still = (
+            sum(counts[module] for module in modules) for counts in (noticed, noticed + missed, listed, left)
+        )
         if tried:
-            left = sum(mutant.module == module for mutant in waiting)
-            share = f"{noticed[module]} of {tried} noticed, {noticed[module] / tried:.0%}"
-            print(f"{module}: {share}{f' ({left} not tried)' if left else ''}")
+            share = f"{found} of {tried} noticed, {found / tried:.0%}, {excused} of the rest listed"
+            print(f"{name}: {share}{f' ({still} not tried)' if still else ''}")
+
+    for group, modules in TESTS.items():
+        for module in modules:
+            say(module, [module])
+        say(group, list(modules))
     return int(any(mutant.listed_as not in known for mutant in unnoticed))
 
 

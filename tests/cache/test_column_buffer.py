@@ -77,7 +77,8 @@ def test_elements_of_one_shape_are_one_array_and_no_block_is_kept():
 
 
 def test_a_block_that_is_large_enough_is_not_copied():
-    block, waiting = dense(0, 1000), ColumnBuffer(10_000)
+    block = dense(0, 1000)
+    waiting = ColumnBuffer(block.nbytes)
     waiting.add(*Alike()(block))
     ((kept, _),) = waiting.kept()
     assert kept.columns[0].array is block.columns[0].array
@@ -131,3 +132,13 @@ def test_room_is_of_few_sizes_that_are_hardly_more_than_is_needed(monkeypatch):
     for rows, asked in zip(range(1000, 2000), room.asked, strict=True):
         assert 12 * rows <= asked <= 12 * rows * 9 / 8
     assert len(set(room.asked)) <= 10
+
+
+def test_room_that_was_too_small_is_doubled(monkeypatch):
+    room, alike, waiting = Room(), Alike(), ColumnBuffer(64 * 12)
+    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", room)
+    for at in range(5000):
+        waiting.add(*alike(dense(at, 1)))
+    assert len(room.asked) <= 8
+    ((block, _),) = waiting.kept()
+    assert block.columns[0].array[:, 0].tolist() == list(range(5000))

@@ -156,3 +156,34 @@ def test_what_a_source_holds_is_not_copied():
     assert np.shares_memory(block.columns[0].array, array)
     assert block.columns[0].array.tolist() == array.tolist()
     assert recording.nbytes == array.nbytes
+
+
+def test_of_an_unknown_number_of_elements_more_is_set_aside_twice(monkeypatch):
+    """4 MiB, 64 more, and then as much as there may ever be, each with what there was in front."""
+    asked = []
+
+    def room(shape, dtype):
+        asked.append(shape[0])
+        return np.empty(shape, dtype)
+
+    monkeypatch.setattr(recorder, "counted_memory", room)
+    monkeypatch.setattr(recorder, "_all_room", lambda: 200 << 20)
+    recording, mebibyte = Recorder(), dense(0, 1, (1 << 18,))
+    for _ in range(69):
+        recording.add(mebibyte)
+    assert asked == [4, 4 + 64, 68 + 200]
+
+
+def test_there_is_room_for_half_of_the_memory_where_setting_it_aside_costs_nothing(monkeypatch):
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1 << 24}.__getitem__)
+    monkeypatch.setattr("sys.platform", "linux")
+    assert recorder._all_room() == 32 << 30
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert recorder._all_room() == 1 << 30
+
+
+def test_elements_without_one_shape_are_joined_up_to_64_mib():
+    recording = Recorder()
+    for _ in range(5):
+        recording.add(Block.from_elements([b"", bytes(1 << 24)]))
+    assert [block.size for block in recording.finish()] == [8, 2]

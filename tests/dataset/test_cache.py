@@ -1,12 +1,16 @@
 """cache(): one complete pass is kept and served; nothing less, nothing twice."""
 
+import pickle
 import threading
+import weakref
 from collections import deque
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.block.block import Block
+from penstock.cache.memory import MemoryStore
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
 
@@ -148,6 +152,32 @@ def test_passes_that_fill_at_the_same_time_agree():
         thread.join(60)
     assert found == [[2 * x for x in range(200)]] * 4
     assert [int(x) for x in ds] == found[0]
+
+
+class Account:
+    """Something that can be held on to."""
+
+
+def test_a_store_keeps_the_first_complete_pass_and_its_account_until_it_is_cleared():
+    store, account = MemoryStore(most=9), Account()
+    held = weakref.ref(account)
+    store.keep(account)  # of nothing there is no account
+    del account
+    assert (held(), store.blocks(), store.nbytes, store.overflowed) == (None, None, 0, False)
+    blocks = (Block.from_elements([np.int64(3)]),)
+    store.commit(blocks, 8)
+    store.commit((), 1)
+    account = Account()
+    held = weakref.ref(account)
+    store.keep(account)
+    del account
+    assert held() is not None
+    assert store.blocks() is blocks
+    assert store.nbytes == 8
+    copy = pickle.loads(pickle.dumps(store))
+    assert (copy.blocks(), copy.nbytes, copy.most) == (None, 0, 9)
+    store.clear()
+    assert (held(), store.blocks(), store.nbytes) == (None, None, 0)
 
 
 # -- what is kept lies side by side

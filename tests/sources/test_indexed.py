@@ -1,19 +1,22 @@
-"""Sources in memory and sequences: the same elements by number as in order, each failure in its place."""
+"""Sources in memory, sequences and generators: the same elements however they are read, each failure in its place."""
 
 import threading
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from tests.golden.golden import assert_golden
 from tests.sources.numbers import everything_by_number, given_at
-from tests.sources.passes import drained, everything, kinds
+from tests.sources.passes import drained, everything, everything_of, kinds
 
 import penstock as ps
 from penstock import errors
 from penstock.block.structure import map_leaves
 from penstock.plan.scan import Scan
 from penstock.sources.arrays import RangeSource
+from penstock.sources.generator import GeneratorSource
+from penstock.sources.sliced import SlicedSource
 from penstock.testing import assert_same_elements
 
 
@@ -221,3 +224,125 @@ def test_wrong_arguments_are_refused_where_they_are_given(name):
     with pytest.raises(errors.PenstockError) as caught:
         ARGUMENTS[name]()
     assert_golden(f"argument_sequences_{name}", f"{type(caught.value).__name__}: {caught.value}")
+
+
+@pytest.mark.parametrize("start", [0, 2, 30])
+@pytest.mark.parametrize("stop", [None, 0, 7, 29, 99])
+@pytest.mark.parametrize("step", [1, 4])
+def test_a_part_of_a_source_is_what_python_means_by_it(start, stop, step):
+    part = SlicedSource(RangeSource(range(30), np.dtype(np.int64)), start, stop, step)
+    wanted = list(range(30))[start:stop:step]
+    assert len(part) == part.cardinality == len(wanted)
+    count = len(wanted)
+    for first in range(count):
+        assert part.rows(first, count).elements() == wanted[first:]
+        assert part.rows(first, first + 1).elements() == wanted[first : first + 1]
+    if wanted:
+        assert part.rows_at(np.arange(count)[::-1]).elements() == wanted[::-1]
+
+
+class Asked(RangeSource):
+    """Neighbours are asked for as neighbours."""
+
+    def rows_at(self, indices):
+        raise AssertionError
+
+
+def test_a_part_without_gaps_is_read_as_it_lies():
+    part = SlicedSource(Asked(range(30), np.dtype(np.int64)), 5, 20)
+    assert part.rows(3, 9).elements() == list(range(8, 14))
+
+
+def test_a_part_of_a_source_is_named_as_python_names_it():
+    whole = RangeSource(range(30), np.dtype(np.int64))
+    for part, wanted in {(0, 5): "[:5]", (3,): "[3:]", (0, None, 2): "[::2]", (1, 9, 3): "[1:9:3]"}.items():
+        assert SlicedSource(whole, *part).label == f"{whole.label}{wanted}"
+
+
+# -- generators
+
+
+def told(found):
+    """Elements as they are, failures as the number of their element."""
+    return [item.context.element if isinstance(item, errors.PenstockError) else item for item in found]
+
+
+@pytest.mark.parametrize("signature", [None, ps.TensorSpec((), np.int64)])
+@pytest.mark.parametrize("want", [1, 4, 100])
+def test_a_generator_goes_on_behind_what_was_read(signature, want):
+    source = GeneratorSource(range, (2, 14), signature)
+    assert drained(source.open(), want)[0] == list(range(2, 14))
+    for position in range(13):
+        reader = source.open(position)
+        assert reader.position() == position
+        found, positions = drained(reader, want)
+        assert found == list(range(2 + position, 14))
+        assert positions[-1] == (12 - position, 12)
+
+
+@pytest.mark.parametrize("want", [1, 3, 100])
+def test_elements_of_another_kind_than_the_first_are_failures_wherever_a_pass_begins(want):
+    source = GeneratorSource(lambda: iter([None, 1, 2, "x", 4, (5, 5), "z", 7]))
+    failed = (0, 3, 5, 6)
+    for position in range(9):
+        found, _ = drained(source.open(position), want)
+        assert told(found) == list(range(position, 8))
+        assert [isinstance(item, Exception) for item in found] == [i in failed for i in range(position, 8)]
+
+
+def test_elements_that_are_not_as_the_signature_says_are_failures_in_their_places():
+    source = GeneratorSource(lambda: iter([0, "x", 2, 3.5, 4]), signature=ps.TensorSpec((), np.int64))
+    found = everything_of(source)
+    assert told(found) == [0, 1, 2, 3, 4]
+    assert [isinstance(item, Exception) for item in found] == [False, True, False, True, False]
+
+
+def test_a_generator_ends_with_what_it_raises():
+    def numbers():
+        yield from range(3)
+        raise KeyError("spoiled")
+
+    found = everything_of(GeneratorSource(numbers))
+    assert found[:3] == [0, 1, 2]
+    assert [type(item) for item in found[3:]] == [KeyError]
+
+
+def test_a_function_that_makes_no_generator_is_one_failure():
+    for function in (lambda: 1 / 0, lambda: None):
+        (failure,) = everything_of(GeneratorSource(function))
+        assert isinstance(failure, Exception)
+
+
+def test_a_slow_generator_hands_over_what_it_has(monkeypatch):
+    clock = iter(range(10**6))
+    time = SimpleNamespace(perf_counter=lambda: next(clock) / 1000)  # a millisecond from look to look
+    monkeypatch.setattr("penstock.sources.generator.time", time)
+    reader = GeneratorSource(lambda: iter(range(100))).open()
+    sizes = []
+    while (block := reader.read(100)) is not None:
+        sizes.append(block.size)
+    assert sum(sizes) == 100
+    assert set(sizes[:-1]) == {3}
+    time.perf_counter = lambda: 0.0
+    assert GeneratorSource(lambda: iter(range(100))).open().read(99).size == 99
+
+
+def test_a_generator_that_is_let_go_of_is_closed():
+    ended = []
+
+    def numbers():
+        try:
+            yield from (0, 1, "x", 3)
+        finally:
+            ended.append(True)
+
+    source = GeneratorSource(numbers)
+    for count in (1, 3):
+        reader = source.open()
+        reader.read(count)
+        reader.close()
+        reader.close()
+        assert reader.read(1) is None
+    assert ended == [True, True]
+    source.open().close()
+    assert ended == [True, True]

@@ -90,7 +90,7 @@ class Recorder:
         self._loose |= {i for i, found in enumerate(alike) if found is None}
         row = sum(found.nbytes for found in alike if found is not None)
         wanted = self._count - self.elements
-        if self._count < 0 or wanted < block.size:
+        if wanted < block.size:  # the number is not known, or was wrong
             room = _FIRST if not self.elements else _SECOND if self.nbytes < _SECOND else _all_room()
             wanted = room // max(row, 1)
         self._capacity = max(wanted, block.size) if row else 1 << 62

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
@@ -50,13 +51,15 @@ class GeneratorSource(Source):
 
 
 class _GeneratorReader(Reader):
-    def __init__(self, source: GeneratorSource, skip: int) -> None:
+    """Its position is the number of elements and failures it has given, negative behind a failure that was the last."""
+
+    def __init__(self, source: GeneratorSource, position: int) -> None:
         self._source = source
-        self._skip = skip
-        self._given = skip  # positions handed on
-        self._count = skip  # positions taken from the generator
+        self._skip = position
+        self._given = position  # elements and failures handed on
+        self._count = position  # those taken from the generator
         self._iterator: Iterator[Any] | None = None
-        self._done = False
+        self._done = position < 0
         self._made: deque[Block | Exception] = deque()  # still to be given
         any_rank = source.signature is not None and leaves_rank_open(source.signature)
         self._same_kind = SameKind("What the generator yields", any_rank=any_rank, hint="" if any_rank else _OPEN)
@@ -75,6 +78,8 @@ class _GeneratorReader(Reader):
             self._given += piece.size
             return piece
         self._given += 1
+        if self._done and not self._made:
+            self._given = -self._given  # else what the generator raised would be raised again where a pass goes on
         raise piece
 
     def _make(self, most: int) -> None:
@@ -133,9 +138,18 @@ class _GeneratorReader(Reader):
         """The user's iterator, moved behind what an earlier run had read: a generator has no other way to resume."""
         if self._iterator is None:
             self._iterator = iter(self._source.function(*self._source.args))
-            for _ in islice(self._iterator, self._skip):
-                pass
+            for element in islice(self._iterator, self._skip):
+                if self._structure is None:
+                    self._learn(element)
         return self._iterator
+
+    def _learn(self, element: Any) -> None:
+        """Of what kind the elements are, which the first that is one has said."""
+        builder = Builder(None)
+        with suppress(Exception):
+            builder.add(element)
+            block, _ = self._same_kind.build(builder, None)
+            self._structure = None if block is None else block.structure
 
     def _checked(self, element: Any) -> Any:
         structure: Structure | None = self._structure
