@@ -3,7 +3,7 @@
 cosmic-ray says which changes there are. Each is tried in a process of its own, forked from one that has loaded what
 tests need and nothing of penstock, and lives in memory only: no file is touched, and child processes that a test starts
 run the code as it is. Of the changes of one kind in one place (a `+` that becomes any other operator) one is tried.
-Not tried are changes of annotations and decorators, which say what is declared.
+Not tried are changes of annotations, decorators and `if TYPE_CHECKING`, which say what is declared.
 
 The tests are run once as they are, followed line by line. A change is then tried by the tests that run its line only,
 those first that noticed much in little time, until one fails. A line that no test runs is a change that none notices.
@@ -41,6 +41,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LISTED = Path(__file__).with_suffix(".txt")
+LOADING = ""  # in the place of a test
 OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"]
 OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is loaded once for all that are forked
 TESTS = {  # by the group of modules and the module, those that hold it
@@ -55,7 +56,7 @@ TESTS = {  # by the group of modules and the module, those that hold it
     },
     "states": {
         "penstock.physical.stage": ["tests/physical/test_stages.py", "tests/physical/test_every_stage.py"],
-        "penstock.physical.stretch": ["tests/physical/test_every_stage.py"],
+        "penstock.physical.stretch": ["tests/physical/test_stages.py", "tests/physical/test_every_stage.py"],
         "penstock.physical.past": ["tests/physical/test_past.py"],
         "penstock.physical.slot_states": ["tests/physical/test_slot_states.py"],
     },
@@ -96,7 +97,7 @@ class Mutant:
 
 
 class _Without(ast.NodeTransformer):
-    """A module without what is not tried: annotations and decorators."""
+    """A module without what is not tried: annotations, decorators, and what is for type checkers only."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(None)
@@ -109,6 +110,11 @@ class _Without(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
         node.decorator_list = []
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        if "TYPE_CHECKING" in ast.unparse(node.test):
+            node.test = ast.Constant(None)
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -181,8 +187,8 @@ class Followed:
     def __init__(self, files: dict[str, str], results: Path) -> None:
         self.files, self.results = files, results  # the module by its file
         self.seconds: dict[str, float] = {}
-        self.lines: dict[str, dict[str, set[int]]] = {}  # by the test and the module
-        self.now: dict[str, set[int]] = {}
+        self.now: dict[str, set[int]] = {}  # by the module
+        self.lines = {LOADING: self.now}  # by the test
 
     def follow(self, frame: FrameType, event: str, _: object) -> Callable | None:
         module = self.files.get(frame.f_code.co_filename)
@@ -195,6 +201,7 @@ class Followed:
 
     def pytest_configure(self) -> None:
         threading.settrace(self.follow)
+        sys.settrace(self.follow)
 
     def pytest_runtest_protocol(self, item: Any) -> None:
         sys.settrace(self.follow)  # again: a test may have taken it away
@@ -242,11 +249,14 @@ class Tests:
     files: list[str]
     seconds: dict[str, float]
     lines: dict[str, set[int]]  # of the module, by the test
+    loading: set[int]  # those that run when the tests are loaded
     noticed: Counter[str] = field(default_factory=Counter)  # changes, by the test
 
     def that_run(self, mutant: Mutant) -> list[str]:
         """Those that run the statement of a change, those first that noticed much in little time."""
         lines = _statement(mutant)
+        if lines is not None and lines & self.loading:
+            lines = None
         reach = [test for test in self.seconds if lines is None or lines & self.lines.get(test, set())]
         return sorted(reach, key=lambda test: (self.seconds[test] + 0.01) / (self.noticed[test] + 1))
 
@@ -322,7 +332,8 @@ def followed(tests: dict[str, list[str]], folder: Path) -> dict[str, Tests] | No
     for module, held in tests.items():
         names = [test for test in found["seconds"] if any(test.startswith(file) for file in held)]
         seconds = {test: found["seconds"][test] for test in names}
-        known[module] = Tests(held, seconds, {test: set(found["lines"][test].get(module, ())) for test in names})
+        lines = {test: set(runs.get(module, ())) for test, runs in found["lines"].items()}
+        known[module] = Tests(held, seconds, lines, lines[LOADING])
     return known
 
 

@@ -12,14 +12,16 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import column_of
 from penstock.dataset.base import inner
+from penstock.errors import Context, as_failure
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import Cursor, Stage, as_of_now
+from penstock.physical.stage import Cursor, Stage, StretchStage, as_of_now
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.combine import Sequence
 from penstock.physical.stages.cut import Shard, Skip, Take
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.shuffle import Shuffle
+from penstock.physical.stretch import Stretch, join
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.run import Iterator, Settings
@@ -273,3 +275,178 @@ def test_a_step_that_does_nothing_is_the_stage_below_it_and_observed_once():
     with Iterator(plan, options, 0, Settings("inline", meter=meter)) as elements:
         assert [batch.tolist() for batch in elements] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
     assert len(shown) == len(set(shown))
+
+
+def test_what_is_seen_of_a_stage_is_remembered_until_somebody_looks_again():
+    below = Numbers([1])
+    above = Take(below, 1, "take", None)
+    for acts in (False, True, False):
+        below.acts = acts
+        Stage.look_again()
+        assert above.seen == above.seen_below == acts
+        below.acts = not acts
+        assert above.seen == above.seen_below == acts
+
+
+class Told(Numbers):
+    """Counts how often it was asked for its state."""
+
+    def __init__(self, sizes):
+        super().__init__(sizes)
+        self.asked = 0
+
+    def state(self):
+        self.asked += 1
+        return self.at
+
+    def restore(self, state):
+        super().restore(state)
+
+    def start(self):
+        self.at += 100
+
+    def skip(self, count):
+        self.at += count
+        return count
+
+
+def test_a_state_is_remembered_until_the_stage_moves():
+    stage = Told([1, 1])
+    acts = [lambda: stage.next(1), lambda: stage.restore(2), stage.start, lambda: stage.skip(5), stage.close]
+    for number, act in enumerate(acts, 1):
+        assert [stage.state() for _ in range(3)] == [stage.at] * 3
+        assert stage.asked == number
+        act()
+    stage.alone = False  # others move it: it is asked each time
+    assert [stage.state() for _ in range(3)] == [stage.at] * 3
+    assert stage.asked == len(acts) + 3
+
+
+def test_a_state_that_was_asked_while_the_stage_moved_is_not_remembered():
+    class Asking(Told):
+        def next(self, want):
+            self.state()
+            return super().next(want)
+
+    stage = Asking([1, 1])
+    for at in range(3):
+        assert stage.state() == at
+        stage.next(1)
+
+
+class Stretches(StretchStage):
+    """Hands on given stretches."""
+
+    def __init__(self, made, *, cuts):
+        super().__init__("stretches")
+        self.made, self.cuts, self.at = made, cuts, 0
+
+    def make(self, want):
+        self.at += 1
+        made = self.made[self.at - 1] if self.at <= len(self.made) else None
+        if isinstance(made, Exception):
+            raise as_failure(made, Context())
+        return made
+
+    def place(self):
+        return self.at
+
+    def go_to(self, place):
+        self.at = place
+
+
+def numbers_of(*elements):
+    return Block.single(column_of([np.int64(x) for x in elements]))
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_a_stretch_that_was_made_is_given_bit_by_bit_and_goes_on_anywhere(cuts):
+    spoiled, last = ValueError("spoiled"), KeyError("last")
+    mixed = Stretch(numbers_of(3, 4, 5, 7), ((3, spoiled),))
+    made = [Stretch(numbers_of(0, 1, 2)), Stretch(None), mixed, last]
+    wanted = [0, 1, 2, 3, 4, 5, spoiled, 7, last]
+
+    def rest(stage, want):
+        found, states = [], [as_of_now(stage.state())]
+        while True:
+            try:
+                block = stage.next(want)
+            except Exception as error:
+                found.append(error)
+            else:
+                if block is None:
+                    return found, states
+                assert 0 < block.size <= (want if cuts else 3)
+                found += [int(x) for x in block.elements()]
+            states += [as_of_now(stage.state())] * (len(found) + 1 - len(states))
+
+    for want in (1, 2, 10):
+        stage = Stretches(made, cuts=cuts)
+        found, _ = rest(stage, want)
+        assert found == wanted
+    found, states = rest(Stretches(made, cuts=True), 1)
+    for number, state in enumerate(states):
+        again = Stretches(made, cuts=cuts)
+        again.restore(state)
+        if number < len(wanted):  # what it has not gone to yet, it says as it was told
+            assert as_of_now(again.state()) == state
+        assert rest(again, 2)[0] == wanted[number:]
+
+
+def test_a_block_that_is_not_to_be_cut_is_handed_on_as_it_is():
+    block = numbers_of(0, 1, 2)
+    assert Stretches([Stretch(block)], cuts=False).next(1) is block
+    assert Stretches([Stretch(block)], cuts=True).next(3) is block
+
+
+def test_stretches_are_elements_and_failures_in_their_places():
+    chance = np.random.default_rng(0)
+    for _ in range(20):
+        items = [RuntimeError(i) if chance.random() < 0.2 else i for i in range(int(chance.integers(1, 400)))]
+        elements = [item for item in items if not isinstance(item, Exception)]
+        failures = tuple((i, item) for i, item in enumerate(items) if isinstance(item, Exception))
+        whole = Stretch(numbers_of(*elements) if elements else None, failures)
+        assert whole.size == len(items)
+        assert whole.error is (failures[0][1] if failures else None)
+        start, stop = sorted(chance.integers(0, len(items) + 1, 2).tolist())
+        parts = [whole.slice(0, start), whole.slice(start, stop), whole.slice(stop, len(items) + 5)]
+        lists = [items[:start], items[start:stop], items[stop:]]
+        for part, wanted in zip([*parts, join(parts)], [*lists, items], strict=True):
+            found = []
+            for piece in part.pieces():
+                assert isinstance(piece, Exception) or piece.size > 0
+                found += [piece] if isinstance(piece, Exception) else [int(x) for x in piece.elements()]
+            assert found == wanted
+            assert (part.block is None) == all(isinstance(item, Exception) for item in wanted)
+    assert join([whole]) is whole
+
+
+def test_a_cursor_shows_what_comes_and_what_came_last():
+    cursor = Cursor(Numbers([4, 2]))
+    assert cursor.available() == 0
+    assert cursor.fill(1)
+    assert (cursor.available(), cursor.offset, cursor.before) == (4, 0, [0, 0])
+    assert flat([cursor.peek().elements()]) == [0, 1, 2, 3]
+    cursor.pass_by(1)
+    assert flat([cursor.take_available(2).elements()]) == [1, 2]
+    assert flat([cursor.last().elements()]) == [2]
+    assert (cursor.available(), cursor.offset, cursor.state()) == (1, 3, [0, 3])
+    assert flat([cursor.take_available(9).elements()]) == [3]
+    assert (cursor.available(), cursor.state()) == (0, [4, 0])
+    assert cursor.fill(1)
+    assert (cursor.before, cursor.offset) == ([4, 0], 0)
+
+
+def test_a_cursor_asks_a_stage_that_has_ended_no_more():
+    class Ends(Numbers):
+        ends = 0
+
+        def next(self, want):
+            self.ends += not self.sizes
+            return super().next(want)
+
+    stage = Ends([2])
+    cursor = Cursor(stage)
+    assert cursor.take(5).size == 2
+    assert [cursor.take(1) for _ in range(3)] == [None] * 3
+    assert stage.ends == 1

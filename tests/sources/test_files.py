@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.golden.golden import assert_golden
+from tests.sources import passes
 from tests.sources.passes import everything, kinds
 
 import penstock as ps
@@ -113,3 +114,23 @@ def test_fixed_length_records_are_read_by_number(tmp_path):
     path.write_bytes(bytes(range(100)))
     ds = ps.FixedLengthRecordDataset([path, path], 10)
     assert ps.experimental.at(ds, 12) == bytes(range(20, 30))
+
+
+@pytest.mark.parametrize("made", [ps.TextLineDataset, ps.JsonLinesDataset])
+def test_behind_a_file_that_is_gone_when_a_pass_goes_on_the_next_is_read_from_its_start(made, tmp_path):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for number, path in enumerate(paths):
+        path.write_text("".join(f'{{"a": {10 * number + i}}}\n' for i in range(3)))
+    source = made(paths)._plan.source
+    assert source.cardinality == ps.UNKNOWN_CARDINALITY
+    for read in (1, 3):
+        reader = source.open()
+        assert sum(reader.read(1).size for _ in range(read)) == read
+        position = reader.position()
+        reader.close()
+        assert reader.position() == position
+        paths[0].rename(tmp_path / "gone")
+        (missing, *rest), _ = passes.drained(source.open(position), 2)
+        assert kinds([missing]) == [("NotFoundError", None)]
+        assert_same_elements(rest, list(made(paths[1])))
+        (tmp_path / "gone").rename(paths[0])
