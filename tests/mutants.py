@@ -48,7 +48,7 @@ TESTS = {  # by the group of modules and the module, those that hold it
     "heart": {
         "penstock.runtime.segment": ["tests/runtime/test_segment.py", "tests/runtime/test_bounds.py"],
         "penstock.runtime.scheduler": ["tests/runtime/test_scheduler.py"],
-        "penstock.runtime.free_order": ["tests/dataset/test_free_order.py"],
+        "penstock.runtime.free_order": ["tests/runtime/test_log.py", "tests/dataset/test_free_order.py"],
         "penstock.runtime.results": ["tests/runtime/test_results.py"],
         "penstock.runtime.counts": ["tests/runtime/test_lane.py"],
         "penstock.runtime.gate": ["tests/runtime/test_lane.py"],
@@ -371,6 +371,12 @@ class Runs:
             by = json.loads(run.chosen.results.read_text()) if run.chosen.results.exists() else None
             yield run.mutant, not over or status != 0, by
 
+    def left(self) -> list[Mutant]:
+        """Those for which no time is left."""
+        for pid in self.at_work:
+            os.waitpid(_killed(pid), 0)
+        return [run.mutant for run in self.at_work.values()]
+
 
 def _killed(pid: int) -> int:
     with contextlib.suppress(ProcessLookupError):
@@ -416,8 +422,8 @@ def run(tests: dict[str, list[str]], given: argparse.Namespace, folder: Path) ->
     waiting = waiting[part - 1 :: parts]
     runs, noticed, unnoticed = Runs(given.jobs, folder), Counter[str](), list[Mutant]()
     idle = set[Mutant]()  # no test runs them
-    while (waiting and time.monotonic() < ends) or runs.at_work:
-        while waiting and len(runs.at_work) < given.jobs and time.monotonic() < ends:
+    while (waiting or runs.at_work) and time.monotonic() < ends:
+        while waiting and len(runs.at_work) < given.jobs:
             mutant = waiting.pop()
             if order := known[mutant.module].that_run(mutant):
                 runs.start(mutant, known[mutant.module], order)
@@ -431,6 +437,7 @@ def run(tests: dict[str, list[str]], given: argparse.Namespace, folder: Path) ->
             if not found:
                 unnoticed.append(mutant)
         time.sleep(0.02)
+    waiting += runs.left()
     return report(noticed, unnoticed, idle, waiting)
 
 

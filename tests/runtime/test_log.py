@@ -1,12 +1,18 @@
-"""Log: what views of it say later is what was so when they were taken, however much was dropped meanwhile."""
+"""Free order: what views of a log say later is what was so when they were taken, however much was dropped meanwhile.
+
+And `FreeOrder`: it gives what a state says in that order, and goes on from any of its own.
+"""
 
 import random
 
+import numpy as np
 import pytest
 
-from penstock.physical.stage import as_of_now
+from penstock.block.block import Block
+from penstock.errors import Context, as_failure
+from penstock.physical.stage import Stage, as_of_now
 from penstock.runtime import free_order
-from penstock.runtime.free_order import Log, OutOfTurn
+from penstock.runtime.free_order import FreeOrder, Log, OutOfTurn
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -45,3 +51,97 @@ def test_it_forgets_what_nobody_remembers():
         view = log.view(number + 1)
         assert (OutOfTurn(view).resolved(), view.resolved()) == ([], [])
     assert len(log._kept[1]) < 3000
+
+
+class Upstream(Stage):
+    """Numbers, some of which fail, in Blocks of one to three."""
+
+    def __init__(self, count, failing):
+        super().__init__("upstream")
+        self.count, self.failing, self.at = count, failing, 0
+
+    def next(self, want):
+        if self.at == self.count:
+            return None
+        first = self.at
+        if first in self.failing:
+            self.at += 1
+            raise as_failure(ValueError(first), Context())
+        while self.at < min(self.count, first + want, first + 1 + first % 3) and self.at not in self.failing:
+            self.at += 1
+        return Block.from_elements([np.int64(i) for i in range(first, self.at)])
+
+    def state(self):
+        return self.at
+
+    def restore(self, state):
+        self.at = state
+
+
+def in_free_order(upstream, state):
+    stage = FreeOrder(Upstream(*upstream))
+    stage.restore(state)
+    return stage
+
+
+def given(stage, want):
+    """Numbers in their order, those that failed too, and the states in front of and behind each piece."""
+    found, states = [], [(0, as_of_now(stage.state()))]
+    while True:
+        try:
+            block = stage.next(want)
+        except ValueError as error:
+            found += error.args
+        else:
+            if block is None:
+                assert stage.next(want) is None
+                return found, states
+            numbers = [int(x) for x in block.elements()]
+            assert 0 < len(numbers) <= want
+            told = stage.given if isinstance(stage.given, np.ndarray) else stage.given + np.arange(block.size)
+            assert told.tolist() == numbers
+            found += numbers
+        states.append((len(found), as_of_now(stage.state())))
+
+
+def some_ranges(chance, stop, most):
+    """Ranges that do not overlap, in any order."""
+    borders = sorted(chance.sample(range(stop + 1), min(2 * chance.randint(0, most), stop // 2 * 2)))
+    ranges = [(start, end - start) for start, end in zip(borders[::2], borders[1::2], strict=True)]
+    chance.shuffle(ranges)
+    return ranges
+
+
+def numbers_in(ranges):
+    return [number for start, count in ranges for number in range(start, start + count)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_a_state_says_comes_first_and_what_it_leaves_out_does_not_come(seed):
+    chance = random.Random(seed)
+    count, begin = chance.randint(1, 25), chance.randint(0, 4)
+    upstream = begin + count, {number for number in range(begin + count) if chance.random() < 0.2}
+    ranges = some_ranges(chance, count, 4)
+    cut = chance.randint(0, len(ranges))
+    excluded, first = sorted(ranges[:cut]), ranges[cut:]
+    state = [begin, excluded, first, begin]
+    rest = sorted({*range(count)} - {*numbers_in(ranges)})
+    wanted = [begin + number for number in [*numbers_in(first), *rest]]
+    assert in_free_order(upstream, state).pinned() == len(numbers_in(first))
+    for want in (1, 2, 50):
+        found, states = given(in_free_order(upstream, state), want)
+        assert found == wanted
+        for place, behind in states:
+            assert given(in_free_order(upstream, behind), 2)[0] == wanted[place:]
+    spans = some_ranges(chance, len(wanted), 3)  # of what comes, some came out of turn and some are to come first
+    cut = chance.randint(0, len(spans))
+    done, before = spans[:cut], spans[cut:]
+    left = sorted(number for place, number in enumerate(wanted) if place not in numbers_in(spans))
+    again = FreeOrder.merged(state, done, before)
+    assert given(in_free_order(upstream, again), 2)[0] == [*(wanted[place] for place in numbers_in(before)), *left]
+
+
+def test_ranges_behind_the_end_are_left_out():
+    upstream = 5, set()
+    assert given(in_free_order(upstream, [0, [(3, 9)], [(1, 1), (7, 2)], 0]), 2)[0] == [1, 0, 2]
+    assert given(in_free_order((0, set()), [0, [], [(0, 2)], 0]), 2)[0] == []
