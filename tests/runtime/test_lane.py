@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
+from penstock.errors import InvalidArgumentError
 from penstock.runtime.autotune.figures import Knobs, Limits
-from penstock.runtime.counts import Counts
+from penstock.runtime.counts import Counts, Sums
 from penstock.runtime.executors.choice import ExecutorChoice
 from penstock.runtime.gate import Gate
 from penstock.runtime.lane import Lane
@@ -107,6 +108,22 @@ def test_extremes_are_since_the_last_question():
     assert (counts.busy_most(), counts.held_between()) == (1, (20, 20))
 
 
+def test_nothing_is_counted_that_was_not_said():
+    counts = Counts()
+    assert (counts.busy_most(), counts.held_between(), counts.element_bytes) == (0, (0, 0), 0.0)
+    assert counts.sums(7.0) == Sums()
+    counts.worked(3)
+    assert counts.sums(7.0) == Sums(inputs=3)
+    counts.made(4, 100)
+    counts.made(0, 20)
+    assert counts.element_bytes == 30.0
+    counts.enter()
+    counts.leave()
+    assert [counts.busy_most() for _ in range(2)] == [1, 0]
+    counts.waited_for(9.0)
+    assert counts.sums(8.0).starved == 0.0  # as somebody sees it who looked at the clock before
+
+
 class Member:
     def __init__(self):
         self.counts = Counts()
@@ -185,3 +202,46 @@ def test_two_who_first_want_to_know_the_executors_at_once_get_one_answer():
     for thread in threads:
         thread.join(SECONDS)
     assert (found, len(asked)) == ([("thread", "process")] * 2, 1)
+
+
+class Sent:
+    def __init__(self, cpu_seconds):
+        self.cpu_seconds = cpu_seconds
+
+
+class Named:
+    """A transform, of which only its kin is asked."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def kin(self):
+        return self.name
+
+
+def test_transforms_are_sent_once_and_what_is_spent_on_them_elsewhere_adds_up():
+    choice, sent = ExecutorChoice(Limits(executors=("thread", "process"))), []
+
+    def make(transforms):
+        sent.append([transform.kin() for transform in transforms])
+        return Sent(2.5)
+
+    tasks = [choice.task([Named("a"), Named("b")], make) for _ in range(2)]
+    assert tasks[0] is tasks[1]
+    assert choice.task([Named("a")], make) is not tasks[0]
+    assert sent == [["a", "b"], ["a"]]
+    assert choice.cpu_seconds() == 5.0
+    choice.here = Sent(0.5)
+    assert choice.cpu_seconds() == 5.5
+
+
+def test_what_cannot_be_sent_stays_unless_the_user_wants_it_in_processes():
+    def make(transforms):
+        raise InvalidArgumentError("it holds a lock")
+
+    tried = ExecutorChoice(Limits(executors=("thread", "process")))
+    assert tried.task([Named("a")], make) is None
+    assert (tried.limits.executors, tried.obstacle) == (("thread",), "it holds a lock")
+    assert tried.cpu_seconds() == 0.0
+    with pytest.raises(InvalidArgumentError, match="it holds a lock"):
+        ExecutorChoice(Limits(executors=("process",))).task([Named("a")], make)

@@ -92,6 +92,7 @@ def test_what_comes_first_in_a_given_order_waits_for_its_turn():
 
 def test_a_ticket_of_several_tasks_is_one_result():
     results = Results("before", ordered=True)
+    assert not results.filling
     results.begin(Task(0, None, None, (0, 2)))
     assert results.filling
     results.begin(Task(0, None, "behind", (2, 3)))
@@ -113,6 +114,7 @@ def test_how_full_it_is():
     assert results.statistics() == Held(2, 0, 0, 0, 3 + 5)  # the consumer has one of the four
     results.clear()
     assert not results
+    assert results.nbytes == 0
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -4,6 +4,8 @@ import gc
 import threading
 import time
 
+import pytest
+
 from penstock.runtime.pausing import pausing
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
 
@@ -542,3 +544,154 @@ def test_a_worker_that_waits_in_a_generator_counts_once():
     scope.close(nothing)
     joined(scheduler, threads)
     assert pauses.found == [1, True, 0]
+
+
+class Outside(Steps):
+    """A step in a generator that began some time ago, and ends when `meanwhile` has been entered."""
+
+    def __init__(self, scheduler, meanwhile, seconds_ago):
+        super().__init__(1, 1, [])
+        self.scheduler, self.meanwhile, self.seconds_ago = scheduler, meanwhile, seconds_ago
+
+    def runnable(self):
+        return super().runnable() and not self.entered.is_set()
+
+    def step(self):
+        self.scheduler.go_outside(time.perf_counter() - self.seconds_ago)
+        self.entered.set()
+        assert self.meanwhile.wait(SECONDS)
+        self.was_outside = self.scheduler.come_back(), self.scheduler.come_back()
+        return super().step()
+
+
+def test_another_takes_the_place_of_a_worker_that_has_long_been_in_a_generator():
+    scheduler, log = Scheduler(1), []
+    scope, behind = Scope(scheduler), Steps(2, 1, log)
+    outside = Outside(scheduler, behind.done, SECONDS)
+    scope.add(outside, 1)
+    assert outside.entered.wait(SECONDS)
+    scope.add(behind, 1)  # for which nobody is free
+    for _ in range(3):
+        scheduler.replace_outside()
+    assert outside.done.wait(SECONDS)
+    assert outside.was_outside == (True, False)
+    assert (scheduler._waiting, scheduler._outside, scheduler._replaced) == (0, {}, set())
+    threads = list(scheduler._threads)
+    assert next(scheduler._numbers) <= 3
+    scope.close(nothing)
+    joined(scheduler, threads)
+
+
+def test_nobody_takes_the_place_of_a_worker_that_has_just_gone_into_a_generator():
+    scheduler, back = Scheduler(1), threading.Event()
+    scope = Scope(scheduler)
+    outside = Outside(scheduler, back, -SECONDS)
+    scope.add(outside, 1)
+    assert outside.entered.wait(SECONDS)
+    scheduler.replace_outside()
+    assert (scheduler._waiting, scheduler._replaced) == (0, set())
+    back.set()
+    assert outside.done.wait(SECONDS)
+    threads = list(scheduler._threads)
+    scope.close(nothing)
+    joined(scheduler, threads)
+
+
+def idle_scope():
+    """A scope that no worker serves."""
+    scheduler = Scheduler(1)
+    scheduler.serve = lambda scope: None
+    return Scope(scheduler)
+
+
+def test_of_one_depth_those_that_were_added_first_are_looked_at_first_and_then_in_turn():
+    scope = idle_scope()
+    segments = [Steps(1, 1, []) for _ in range(3)]
+    for segment in segments:
+        scope.add(segment)
+    assert scope.workers == 1
+    assert scope.pick() is segments[0]
+    segments[0].left = 0
+    assert scope.pick() is segments[1]
+    segments[0].left = 1
+    assert scope.pick() is segments[1]  # it may have more to do
+    scope.remove(segments[0])
+    assert scope.pick() is segments[1]
+    segments[2].left = 0
+    scope.remove(segments[1])
+    assert scope.pick() is None
+
+
+def test_a_segment_is_forgotten_once_and_others_that_are_not_known_are_not():
+    scope, segment = idle_scope(), Steps(1, 1, [])
+    scope.add(segment)
+    for other in (Steps(1, 1, []), Steps(2, 1, [])):
+        scope.remove(other)
+    assert scope.pick() is segment
+    for _ in range(2):
+        scope.remove(segment)
+        assert scope.pick() is None
+
+
+def test_segments_may_go_while_somebody_looks():
+    """A garbage collection may close runs anywhere."""
+    scope = idle_scope()
+
+    class Leaves(Steps):
+        def runnable(self):
+            for segment in segments:
+                scope.remove(segment)
+            return False
+
+    segments = [Leaves(1, 1, []), Steps(1, 1, []), Steps(1, 1, [])]
+    for segment in segments:
+        scope.add(segment)
+    assert scope.pick() is None
+
+
+def test_in_a_forked_child_nobody_waits_for_what_the_parent_s_workers_had_begun():
+    for begun in (False, True):
+        scope, closed = idle_scope(), []
+        if begun:
+            scope.add(Steps(1, 1, []))
+        scope.leave_to_parent()
+        scope.close(lambda closed=closed: closed.append(True))
+        assert closed == ([] if begun else [True])
+
+
+def test_where_the_system_gives_no_thread_at_all_the_caller_hears_of_it(monkeypatch):
+    scheduler = Scheduler(2)
+    scope = Scope(scheduler)
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError, match="can't start"):
+            scope.add(Steps(1, 1, []))
+    assert scheduler.threads() == 0
+    segment = Steps(0, 1, [])
+    scope.add(segment)  # there is one again
+    assert segment.done.wait(SECONDS)
+    threads = list(scheduler._threads)
+    scope.close(nothing)
+    joined(scheduler, threads)
+
+
+def test_a_thread_whose_start_was_interrupted_is_started_by_the_next(monkeypatch):
+    scheduler, log = Scheduler(1), []
+    scope, segment = Scope(scheduler), Steps(1, 1, log)
+
+    def start(thread):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        with pytest.raises(KeyboardInterrupt):
+            scope.add(segment)
+    scheduler.start_recruits()
+    assert segment.done.wait(SECONDS)
+    threads = list(scheduler._threads)
+    scope.close(nothing)
+    joined(scheduler, threads)

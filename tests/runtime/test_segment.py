@@ -133,6 +133,17 @@ def test_whether_its_input_is_seen_is_said_when_whoever_pulls_knows():
     assert found == [False]
 
 
+def test_of_what_is_seen_no_more_is_made_at_a_time_than_is_wanted_ahead():
+    with ps.Dataset.range(10_000).map(lambda x: x, num_parallel_calls=2).prefetch(8).iterator() as elements:
+        next(elements)
+        held_when_full(elements)
+        segment = elements._run.root
+        ahead = segment.statistics().ahead
+        for wanted, made in ((0, None), (1, 1), (ahead + 1, 1), (ahead + 8, 4), (ahead + 9, 4)):
+            segment._wanted = wanted
+            assert segment._may_make() == made
+
+
 @pytest.mark.parametrize("parallel", [None, 2])
 def test_prefetch_holds_what_it_was_given_where_memory_allows(parallel):
     ds = ps.Dataset.range(10_000).map(lambda x: np.empty(1 << 20, np.uint8), parallel).prefetch(100)
