@@ -549,6 +549,7 @@ REFUSED = {
     "a part of a number": ((), np.int64, 1.5),
     "numbers in a list": ((2,), np.int64, [1, 2.5]),
     "too large": ((1,), np.uint8, [256]),
+    "a number that is too large": ((), np.uint8, 256),
     "too large for numpy's": ((1,), np.uint8, [np.int64(256)]),
     "text": ((1,), np.int64, ["1"]),
     "another length": ((2,), np.int64, (1, 2, 3)),

@@ -421,6 +421,40 @@ def test_stretches_are_elements_and_failures_in_their_places():
     assert join([whole]) is whole
 
 
+class Passed(Stretches):
+    """Passes over numbers, of which there are ten."""
+
+    def skip(self, count):
+        return super().skip(count)
+
+    def pass_over(self, count):
+        passed = min(count, 10 - self.at)
+        self.at += passed
+        return passed
+
+
+def test_what_is_passed_over_does_not_count_what_an_earlier_run_had_had():
+    for owed, count, wanted in ((0, 4, 4), (3, 4, 4), (3, 9, 7), (12, 2, 0)):
+        stage = Passed([], cuts=False)
+        stage.restore([0, owed])
+        assert stage.skip(count) == wanted
+        assert as_of_now(stage.state()) == [min(owed + count, 10), 0]
+        cursor = Cursor(Passed([], cuts=False))
+        cursor.restore([[0, 0], owed])
+        assert cursor.skip(count) == wanted
+        assert as_of_now(cursor.state()) == [[min(owed + count, 10), 0], 0]
+
+
+def test_a_stage_begins_and_ends_with_those_below_it():
+    below = Told([1])
+    above = Take(below, 1, "take", None)
+    above.start()
+    assert below.at == 100
+    above.close()
+    assert below.closed == 1
+    assert not Numbers([]).at_hand
+
+
 def test_a_cursor_shows_what_comes_and_what_came_last():
     cursor = Cursor(Numbers([4, 2]))
     assert cursor.available() == 0
