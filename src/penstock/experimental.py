@@ -14,8 +14,9 @@ from penstock.dataset.make_csv import make_csv_dataset
 from penstock.dataset.sequences import from_list
 from penstock.dataset.sql import SqlDataset
 from penstock.dataset.stateful_functions import Counter, RandomDataset, assert_cardinality, ignore_errors
-from penstock.options import AutotuneOptions, OptimizationOptions
+from penstock.options import AutotuneOptions
 from penstock.plan.reducer import Reducer
+from penstock.rewrite.phases import OptimizationOptions
 
 __all__ = [
     "AutotuneOptions",

@@ -11,8 +11,8 @@ from tests.strategies import MOST, Pipeline, pipelines
 import penstock as ps
 from penstock.block.spec import spec_of
 from penstock.block.structure import flatten
-from penstock.options import OptimizationOptions
 from penstock.rewrite.driver import rewrite
+from penstock.rewrite.phases import OptimizationOptions
 from penstock.testing import assert_resumes_exactly, assert_same_elements, token
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of small integers that overflow

@@ -10,15 +10,10 @@ from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, UnknownNameError
-from penstock.options import (
-    AutotuneOptions,
-    MapVectorizationOptions,
-    OptimizationOptions,
-    ThreadingOptions,
-    environment,
-)
-from penstock.options.optimization import Rewrite
-from penstock.options.unknown import WITHOUT_EFFECT
+from penstock.options import AutotuneOptions, ThreadingOptions, environment
+from penstock.rewrite.phases import MapVectorizationOptions, OptimizationOptions
+from penstock.rewrite.rule import Switch
+from penstock.settings import WITHOUT_EFFECT
 
 
 def test_defaults_are_quiet_and_what_is_set_is_shown():
@@ -133,7 +128,7 @@ def test_groups_of_two_options_are_apart():
 
 # -- which rewrites run
 
-SWITCHES = [name for name, one in OptimizationOptions._settings.items() if isinstance(one, Rewrite)]
+SWITCHES = [name for name, one in OptimizationOptions._settings.items() if isinstance(one, Switch)]
 
 
 def test_every_rewrite_is_on_unless_only_chosen_ones_run():

@@ -35,6 +35,18 @@ def assert_golden(name, text):
         assert found == _read(table).get(name, "")
 
 
+def assert_in_page(page, name, text):
+    """`text` is what a page of the repository has between `<!-- begin: name -->` and `<!-- end: name -->`."""
+    path = TESTS.parent / page
+    before, begin, rest = path.read_text(encoding="utf-8").partition(f"<!-- begin: {name} -->\n")
+    old, end, after = rest.partition(f"\n<!-- end: {name} -->")
+    assert end, f"{page} has no place for {name}."
+    if os.environ.get("PENSTOCK_GOLDEN") == "write":
+        path.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
+    else:
+        assert old == text
+
+
 @cache
 def _read(table):
     return parsed(table.read_text(encoding="utf-8")) if table.exists() else {}

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.options import OptimizationOptions
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Cursor
 from penstock.physical.stages.scan import Scan
@@ -45,7 +44,7 @@ def test_components_stay_under_their_names_whatever_order_their_streams_give_the
         assert (element["b"]["d"] == element["a"] + 100).all()
 
 
-UNFUSED = ps.Options(experimental_optimization=OptimizationOptions(shuffle_and_repeat_fusion=False))
+UNFUSED = ps.Options(experimental_optimization={"shuffle_and_repeat_fusion": False})
 
 
 def numbers(dataset, **settings):

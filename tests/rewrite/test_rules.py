@@ -3,10 +3,10 @@
 import dataclasses
 
 import pytest
+from tests.golden.golden import assert_in_page
 from tests.rewrite.plans import BASE, MIXED, alone, also_impure, also_pure, impure, pure, rewritten, shape
 
 import penstock as ps
-from penstock.options import OptimizationOptions
 from penstock.plan import ops
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan
@@ -14,8 +14,8 @@ from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.plan.verify import verify
 from penstock.rewrite import driver
 from penstock.rewrite.driver import rewrite
-from penstock.rewrite.phases import PHASES, Phase
-from penstock.rewrite.rule import rule
+from penstock.rewrite.phases import PHASES, RULES, OptimizationOptions
+from penstock.rewrite.rule import Switch, Switches, rule
 
 
 def test_every_step_keeps_the_line_it_was_made_on():
@@ -48,28 +48,48 @@ def test_rules_reach_every_input():
     assert shape(plan) == ["Zip", "Scan", "Concatenate", "Scan", "Scan"]
 
 
-SWITCHES = set(OptimizationOptions._settings) - {"apply_default_optimizations", "approximate_image"}  # not of plans
-
-
-def test_every_switch_has_a_rule():
-    assert {one.option for phase in PHASES for one in phase.rules} == SWITCHES
-
-
 def test_every_rule_has_a_switch_and_a_sentence():
-    for phase in PHASES:
-        for one in phase.rules:
-            assert one.option in SWITCHES
-            assert one.sentence.endswith(".")
+    assert {one for phase in PHASES for one in phase.rules} == set(RULES.values())
+    for one in RULES.values():
+        assert isinstance(getattr(OptimizationOptions, one.option), Switch)
+        assert one.sentence.endswith(".")
+
+
+def test_the_page_of_options_says_what_each_switch_does():
+    switches = [name for name, one in OptimizationOptions._settings.items() if isinstance(one, Switch)]
+    rows = [f"| `{name}` | {getattr(OptimizationOptions, name).__doc__} |" for name in switches]
+    assert_in_page("docs/how-to/options.md", "switches", "\n".join(["| switch | what it does |", "|---|---|", *rows]))
+
+
+def test_a_rule_may_run_only_where_it_is_asked_for():
+    @rule(ops.Skip, "Skips one more.", default=False)
+    def skip_more(skip: ops.Skip) -> Node | None:
+        """Skips one more."""
+        return None
+
+    class More(Switches):
+        more = Switch(skip_more)
+
+    class Chosen(OptimizationOptions, More):
+        pass
+
+    assert not Chosen().more
+    assert Chosen(more=True).more
+    assert Chosen(apply_default_optimizations=False, more=True).more
+    assert Chosen.more.__doc__ == "Skips one more."
 
 
 def test_rules_that_chase_each_other_are_stopped(monkeypatch):
-    @rule(ops.Take, option="noop_elimination")
+    @rule(ops.Take)
     def grow(take: ops.Take) -> Node:
         """Grows."""
         return dataclasses.replace(take, count=take.count + 1)
 
-    monkeypatch.setattr(driver, "PHASES", (Phase("endless", (grow,)),))
-    with pytest.raises(AssertionError, match=r"endless.*do not come to rest"):
+    class Endless(Switches):
+        noop_elimination = Switch(grow)
+
+    monkeypatch.setattr(driver, "PHASES", (Endless._phase,))
+    with pytest.raises(AssertionError, match=r"Endless.*do not come to rest"):
         rewrite(BASE.take(3)._plan, ps.Options())
 
 

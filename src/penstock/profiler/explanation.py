@@ -19,7 +19,7 @@ from penstock.plan.once import question
 from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite.driver import outcomes, rewrite
-from penstock.rewrite.phases import PHASES
+from penstock.rewrite.phases import RULES
 from penstock.runtime.autotune.remembered import recall, tuning_digest
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.trace.parts import broken_by, in_parts
@@ -39,12 +39,11 @@ def explanation(plan: Node, options: Options, running: Node, placed: Sequence[st
     called = "plan" if options.dataset_name is None else f"plan of {options.dataset_name}"
     parts = [f"{called} ({count} element{'' if count == '1' else 's'})", _indented(tree(plan))]
     if record:
-        sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
         rows = []
         told = outcomes(record)
         for name in dict.fromkeys(step.rule for step in told):
             places = ", ".join(f"{s.before} → {s.after}" for s in told if s.rule == name)
-            rows.append(f"{name}: {places}\n  {sentences[name]}")
+            rows.append(f"{name}: {places}\n  {RULES[name].sentence}")
         parts += ["rewritten", _indented("\n".join(rows))]
     parts += ["runs as", _indented("\n".join(stages(rewritten, options)))]
     learnt = _learnt(rewritten, options)

@@ -15,7 +15,7 @@ from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
 from penstock.profiler.explanation import stages
 from penstock.rewrite.driver import outcomes, rewrite
-from penstock.rewrite.phases import PHASES
+from penstock.rewrite.phases import RULES
 
 
 def explanation_json(
@@ -25,13 +25,12 @@ def explanation_json(
     from penstock.profiler.lint.driver import lint
 
     rewritten, record = rewrite(running, options)
-    sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
     values: dict[str, Any] = {
         "dataset": options.dataset_name,
         "cardinality": count_text(plan, options.seed, options.deterministic),
         "plan": _tree(plan),
         "rewritten": [
-            {"rule": step.rule, "before": step.before, "after": step.after, "because": sentences[step.rule]}
+            {"rule": step.rule, "before": step.before, "after": step.after, "because": RULES[step.rule].sentence}
             for step in outcomes(record)
         ],
         "runs_as": stages(rewritten, options),

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
-from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.once import question
 from penstock.plan.ops import FusedMap
 from penstock.plan.verify import verify
-from penstock.rewrite.phases import PHASES, Phase
-from penstock.rewrite.rule import Rule
+from penstock.rewrite.phases import PHASES, OptimizationOptions
+from penstock.rewrite.rule import Phase, Rule
 
 _MOST_ROUNDS = 100  # of one phase, for each step of a plan; more in a deep one, where steps change places with many
+
+
+class Options(Protocol):
+    """What rewriting asks of `penstock.options.Options`, which stands above it."""
+
+    @property
+    def experimental_optimization(self) -> OptimizationOptions: ...
 
 
 @dataclass(frozen=True, slots=True)

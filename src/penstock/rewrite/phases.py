@@ -1,10 +1,8 @@
-"""The phases of rewriting, in order, each with the reason for its place. The only list of rules."""
+"""The phases of rewriting, in order, each with the reason for its place. The only list of rules and their switches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from penstock.rewrite.rule import Rule
+from penstock.rewrite.rule import Phase, Switch, Switches
 from penstock.rewrite.rules.cut_before_map import cut_before_map
 from penstock.rewrite.rules.cut_source import cut_source
 from penstock.rewrite.rules.drop_no_ops import drop_no_ops
@@ -19,26 +17,100 @@ from penstock.rewrite.rules.inject_prefetch import inject_prefetch
 from penstock.rewrite.rules.keep_trivial_maps import keep_trivial_maps
 from penstock.rewrite.rules.parallelise_maps import parallelise_maps
 from penstock.rewrite.rules.shuffle_before_map import shuffle_before_map
+from penstock.settings import Group, Setting, Subgroup
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Phase:
-    """Rules that are applied together until none has anything to say.
+class Drop(Switches):
+    """First: a no-op between two steps would hide them from each other."""
 
-    Those of a phase for the `outermost` plan see it as a whole; the plans of inner data sets pass by.
+    noop_elimination = Switch(drop_no_ops)
+
+
+class Move(Switches):
+    """Before steps are fused: a fused map is no single function."""
+
+    shuffle_before_map = Switch(shuffle_before_map)
+    reorder_data_discarding_ops = Switch(cut_before_map)
+    push_into_source = Switch(cut_source)
+
+
+class Parallel(Switches):
+    """Before maps are fused: those that run alike fuse."""
+
+    map_parallelization = Switch(keep_trivial_maps, parallelise_maps)
+
+
+class FuseMaps(Switches):
+    """Before a batch is: all of the maps can write into it."""
+
+    map_fusion = Switch(fuse_maps)
+    filter_fusion = Switch(fuse_filters)
+    map_and_filter_fusion = Switch(fuse_maps_and_filters)
+
+
+class Fuse(Switches):
+    """Behind all that look at maps, batches and shuffles: nothing else knows the nodes that come of this."""
+
+    map_and_batch_fusion = Switch(fuse_map_and_batch)
+    shuffle_and_repeat_fusion = Switch(fuse_shuffle_and_repeat)
+
+
+class Ahead(Switches):
+    """Here, as which steps are ahead of the loop is certain now."""
+
+    noop_elimination = Switch(drop_prefetch, drop_trivial_prefetch)
+
+
+class End(Switches, outermost=True):
+    """Last: it would stand between a map and its batch."""
+
+    inject_prefetch = Switch(inject_prefetch)
+
+
+class MapVectorizationOptions(Group):
+    """Whether functions run on many elements at once: `experimental_optimization.map_vectorization`.
+
+    True and False may stand in its place.
+
+    >>> import penstock as ps
+    >>> ps.Options(experimental_optimization={"map_vectorization": False})
+    Options(experimental_optimization=OptimizationOptions(map_vectorization=MapVectorizationOptions(enabled=False)))
     """
 
-    name: str
-    rules: tuple[Rule, ...]
-    outermost: bool = False
+    path = "experimental_optimization.map_vectorization"
+
+    enabled = Switch(
+        text="Functions of known operations run on a Block of elements at a time, where that gives the same."
+    )
+
+    def __bool__(self) -> bool:
+        return self.enabled
 
 
-PHASES = (
-    Phase("drop", (drop_no_ops,)),  # first: a no-op between two steps would hide them from each other
-    Phase("move", (shuffle_before_map, cut_before_map, cut_source)),  # before fuse: a fused map is no single function
-    Phase("parallel", (keep_trivial_maps, parallelise_maps)),  # before fuse: maps that run alike fuse
-    Phase("fuse maps", (fuse_maps, fuse_filters, fuse_maps_and_filters)),  # before batch: all of them can write into it
-    Phase("fuse", (fuse_map_and_batch, fuse_shuffle_and_repeat)),  # nothing else knows their nodes
-    Phase("ahead", (drop_prefetch, drop_trivial_prefetch)),  # which steps are ahead of the loop is certain now
-    Phase("end", (inject_prefetch,), outermost=True),  # last: it would stand between a map and its batch
-)
+class OptimizationOptions(Drop, Move, Parallel, FuseMaps, Fuse, Ahead, End):
+    """Which rewrites run: `Options.experimental_optimization`. Each keeps elements and order equal.
+
+    The one that does not, `approximate_image`, is off unless it is set to True.
+
+    >>> import penstock as ps
+    >>> options = ps.Options()
+    >>> options.experimental_optimization.apply_default_optimizations = False
+    >>> options.experimental_optimization.noop_elimination = True
+    >>> options.experimental_optimization.map_fusion, options.experimental_optimization.noop_elimination
+    (False, True)
+    """
+
+    path = "experimental_optimization"
+
+    apply_default_optimizations = Setting(bool, True, "If not, only those run that are set to True.")
+    map_vectorization = Subgroup(lambda: MapVectorizationOptions, short="enabled")
+    approximate_image = Setting(
+        bool,
+        False,
+        "Whether image operations may give other values, close to the exact ones, for speed: colours are changed after "
+        "a resize in place of before it, and JPEGs decoded no larger than needed.",
+    )
+
+
+PHASES: tuple[Phase, ...] = tuple(kind._phase for kind in OptimizationOptions.__bases__ if issubclass(kind, Switches))
+RULES = {rule.name: rule for phase in PHASES for rule in phase.rules}

@@ -8,16 +8,8 @@ from typing import TypeVar
 from penstock.options import Options
 from penstock.plan.node import Node, UnaryNode
 from penstock.rewrite.driver import rewrite
+from penstock.rewrite.phases import RULES
 
-_ASIDE = (  # rewrites that put steps together, or add them: checks look at the user's
-    "map_fusion",
-    "filter_fusion",
-    "map_and_filter_fusion",
-    "map_and_batch_fusion",
-    "shuffle_and_repeat_fusion",
-    "push_into_source",
-    "inject_prefetch",
-)
 Kind = TypeVar("Kind", bound=Node)
 
 
@@ -31,7 +23,7 @@ class Inspection:
     def __init__(self, plan: Node, options: Options) -> None:
         self.written = plan
         self.options = options
-        apart = Options(experimental_optimization=dict.fromkeys(_ASIDE, False))
+        apart = Options(experimental_optimization={rule.option: False for rule in RULES.values() if not rule.for_lint})
         self.mended = rewrite(plan, options._merged(apart))[0]
         self.final = rewrite(plan, options)[0]
 

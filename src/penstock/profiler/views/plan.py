@@ -29,7 +29,7 @@ from penstock.profiler.analysis.wording import named, number, percent, place, wo
 from penstock.profiler.explanation import how
 from penstock.profiler.views.picture import HUES, Picture, shortened
 from penstock.rewrite.driver import rewrite
-from penstock.rewrite.phases import PHASES
+from penstock.rewrite.phases import RULES
 
 _BOX, _GAP, _MARGIN = 42, 16, 16
 _LEFT, _BETWEEN, _RIGHT = 330, 90, 470  # pixels of the plan as written, of the lines, of the plan as it runs
@@ -113,14 +113,13 @@ def _before(written: AsWritten | None) -> tuple[list[_Box], list[str]]:
     for each in written["steps"]:
         where, label = each["where"], each["label"]
         boxes.append(_Box(each["name"], label, short_location(where), tuple(each["inputs"]), where, label))
-    sentences = {rule.name: rule.sentence for phase in PHASES for rule in phase.rules}
     changes: dict[str, list[str]] = {}
     for rule, before, after in written["rewrites"]:
         changes.setdefault(rule, []).append(f"{before} → {after}")
     notes = []
     for rule, found in changes.items():
         more = f" and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
-        sentence = sentences.get(rule, "")  # of a run that another version has recorded
+        sentence = RULES[rule].sentence if rule in RULES else ""  # of a run that another version has recorded
         notes.append(f"{rule}: {', '.join(found[:_MOST_TOLD])}{more}. {sentence[:1].upper()}{sentence[1:]}")
     return boxes, notes
 

@@ -19,7 +19,7 @@ from penstock.sources.sliced import SlicedSource
 from penstock.sources.source import Source
 
 
-@rule(Take | Skip | Shard, option="push_into_source")
+@rule(Take | Skip | Shard, "take, skip and shard of a source with an index read only what is kept.", for_lint=False)
 def cut_source(cut: Take | Skip | Shard) -> Node | None:
     """Take, Skip and Shard of an indexed source become a slice of the source: the rest is not read."""
     scan = cut.input

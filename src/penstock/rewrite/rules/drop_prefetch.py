@@ -11,7 +11,7 @@ from penstock.plan.ops import Prefetch
 from penstock.rewrite.rule import rule
 
 
-@rule(Prefetch, option="noop_elimination")
+@rule(Prefetch)
 def drop_prefetch(prefetch: Prefetch) -> Node | None:
     """Prefetch(AUTOTUNE) of a parallel map or batch vanishes: its workers are ahead already."""
     return prefetch.input if prefetch.buffer_size == AUTOTUNE and prefetch.has_workers_below else None

@@ -12,7 +12,7 @@ from penstock.rewrite.rule import rule
 from penstock.rewrite.trivial import is_trivial
 
 
-@rule(Prefetch, option="noop_elimination")
+@rule(Prefetch)
 def drop_trivial_prefetch(prefetch: Prefetch) -> Node | None:
     """Prefetch(AUTOTUNE) vanishes where all below is a little arithmetic on small elements of memory."""
     return prefetch.input if prefetch.buffer_size == AUTOTUNE and is_trivial(prefetch.input) else None

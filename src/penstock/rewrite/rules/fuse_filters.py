@@ -11,7 +11,7 @@ from penstock.rewrite.fusing import fused, steps_below
 from penstock.rewrite.rule import rule
 
 
-@rule(Filter, option="filter_fusion")
+@rule(Filter, "Neighbouring filters become one step.", for_lint=False)
 def fuse_filters(node: Filter) -> Node | None:
     """Filter(q)·Filter(p)·x becomes FusedMap(p, q)·x: the same steps without a hand-over."""
     steps = steps_below(node)

@@ -13,7 +13,7 @@ from penstock.plan.ops import Batch, FusedMap, Map, MapAndBatch
 from penstock.rewrite.rule import rule
 
 
-@rule(Batch, option="map_and_batch_fusion")
+@rule(Batch, "The workers of a parallel map make the batches behind it.", for_lint=False)
 def fuse_map_and_batch(batch: Batch) -> Node | None:
     """Batch(n)·Map(f, parallel)·x becomes MapAndBatch(f, n)·x: workers make the batches."""
     below = batch.input

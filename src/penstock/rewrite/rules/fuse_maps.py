@@ -11,7 +11,7 @@ from penstock.rewrite.fusing import fused, steps_below
 from penstock.rewrite.rule import rule
 
 
-@rule(Map, option="map_fusion")
+@rule(Map, "Neighbouring maps become one step.", for_lint=False)
 def fuse_maps(node: Map) -> Node | None:
     """Map(g)·Map(f)·x becomes FusedMap(f, g)·x: the same steps without a hand-over."""
     steps = steps_below(node)

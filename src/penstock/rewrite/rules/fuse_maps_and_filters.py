@@ -12,7 +12,7 @@ from penstock.rewrite.fusing import fused, steps_below
 from penstock.rewrite.rule import rule
 
 
-@rule(Map | Filter, option="map_and_filter_fusion")
+@rule(Map | Filter, "Neighbouring maps and filters become one step.", for_lint=False)
 def fuse_maps_and_filters(node: Map | Filter) -> Node | None:
     """Filter(p)·Map(f)·x becomes FusedMap(f, p)·x, and Map(f)·Filter(p)·x FusedMap(p, f)·x: no hand-over between."""
     steps = steps_below(node)

@@ -12,7 +12,7 @@ from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite.rule import rule
 
 
-@rule(Repeat, option="shuffle_and_repeat_fusion")
+@rule(Repeat, "The next epoch's buffer fills while the last one's empties; epochs never mix.", for_lint=False)
 def fuse_shuffle_and_repeat(repeat: Repeat) -> Node | None:
     """Repeat(k)·Shuffle(n)·x becomes one step: the next epoch's buffer fills while the last one's empties."""
     shuffle = repeat.input

@@ -21,7 +21,12 @@ from penstock.rewrite.rule import rule
 _LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # they pass Blocks on
 
 
-@rule(Node, option="inject_prefetch")
+@rule(
+    Node,
+    "In a parallel pipeline, steps at the end that are not parallel run ahead of the loop, where nobody can see "
+    "when their functions are called.",
+    for_lint=False,
+)
 def inject_prefetch(plan: Node) -> Node | None:
     """A plan with parallel steps whose last ones are not becomes Prefetch(AUTOTUNE) of it: its end runs on a worker."""
     if is_ahead(plan) or not has_workers(plan) or must_stay(plan) or shown_ahead(plan):

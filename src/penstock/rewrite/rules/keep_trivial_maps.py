@@ -14,7 +14,7 @@ from penstock.rewrite.rule import rule
 from penstock.rewrite.trivial import is_trivial
 
 
-@rule(Map, option="map_parallelization")
+@rule(Map)
 def keep_trivial_maps(mapped: Map) -> Node | None:
     """Map(f, AUTOTUNE)·x becomes Map(f)·x where all of it is a little arithmetic on small elements of memory."""
     if mapped.num_parallel_calls != AUTOTUNE or not is_trivial(mapped):

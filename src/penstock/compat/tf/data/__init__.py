@@ -15,7 +15,7 @@ from penstock.compat.dataset import Dataset, Iterator, adopted
 from penstock.compat.op import _emptied
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.data import experimental
-from penstock.options.unknown import WITHOUT_EFFECT
+from penstock.settings import WITHOUT_EFFECT
 
 AUTOTUNE = ps.AUTOTUNE
 INFINITE_CARDINALITY = ps.INFINITE_CARDINALITY
@@ -46,7 +46,6 @@ class Options(ps.Options):
         return reason is not None
 
 
-Options._settings, Options._below, Options._aliases = ps.Options._settings, ps.Options._below, ps.Options._aliases
 _told: set[str] = set()
 _log = logging.getLogger("penstock.compat")
 
