@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 from penstock.functions.code import words
@@ -20,22 +22,10 @@ _HARMLESS = """
     numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson rapidjson msgpack zstandard lz4
     snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken unidecode jellyfish Levenshtein rapidfuzz
     skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io penstock.block penstock.trace penstock.element_key
-    penstock.errors penstock.permutation penstock.TFRecordDataset penstock.TextLineDataset
-    penstock.FixedLengthRecordDataset penstock.JsonLinesDataset penstock.dataset.tfrecord penstock.dataset.text_line
-    penstock.dataset.fixed_length penstock.dataset.json_lines penstock.map_fn penstock.dataset.map_fn
-    penstock.ArrayRecordDataset penstock.ArrowDataset penstock.IndexedTFRecordDataset penstock.LmdbDataset
-    penstock.NumpyDataset penstock.ParquetDataset penstock.experimental.CsvDataset penstock.dataset.array_record
-    penstock.dataset.arrow penstock.dataset.indexed_tfrecord penstock.dataset.lmdb penstock.dataset.numpy_files
-    penstock.dataset.parquet penstock.dataset.csv penstock.ImageFolderDataset penstock.WebDataset
-    penstock.dataset.image_folder penstock.dataset.webdataset penstock.Options penstock.options"""
-PLANNING = words(  # methods of data sets that read nothing, or list files at most: what they give is read later
-    """range from_tensors from_tensor_slices from_list list_files random counter zip sample_from_datasets
-    choose_from_datasets apply assert_cardinality batch batch_by_tokens bucket_by_sequence_length cache cardinality
-    concatenate enumerate filter flat_map group_by_window ignore_errors interleave map options pack pad_to_cardinality
-    padded_batch prefetch ragged_batch rebatch rejection_resample repeat scan shard shuffle skip sparse_batch take
-    take_while unbatch unique window with_options with_provenance"""
-)
+    penstock.errors penstock.permutation penstock.map_fn penstock.dataset.map_fn penstock.Options penstock.options"""
 DATASET = ("penstock.dataset.dataset", "Dataset")
+_READS = words("distribute load snapshot")  # methods of data sets that make one, of which more can be seen
+_LISTS = words("from_tensors from_tensor_slices from_list")  # of those that hold other libraries' data, the plain ones
 _VISIBLE = {
     "prints": "builtins.print builtins.breakpoint builtins.help pprint cv2.imshow cv2.waitKey cv2.namedWindow",
     "reads from the terminal": "builtins.input",
@@ -131,6 +121,9 @@ def effect_of(path: str, *, alike: bool = True) -> str | None:
     """
     if not is_installed_path(path):  # the tables name libraries, and a module of the user's may bear the name of one
         return _unknown(path)
+    if path.startswith("penstock.") and path.endswith("Dataset") and not path.endswith(".Dataset"):
+        # TFRecordDataset and all others of files: a pass reads them
+        return None
     place = path
     while place:
         if place in _RULES:
@@ -142,6 +135,18 @@ def effect_of(path: str, *, alike: bool = True) -> str | None:
             return f"{why} (`{path}`)"
         place = place.rpartition(".")[0]
     return _unknown(path)
+
+
+@cache
+def planning(dataset: type) -> frozenset[str]:
+    """Methods of penstock's Dataset that read nothing, or list files at most: what they give is read later."""
+    found = {"cardinality", "options"}
+    for name in (name for name in dir(dataset) if name[0] != "_"):
+        function = getattr(dataset, name)
+        gives = str(function.__annotations__.get("return")) if isinstance(function, FunctionType) else ""
+        if gives.startswith("Dataset") and name not in _READS and (name[:5] != "from_" or name in _LISTS):
+            found.add(name)
+    return frozenset(found)
 
 
 def _draws(path: str) -> bool:

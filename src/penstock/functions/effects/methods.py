@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.functions.code import words
-from penstock.functions.effects.libraries import PLANNING, effect_of, known, path_of
+from penstock.functions.effects.libraries import effect_of, known, path_of
 from penstock.functions.effects.objects import (
     ABSENT,
     CONTAINERS,
@@ -19,9 +19,9 @@ from penstock.functions.effects.objects import (
     content,
     in_class,
     is_dataset,
-    is_dataset_class,
     is_function,
     is_imported,
+    plans,
     users_method,
 )
 from penstock.functions.effects.values import (
@@ -143,13 +143,14 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
 
 def _of_dataset(world: Calling, frame: Frame, owner: Known | Made, name: str, arguments: Arguments) -> Value:
     """A method of a data set, or of its class: it makes another one, unless it reads."""
-    if name not in PLANNING:
+    kind = owner.kind if isinstance(owner, Made) else type(owner.object)
+    if not plans(kind, name):
         message = f"reads the data set `{spelling(owner)}` (.{name})"
         raise Visible(message)
     if name == "apply":  # which is given the data set itself
         given = (*arguments.positional, *arguments.named.values())
         return union(*(world.call(frame, one, Arguments([(owner,)])) for one in given)) or OWN
-    return _planned(world, frame, owner.kind if isinstance(owner, Made) else type(owner.object), arguments, owner)
+    return _planned(world, frame, kind, arguments, owner)
 
 
 def _planned(world: Calling, frame: Frame, kind: type, arguments: Arguments, *owner: Atom) -> Value:
@@ -237,7 +238,7 @@ def _of_class(world: Calling, frame: Frame, owner: Known, name: str, arguments: 
         change(arguments.positional[0], lambda spelled: f"assigns to an attribute of {spelled}")
         world.put(frame, union((), *arguments.positional[1:]))
         return OWN
-    if is_dataset_class(kind) and not is_users(kind) and name in PLANNING:
+    if not is_users(kind) and plans(kind, name):
         return _planned(world, frame, kind, arguments)
     if is_a(found, MethodDescriptorType, WrapperDescriptorType) and arguments.positional:  # list.append(seen, x)
         first, *others = arguments.positional

@@ -27,7 +27,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from penstock.functions.code import codes, steps, words
-from penstock.functions.effects.libraries import DATASET, effect_of
+from penstock.functions.effects.libraries import DATASET, effect_of, planning
 from penstock.functions.effects.values import OWN, Inner, Known, Made, Part, Value, is_a, is_plain, union
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure
@@ -134,7 +134,18 @@ def is_dataset(atom: Any) -> TypeGuard[Known | Made]:
 
 
 def is_dataset_class(kind: type) -> bool:
-    return any((place.__module__, place.__name__) == DATASET for place in type.mro(kind))
+    return _dataset_class(kind) is not None
+
+
+def plans(kind: type, name: str) -> bool:
+    """Whether a method of data sets reads nothing, and makes one that reads later."""
+    found = _dataset_class(kind)
+    return found is not None and name in planning(found)
+
+
+def _dataset_class(kind: type) -> type | None:
+    """penstock's Dataset, which a class is derived from."""
+    return next((place for place in type.mro(kind) if (place.__module__, place.__name__) == DATASET), None)
 
 
 def users_method(kind: type, name: str) -> FunctionType | None:
