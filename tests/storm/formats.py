@@ -38,6 +38,7 @@ class Format:
 
     `places` says how many elements or failures the content of the file has, where that is known whatever it holds.
     With checksums nothing `foreign` comes; what is `whole` gives all elements or an error; what `heals` gives all.
+    Where `any_bytes` are elements, nothing tells of damage.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Format:
     foreign: bool = True
     whole: bool = False
     heals: bool = False
+    any_bytes: bool = False
     named: bool = True  # errors name the file
 
 
@@ -298,7 +300,7 @@ def formats() -> dict[str, Format]:
         Format("tfrecord zlib", _tfrecord("ZLIB"), lambda f: ps.TFRecordDataset(f / FILE, "ZLIB"), **whole),
         Format("tfrecord indexed", _tfrecord(None), lambda f: ps.IndexedTFRecordDataset(f / FILE), **whole),
         Format("catalog shard", _tfrecord(None), _shard, **whole),
-        Format("text", _content(_lines()), lambda f: ps.TextLineDataset(f / FILE), _line_places),
+        Format("text", _content(_lines()), lambda f: ps.TextLineDataset(f / FILE), _line_places, any_bytes=True),
         Format("text gz", _content(_lines(), gzip.compress), lambda f: ps.TextLineDataset(f / FILE, "GZIP")),
         Format("csv", _content(_rows()), _csv),
         Format("make_csv", _content(_rows()), _make_csv),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,7 +22,7 @@ from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, Pen
 from penstock.sources.source import Reader, Source
 
 _OPEN = "Where they are to differ in rank, say output_signature=TensorSpec(None, dtype)."
-_PATIENCE = 0.002  # seconds: a slow generator hands over what it has
+_PATIENCE = 0.002  # seconds: what comes slowly is handed over as it is
 
 
 @dataclass(frozen=True)
@@ -50,23 +51,32 @@ class GeneratorSource(Source):
         return _GeneratorReader(self, position or 0)
 
 
-class _GeneratorReader(Reader):
-    """Its position is the number of elements and failures it has given, negative behind a failure that was the last."""
+class IteratedReader(Reader):
+    """A pass over what can be iterated: in one go as many elements as come within a moment, up to the first failure.
 
-    def __init__(self, source: GeneratorSource, position: int) -> None:
-        self._source = source
+    Subclasses say what is iterated (`_begin`), what takes elements (`_taking`) and hand on what was taken (`_hand_on`).
+    Its position is the number of elements and failures it has given, negative behind a failure that was the last.
+    """
+
+    def __init__(self, position: int) -> None:
         self._skip = position
         self._given = position  # elements and failures handed on
-        self._count = position  # those taken from the generator
+        self._count = position  # those taken
         self._iterator: Iterator[Any] | None = None
         self._done = position < 0
         self._made: deque[Block | Exception] = deque()  # still to be given
-        any_rank = source.signature is not None and leaves_rank_open(source.signature)
-        self._same_kind = SameKind("What the generator yields", any_rank=any_rank, hint="" if any_rank else _OPEN)
-        self._specs: list[Any] = []
-        self._structure: Structure | None = None
-        if source.signature is not None:
-            self._specs, self._structure = flatten(source.signature)
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make the iterator, moved behind the `_skip` elements that an earlier run had read."""
+
+    @abstractmethod
+    def _taking(self) -> Callable[[Any], object]:
+        """What takes each of the next elements. It may raise: that one has failed, and those behind it follow."""
+
+    @abstractmethod
+    def _hand_on(self, first: int) -> None:
+        """Put what was taken, from number `first` on, into `_made`, with a failure for what turns out to be none."""
 
     def read(self, max_elements: int) -> Block | None:
         while not self._made and not self._done:
@@ -79,33 +89,36 @@ class _GeneratorReader(Reader):
             return piece
         self._given += 1
         if self._done and not self._made:
-            self._given = -self._given  # else what the generator raised would be raised again where a pass goes on
+            self._given = -self._given  # else what was raised would be raised again where a pass goes on
         raise piece
 
     def _make(self, most: int) -> None:
         """Elements up to the first failure, and that failure."""
-        builder = Builder(self._structure)
         deadline = time.perf_counter() + _PATIENCE
         error: Exception | None = None
-        first = self._count
         try:
-            iterator = self._start()
+            if self._iterator is None:
+                self._begin()
         except Exception as raised:
             self._done = True
             self._made.append(as_failure(raised, Context()))
             return
-        while error is None and len(builder) < most:
+        iterator = self._iterator
+        assert iterator is not None
+        take = self._taking()
+        first = self._count
+        while error is None and self._count < first + most:
             try:
                 element = next(iterator)
             except StopIteration:
                 self._done = True
                 break
-            except Exception as raised:  # behind which a generator has no more to give
+            except Exception as raised:  # behind which there is no more to come
                 self._done = True
                 error = raised
                 break
             try:
-                builder.add(self._checked(element) if self._specs else element)
+                take(element)
             except Exception as raised:
                 error = raised
                 if isinstance(raised, PenstockError):
@@ -114,16 +127,59 @@ class _GeneratorReader(Reader):
             self._count += 1
             if time.perf_counter() > deadline:
                 break
-        if len(builder):
-            self._build(builder, first)
+        self._hand_on(first)
         if error is not None:
             self._made.append(error)
 
-    def _build(self, builder: Builder, first: int) -> None:
-        """Add the elements of one kind, parted by the failures of those of another."""
-        block, mixed = self._same_kind.build(builder, None)
+    def position(self) -> int:
+        return self._given
+
+    def close(self) -> None:
+        iterator, self._iterator, self._done = self._iterator, None, True
+        self._made.clear()
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            close()
+
+
+class _GeneratorReader(IteratedReader):
+    def __init__(self, source: GeneratorSource, position: int) -> None:
+        super().__init__(position)
+        self._source = source
+        any_rank = source.signature is not None and leaves_rank_open(source.signature)
+        self._same_kind = SameKind("What the generator yields", any_rank=any_rank, hint="" if any_rank else _OPEN)
+        self._specs: list[Any] = []
+        self._structure: Structure | None = None
+        if source.signature is not None:
+            self._specs, self._structure = flatten(source.signature)
+        self._builder = Builder()
+
+    def _begin(self) -> None:
+        """A generator has no other way to resume than to give again what it gave."""
+        self._iterator = iter(self._source.function(*self._source.args))
+        for element in islice(self._iterator, self._skip):
+            if self._structure is None:
+                self._learn(element)
+
+    def _learn(self, element: Any) -> None:
+        """Of what kind the elements are, which the first that is one has said."""
+        builder = Builder(None)
+        with suppress(Exception):
+            builder.add(element)
+            block, _ = self._same_kind.build(builder, None)
+            self._structure = None if block is None else block.structure
+
+    def _taking(self) -> Callable[[Any], object]:
+        builder = self._builder = Builder(self._structure)
+        return (lambda element: builder.add(self._checked(element))) if self._specs else builder.add
+
+    def _hand_on(self, first: int) -> None:
+        """The elements of one kind, parted by the failures of those of another."""
+        if not len(self._builder):
+            return
+        block, mixed = self._same_kind.build(self._builder, None)
         at = row = 0
-        for position, error in [*mixed, (len(builder), None)]:
+        for position, error in [*mixed, (len(self._builder), None)]:
             if block is not None and position > at:
                 self._made.append(block.slice(row, row + position - at))
                 row += position - at
@@ -133,23 +189,6 @@ class _GeneratorReader(Reader):
             at = position + 1
         if self._structure is None and block is not None:
             self._structure = block.structure
-
-    def _start(self) -> Iterator[Any]:
-        """The user's iterator, moved behind what an earlier run had read: a generator has no other way to resume."""
-        if self._iterator is None:
-            self._iterator = iter(self._source.function(*self._source.args))
-            for element in islice(self._iterator, self._skip):
-                if self._structure is None:
-                    self._learn(element)
-        return self._iterator
-
-    def _learn(self, element: Any) -> None:
-        """Of what kind the elements are, which the first that is one has said."""
-        builder = Builder(None)
-        with suppress(Exception):
-            builder.add(element)
-            block, _ = self._same_kind.build(builder, None)
-            self._structure = None if block is None else block.structure
 
     def _checked(self, element: Any) -> Any:
         structure: Structure | None = self._structure
@@ -164,16 +203,6 @@ class _GeneratorReader(Reader):
                 raise InvalidArgumentError(message, hint="Yield what output_signature names, or change the signature.")
             leaves[i] = value
         return structure.build(leaves)
-
-    def position(self) -> int:
-        return self._given
-
-    def close(self) -> None:
-        iterator, self._iterator, self._done = self._iterator, None, True
-        self._made.clear()
-        close = getattr(iterator, "close", None)
-        if close is not None:
-            close()
 
 
 _LITERALS = (bool, int, float, complex, list, tuple, range)
