@@ -71,7 +71,6 @@ def test_jobs_are_a_number_from_1_on(capsys, jobs):
 def test_all_kernels_of_penstock_are_known():
     names = ahead.modules_of_kernels()
     assert {
-        "penstock.io.kernels.csv",
         "penstock.io.kernels.tfrecord.scan",
         "penstock.image.resizing.bilinear_native",
     } <= {*names}

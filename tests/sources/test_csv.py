@@ -1,35 +1,35 @@
 """Rows of CSV files: as TensorFlow reads them, the plain parser and the compiled one alike."""
 
-import csv
+import csv as python_csv
 import gzip
 import io
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.sources.passes import everything, kinds
 
 import penstock as ps
 from penstock import errors
-from penstock.io import csv_columns, csv_reader
-from penstock.io.csv_rows import NO_QUOTE, field_bytes, plain_rows
-from penstock.io.csv_values import plain_float, plain_int
-from penstock.io.kernels import csv as kernels
-from penstock.testing import assert_resumes_exactly, assert_same_elements
+from penstock.io.csv_columns import arrow_columns, plain_columns
+from penstock.io.csv_format import CsvColumn, CsvFormat
+from penstock.io.csv_reader import CsvChunk
+from penstock.io.csv_rows import FINE, NO_QUOTE, plain_row, sound_rows
+from penstock.io.csv_values import plain_float
+from penstock.sources import csv
+from penstock.testing import assert_resumes_exactly
 
 CsvDataset = ps.experimental.CsvDataset
 INT, FLOAT, TEXT = np.int32, np.float32, bytes
 QUOTE = ord('"')
 
 
-@pytest.fixture(params=["plain", "compiled"])
+@pytest.fixture(params=["plain", "arrow"])
 def rows_of(request, tmp_path, monkeypatch):
     """What a data set over a file of this content gives: elements, and (class, offset) of failures."""
-    module = kernels if request.param == "compiled" else None
-    for user in (csv_columns, csv_reader):
-        monkeypatch.setattr(user, "KERNELS", type("Kernels", (), {"ready": staticmethod(lambda: module)}))
+    monkeypatch.setattr(csv, "LEAST", 1 if request.param == "arrow" else 1 << 40)
 
     def read(content, record_defaults, **options):
         path = tmp_path / "a.csv"
@@ -185,64 +185,50 @@ def test_files_one_after_the_other(tmp_path):
     assert_resumes_exactly(CsvDataset(good, [INT], header=True).batch(2))
 
 
-# -- the compiled parser against the plain one, the plain one against Python's own
+# -- Arrow against the plain parser, the plain one against Python's own
 
 fields = st.text(st.sampled_from('ab1",\r\n.-e é'), max_size=6)
+pieces = st.sampled_from([b"a", b"bc", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b",,", b'"a,b"', b'"a,\nb"'])
 
 
 @given(st.lists(st.lists(fields, min_size=1, max_size=4), max_size=6), st.sampled_from(["\n", "\r\n", "\r"]))
-def test_well_formed_text_is_read_as_by_python(tmp_path_factory, rows, end):
+def test_well_formed_text_is_read_as_by_python(rows, end):
     text = io.StringIO()
-    csv.writer(text, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
+    python_csv.writer(text, lineterminator=end, quoting=python_csv.QUOTE_ALL).writerows(rows)
     content = text.getvalue().encode()
-    assert cut(plain_rows, content) == [([field.encode() for field in row], 0) for row in rows]
+    assert cut(content) == [([field.encode() for field in row], FINE) for row in rows]
 
 
-@given(
-    st.lists(st.sampled_from([b"a", b"bc", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b",,", b'"a,b"']), max_size=14),
-    st.booleans(),
-    st.sampled_from([ord('"'), NO_QUOTE]),
-    st.integers(0, 3),
-)
-def test_the_compiled_scanner_gives_what_the_plain_one_gives(parts, final, quote, width):
-    content = b"".join(parts)
-    for at in range(min(len(content), 3) + 1):
-        assert scanned(kernels.rows, content, at, final, quote, width) == scanned(
-            plain_rows, content, at, final, quote, width
-        )
+def cut(content, final=True, quote=QUOTE):
+    """The fields of all rows, and what is wrong with each."""
+    at, found = 0, []
+    while at < len(content) and (row := plain_row(memoryview(content), at, ord(","), quote, final=final)) is not None:
+        found.append((row.fields, row.status))
+        assert row.stop > at
+        at = row.stop
+    return found
 
 
-@given(st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r\n", b'"a,\nb"']), max_size=14))
+@given(st.lists(pieces, max_size=14))
 def test_rows_do_not_depend_on_where_the_buffer_ends(parts):
     content = b"".join(parts)
-    whole = cut(plain_rows, content)
+    whole = cut(content)
     for stop in range(len(content)):
-        found = cut(plain_rows, content[:stop], final=False)
+        found = cut(content[:stop], final=False)
         assert found == whole[: len(found)]
 
 
-def scanned(rows, content, at=0, final=True, quote=QUOTE, width=3, room=20):
-    buffer = np.frombuffer(content, np.uint8)
-    starts, lengths = np.zeros((width, room), np.int64), np.zeros((width, room), np.int64)
-    offsets, counts, statuses = np.zeros(room + 1, np.int64), np.zeros(room, np.int64), np.zeros(room, np.uint8)
-    found = rows(buffer, at, final, ord(","), quote, starts, lengths, offsets, counts, statuses)
-    seen = [
-        [(int(starts[i, row]), int(lengths[i, row])) for i in range(min(width, counts[row]))] for row in range(found)
-    ]
-    return found, seen, offsets[: found + 1].tolist(), counts[:found].tolist(), statuses[:found].tolist()
-
-
-def cut(rows, content, final=True):
-    """The fields of all rows, and what is wrong with each."""
-    count, seen, offsets, _, statuses = scanned(rows, content, final=final, width=20)
-    view = memoryview(content)
-    assert offsets == sorted(offsets)
-    return [([field_bytes(view, *span) for span in seen[row]], statuses[row]) for row in range(count)]
-
-
-def spans(texts):
-    lengths = np.array([len(text) for text in texts], np.int64)
-    return np.frombuffer(b"".join(texts), np.uint8), np.cumsum(lengths) - lengths, lengths
+@given(st.lists(pieces, max_size=14), st.booleans(), st.sampled_from([QUOTE, NO_QUOTE]))
+def test_sound_rows_end_where_the_scanner_says_and_nothing_is_wrong_with_them(parts, final, quote):
+    content = b"".join(parts)
+    found = sound_rows(np.frombuffer(content, np.uint8), ord(","), quote, final=final).tolist()
+    wanted = [0]
+    while wanted[-1] < len(content):
+        row = plain_row(memoryview(content), wanted[-1], ord(","), quote, final=final)
+        if row is None or row.status != FINE:
+            break
+        wanted.append(row.stop)
+    assert found == (wanted if len(wanted) > 1 else [])
 
 
 numbers = (
@@ -252,19 +238,73 @@ numbers = (
     | st.floats(width=32, allow_nan=False).map(lambda x: repr(float(np.float32(x))))
     | st.decimals(-1000, 1000, places=8).map(str)
     | st.tuples(st.integers(0, 10**25), st.integers(-400, 400)).map(lambda t: f"{t[0]}e{t[1]}")
-    | st.text(st.sampled_from("0123456789+-.eE xinfa_"), max_size=8)
+    | st.text(st.sampled_from("0123456789+-.eE xinfa_()X"), max_size=8)
+    | st.sampled_from(["nan", "-NaN", "nan(1)", "0x1f", "inf", "+Infinity", "NA", "1e999", "4.9e-324", "-0.0"])
 ).map(lambda text: text.encode())
-padded = st.tuples(st.sampled_from([b"", b" ", b"\t\v"]), numbers, st.sampled_from([b"", b"  ", b"\r\n"])).map(b"".join)
+padded = st.tuples(st.sampled_from([b"", b" ", b"\t\v", b'"', b"\xef\xbb\xbf"]), numbers).map(
+    lambda parts: parts[0] + parts[1] + (b'"' if parts[0] == b'"' else b"")
+)
+texts = st.sampled_from([b"", b"a", b'""', b'"a""b"', b'"x,\ny"', b'"NA"', b"NA", b" ", "é".encode()])
+dtypes = st.sampled_from([np.int32, np.int64, np.float32, np.float64])
+layouts = st.sampled_from(
+    [{}, {"na_value": b"NA"}, {"select": (1, 2)}, {"select": (0, 2), "na_value": b"NA"}, {"exclude": (1,)}]
+)
 
 
-@given(st.lists(padded, min_size=1, max_size=10), st.sampled_from([np.int32, np.int64]))
-def test_compiled_integers_are_the_plain_ones(texts, dtype):
-    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    buffer, starts, lengths = spans(texts)
-    values, states = np.empty(len(texts), np.int64), np.empty(len(texts), np.uint8)
-    kernels.ints(buffer, starts, lengths, low, high, values, states)
-    found = [None if state else int(value) for value, state in zip(values, states, strict=True)]
-    assert found == [plain_int(text, low, high) for text in texts]
+@given(st.lists(st.tuples(padded, texts, padded, st.integers(1, 40)), min_size=1, max_size=12), dtypes, layouts)
+@settings(max_examples=300)
+def test_where_arrow_reads_rows_it_reads_what_the_plain_parser_does(rows, dtype, layout):
+    """Most of these lines Arrow may read, or one by one those that it may; three fields each, but for a few."""
+    lines = [b",".join([first, text, last][: 3 if cut > 3 else cut]) for first, text, last, cut in rows]
+    number, required = CsvColumn(np.dtype(dtype), np.dtype(dtype).type(7)), CsvColumn(np.dtype(dtype))
+    columns = [number, CsvColumn(bytes, b"none"), required]
+    places = layout.get("select") or tuple(i for i in range(3) if i not in layout.get("exclude", ()))
+    layout = CsvFormat(tuple(columns[i] for i in places), **layout)
+    read = 0
+    for several in ([*lines], *([line] for line in lines)):
+        content = np.frombuffer(b"".join(line + b"\n" for line in several), np.uint8)
+        offsets = sound_rows(content, ord(","), QUOTE, final=True)
+        if not len(offsets):
+            continue
+        chunk = CsvChunk(content, 0, offsets, sound=True)
+        found, wanted = arrow_columns(chunk, layout), plain_columns(chunk, layout)
+        if found is None:
+            continue
+        read += 1
+        assert found.rows.tolist() == wanted.rows.tolist()
+        assert sorted(found.unread) == wanted.unread
+        for i, (mine, plain) in enumerate(zip(found.columns, wanted.columns, strict=True)):
+            assert mine.spec() == plain.spec()
+            assert found.wrong[i].tolist() == wanted.wrong[i].tolist()
+            good = np.flatnonzero(~wanted.wrong[i])
+            np.testing.assert_array_equal(np.array(mine.take(good).values()), np.array(plain.take(good).values()))
+    event(f"read by Arrow: {bool(read)}")
+
+
+def test_arrow_reads_what_files_usually_hold():
+    content = np.frombuffer(b'1,"a,b",0.25\n-7,,1e-3\n,"c""d",3.141592653589793\n', np.uint8)
+    layout = CsvFormat((CsvColumn(np.dtype(np.int64), 9), CsvColumn(bytes, b"x"), CsvColumn(np.dtype(np.float32))))
+    chunk = CsvChunk(content, 0, sound_rows(content, ord(","), QUOTE, final=True), sound=True)
+    found = arrow_columns(chunk, layout)
+    assert [column.values() for column in found.columns] == [
+        [1, -7, 9],
+        [b"a,b", b"x", b'c"d'],
+        [0.25, np.float32(0.001), np.float32(3.1415927)],
+    ]
+    assert found.unread == []
+
+
+def test_a_file_of_several_pieces_with_some_bad_rows_in_them(tmp_path):
+    lines = [f'{i},"text {i}{"." * 100}",{i / 7!r}' for i in range(5000)]
+    for number, bad in ((500, "1,2"), (2000, "x,a,1"), (2001, 'a"b,c,1'), (4999, "0x10,a,1")):
+        lines[number] = bad
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    found = everything(CsvDataset(tmp_path / "a.csv", [np.int64, bytes, np.float64]))
+    failed = [i for i, item in enumerate(found) if isinstance(item, Exception)]
+    assert failed == [500, 2000, 2001, 4999]
+    assert all(found[i] == (i, f"text {i}{'.' * 100}".encode(), i / 7) for i in range(0, 4999, 7) if i not in failed)
+    begins = np.cumsum([0, *(len(line) + 1 for line in lines)])
+    assert [found[i].context.offset for i in failed] == begins[failed].tolist()
 
 
 @pytest.mark.parametrize("limit", [np.iinfo(np.int64).min, np.iinfo(np.int64).max])
@@ -273,21 +313,6 @@ def test_the_limits_of_int64(rows_of, limit):
     beyond = limit + (1 if limit > 0 else -1)
     assert rows_of(f"{limit}\n{beyond}\n{limit}0\n".encode(), [np.int64])[0] == (limit,)
     assert len(rows_of(f"{limit}\n{beyond}\n{limit}0\n".encode(), [np.int64])) == 3
-
-
-@given(st.lists(padded, min_size=1, max_size=10), st.booleans())
-def test_compiled_floats_are_the_plain_ones_to_the_bit(texts, single):
-    buffer, starts, lengths = spans(texts)
-    values, states = np.empty(len(texts), np.float64), np.empty(len(texts), np.uint8)
-    kernels.floats(buffer, starts, lengths, single, values, states)
-    for text, value, state in zip(texts, values, states, strict=True):
-        wanted = plain_float(text, single=single)
-        if state == kernels.BAD:
-            assert wanted is None
-        elif state == kernels.GOOD:
-            assert wanted is not None
-            dtype = np.float32 if single else np.float64
-            assert_same_elements([dtype(value)], [dtype(wanted)])
 
 
 def test_a_float32_is_rounded_once():

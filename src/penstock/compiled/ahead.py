@@ -18,7 +18,7 @@ from penstock.errors import InvalidArgumentError
 def modules_of_kernels() -> list[str]:
     """The modules that penstock compiles, by name.
 
-    >>> "penstock.io.kernels.csv" in modules_of_kernels()
+    >>> "penstock.io.kernels.tfrecord.scan" in modules_of_kernels()
     True
     """
     package = Path(__file__).parents[1]

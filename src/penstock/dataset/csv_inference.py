@@ -11,9 +11,9 @@ import numpy as np
 from penstock.block.spec import DType
 from penstock.block.structure import flatten
 from penstock.errors import InvalidArgumentError
+from penstock.io.csv_columns import rows_of
 from penstock.io.csv_format import CsvColumn
 from penstock.io.csv_reader import CsvReader
-from penstock.io.csv_rows import field_bytes
 from penstock.io.csv_values import plain_float, plain_int
 from penstock.sources.csv import CsvSource
 
@@ -24,7 +24,6 @@ _LADDER: tuple[DType, ...] = (
     np.dtype(np.float64),
     bytes,
 )  # from the narrowest type to the one that holds anything
-_MOST_NAMES = 1 << 16
 
 
 def column_names(source: CsvSource, encoding: str) -> list[str]:
@@ -49,7 +48,7 @@ def column_names(source: CsvSource, encoding: str) -> list[str]:
 def _first_row(source: CsvSource, name: str) -> list[bytes]:
     layout = source.format
     reader = CsvReader(
-        *(name, layout.delimiter, layout.quote, _MOST_NAMES),
+        *(name, layout.delimiter, layout.quote),
         compression_type=source.compression_type,
         buffer_size=source.buffer_size,
     )
@@ -60,11 +59,10 @@ def _first_row(source: CsvSource, name: str) -> list[bytes]:
     if chunk is None:
         message = "The file is empty, and its first row was to name the columns."
         raise InvalidArgumentError(message, hint="Leave the file out, or pass column_names=.", file=name)
-    if chunk.statuses[0]:
-        raise layout.row_error(int(chunk.statuses[0]), 0, name, 0, int(chunk.offsets[1]))
-    view = chunk.buffer.data
-    spans = zip(chunk.starts[:, 0].tolist(), chunk.lengths[:, 0].tolist(), strict=True)
-    return [field_bytes(view, *span) for span, _ in zip(spans, range(int(chunk.counts[0])), strict=False)]
+    (row,) = rows_of(chunk, layout)
+    if row.status:
+        raise layout.row_error(row.status, 0, name, 0, int(chunk.offsets[1]))
+    return row.fields
 
 
 def inferred_columns(

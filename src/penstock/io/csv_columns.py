@@ -1,95 +1,183 @@
-"""From the positions of fields to columns of values."""
+"""From rows of CSV text to columns of values: by Arrow's parser where it reads them as the plain one does, or by that.
+
+Arrow takes more for right than TensorFlow, and says of a whole chunk that something is wrong. So it gets rows whose
+quotes are sound, and what it makes of them counts only where no field can have been one that it reads otherwise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock.block.arrow_leaf import decode
 from penstock.block.column import BytesColumn, Column, DenseColumn
-from penstock.io.csv_format import CsvColumn
-from penstock.io.csv_reader import KERNELS
-from penstock.io.csv_rows import field_bytes
+from penstock.block.spec import TensorSpec
+from penstock.io.csv_format import CsvColumn, CsvFormat
+from penstock.io.csv_reader import CsvChunk
+from penstock.io.csv_rows import FINE, Row, whole_row
 from penstock.io.csv_values import plain_float, plain_int
 
-_GOOD, _BAD, _UNSURE = 0, 1, 2
+LEAST = 1 << 12  # bytes: fewer take Arrow longer than the plain parser
+_MARK = b"\xef\xbb\xbf"  # which Arrow passes over
 
 
-def column_of_fields(
-    buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, column: CsvColumn, na_value: bytes
-) -> tuple[Column, np.ndarray]:
-    """The values of one column of a chunk, and where a field is none: bool (rows,)."""
-    missing = _missing(buffer, starts, lengths, na_value)
+class CsvColumns(NamedTuple):
+    """The wanted columns of the rows that have them, by their numbers, and in which rows of these a field is wrong.
+
+    `unread` are the others: (number, what is wrong with the row, how many fields it has).
+    """
+
+    rows: np.ndarray
+    columns: list[Column]
+    wrong: list[np.ndarray]
+    unread: list[tuple[int, int, int]]
+
+
+def rows_of(chunk: CsvChunk, layout: CsvFormat) -> list[Row]:
+    """The rows of a chunk by the plain scanner."""
+    content, at, found = chunk.content.data, 0, []
+    for _ in range(len(chunk)):
+        row = whole_row(content, at, layout.delimiter, layout.quote)
+        found.append(row)
+        at = row.stop
+    return found
+
+
+def plain_columns(chunk: CsvChunk, layout: CsvFormat) -> CsvColumns:
+    """The definition: field by field."""
+    rows = rows_of(chunk, layout)
+    counts = np.array([len(row.fields) for row in rows])
+    good = (np.array([row.status for row in rows]) == FINE) & layout.admits(counts)
+    unread = [(i, rows[i].status, len(rows[i].fields)) for i in np.flatnonzero(~good).tolist()]
+    numbers = np.flatnonzero(good)
+    columns, wrong = [], []
+    for column, place in zip(layout.columns, layout.places, strict=True):
+        values, bad = _plain_column([rows[i].fields[place] for i in numbers], column, layout.na_value)
+        columns.append(values)
+        wrong.append(bad)
+    return CsvColumns(numbers, columns, wrong, unread)
+
+
+def _plain_column(fields: list[bytes], column: CsvColumn, na_value: bytes) -> tuple[Column, np.ndarray]:
+    missing = np.array([field in (b"", na_value) for field in fields], bool)
     if column.dtype is bytes:
-        bad = missing if column.default is None else np.zeros(len(starts), bool)
-        return _byte_strings(buffer, starts, lengths, missing, column.default or b""), bad
-    values, states = _numbers(buffer, starts, lengths, column)
-    bad = (states != _GOOD) | (lengths < 0)
-    if missing.any():
-        bad[missing] = column.default is None
-        values[missing] = 0 if column.default is None else column.default
-    with np.errstate(over="ignore"):
-        return DenseColumn(values.astype(column.dtype, copy=False)), bad
-
-
-def _missing(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, na_value: bytes) -> np.ndarray:
-    missing: np.ndarray = lengths == 0
-    if na_value:
-        rows = np.flatnonzero(np.where(lengths < 0, ~lengths, lengths) >= len(na_value))
-        if b'"' in na_value or (lengths < 0).any():
-            view = buffer.data
-            same = [field_bytes(view, s, n) == na_value for s, n in zip(starts[rows], lengths[rows], strict=True)]
-            missing[rows[np.array(same, bool)]] = True
-        else:
-            rows = rows[lengths[rows] == len(na_value)]
-            for i, byte in enumerate(na_value):
-                rows = rows[buffer[starts[rows] + i] == byte]
-            missing[rows] = True
-    return missing
-
-
-def _byte_strings(
-    buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, missing: np.ndarray, default: bytes
-) -> BytesColumn:
-    """Zero-copy but for what does not stand in the file as it is: defaults, and fields with doubled quotes."""
-    doubled = np.flatnonzero((lengths < 0) & ~missing)
-    if not len(doubled) and not missing.any():
-        return BytesColumn((buffer,), starts, lengths)
-    view = buffer.data
-    pieces = [default, *(field_bytes(view, int(starts[i]), int(lengths[i])) for i in doubled)]
-    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    begins = np.cumsum(sizes) - sizes
-    starts, lengths, which = starts.copy(), lengths.copy(), np.zeros(len(starts), np.int32)
-    starts[doubled], lengths[doubled], which[doubled] = begins[1:], sizes[1:], 1
-    starts[missing], lengths[missing], which[missing] = 0, len(default), 1
-    return BytesColumn((buffer, np.frombuffer(b"".join(pieces), np.uint8)), starts, lengths, which)
-
-
-def _numbers(
-    buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, column: CsvColumn
-) -> tuple[np.ndarray, np.ndarray]:
-    """(values, states) of all fields; those of missing ones mean nothing."""
+        default = column.default or b""
+        values = [default if none else field for field, none in zip(fields, missing, strict=True)]
+        return BytesColumn.from_values(values), missing & (column.default is None)
     dtype = np.dtype(column.dtype)
-    kernels = KERNELS.ready()
-    states = np.full(len(starts), _UNSURE, np.uint8)
-    number: Callable[[bytes], float | None]
-    if dtype.kind == "i":
-        high = (1 << (8 * dtype.itemsize - 1)) - 1
-        low = -high - 1
-        number = partial(plain_int, low=low, high=high)
-        values = np.zeros(len(starts), np.int64)
-        if kernels is not None:
-            kernels.ints(buffer, starts, lengths, low, high, values, states)
-    else:
-        single = dtype == np.float32
-        number = partial(plain_float, single=single)
-        values = np.zeros(len(starts), np.float64)
-        if kernels is not None:
-            kernels.floats(buffer, starts, lengths, single, values, states)
-    view = buffer.data
-    for row in np.flatnonzero(states == _UNSURE).tolist():
-        found = number(field_bytes(view, int(starts[row]), int(lengths[row])))
-        states[row] = _BAD if found is None else _GOOD
-        values[row] = 0 if found is None else found
-    return values, states
+    numbers = np.zeros(len(fields), dtype)
+    bad = np.zeros(len(fields), bool)
+    limits = np.iinfo(dtype.name) if dtype.kind == "i" else None
+    for i, field in enumerate(fields):
+        if missing[i]:
+            found = column.default
+        elif limits is not None:
+            found = plain_int(field, int(limits.min), int(limits.max))
+        else:
+            found = plain_float(field, single=dtype == np.float32)
+        bad[i] = found is None
+        if found is not None:
+            with np.errstate(over="ignore"):
+                numbers[i] = found
+    return DenseColumn(numbers), bad
+
+
+def arrow_columns(chunk: CsvChunk, layout: CsvFormat) -> CsvColumns | None:
+    """What `plain_columns` gives, or None where that has to be asked."""
+    import pyarrow as pa
+
+    if b'"' in layout.na_value:
+        return None
+    raw = chunk.content.tobytes()
+    width = len(layout.columns) + len(layout.exclude)
+    if layout.select is not None:  # nobody has said how many there are
+        width = len(whole_row(memoryview(raw), 0, layout.delimiter, layout.quote).fields)
+    if width < layout.width or raw.startswith(_MARK):
+        return None
+    try:
+        table, others = _table(raw, width, layout)
+    except (pa.ArrowException, UnicodeDecodeError):  # the latter for an na_value that is no text
+        return None
+    if table.num_rows + len(others) != len(chunk) or (layout.select and any(n >= layout.width for _, n in others)):
+        return None
+    numbers = np.delete(np.arange(len(chunk)), [row for row, _ in others])
+    if not layout.admits(np.array([1]))[0]:
+        ends = chunk.buffer[chunk.offsets[:-1]]
+        empty = ((ends == 10) | (ends == 13))[numbers]  # a row of one field, of which Arrow makes one of nulls
+        others += [(row, 1) for row in numbers[empty].tolist()]
+        if empty.any():
+            numbers, table = numbers[~empty], table.filter(pa.array(~empty))
+    columns, wrong = [], []
+    batch = pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())
+    for column, array in zip(layout.columns, batch.columns, strict=True):
+        values, bad = _arrow_column(array, column)
+        columns.append(values)
+        wrong.append(bad)
+    if _may_hold_other_numbers(raw, columns):
+        return None
+    return CsvColumns(numbers, columns, wrong, [(row, FINE, count) for row, count in others])
+
+
+def _table(raw: bytes, width: int, layout: CsvFormat) -> tuple[Any, list[tuple[int, int]]]:
+    """The wanted columns of the rows of `width` fields, and the numbers of the others with those of their fields."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    others: list[tuple[int, int]] = []
+
+    def pass_over(row: Any) -> str:
+        others.append((row.number - 1, row.actual_columns))
+        return "skip"
+
+    names = [str(i) for i in range(width)]
+    wanted = [names[place] for place in layout.places]
+    types = [pa.binary() if c.dtype is bytes else pa.from_numpy_dtype(np.dtype(c.dtype)) for c in layout.columns]
+    table = csv.read_csv(
+        pa.BufferReader(raw),
+        csv.ReadOptions(use_threads=False, block_size=len(raw) + 1, column_names=names),
+        csv.ParseOptions(
+            delimiter=chr(layout.delimiter),
+            quote_char=chr(layout.quote) if layout.quote >= 0 else False,
+            newlines_in_values=not raw.endswith(b"\n"),  # else there is one block, which ends with a row
+            ignore_empty_lines=False,
+            invalid_row_handler=pass_over,
+        ),
+        csv.ConvertOptions(
+            column_types=dict(zip(wanted, types, strict=True)),
+            include_columns=wanted,
+            null_values=["", layout.na_value.decode()] if layout.na_value else [""],
+            strings_can_be_null=any(_needs_nulls(column, layout) for column in layout.columns),
+        ),
+    )
+    return table, others
+
+
+def _needs_nulls(column: CsvColumn, layout: CsvFormat) -> bool:
+    """Whether an empty text is not just that: to look for it costs Arrow as much as to read it."""
+    return column.dtype is bytes and (column.default != b"" or bool(layout.na_value))
+
+
+def _arrow_column(array: Any, column: CsvColumn) -> tuple[Column, np.ndarray]:
+    """The values of a column and where it has none but needs one."""
+    import pyarrow as pa
+
+    kind = None if column.dtype is bytes else np.dtype(column.dtype)
+    missing = np.asarray(array.is_null()) if array.null_count else np.zeros(len(array), bool)
+    if array.null_count:
+        empty = b"" if kind is None else kind.type(0)
+        array = array.fill_null(pa.scalar(empty if column.default is None else column.default, array.type))
+    wrong = missing & (column.default is None)
+    if kind is None:
+        return decode(array, TensorSpec((), bytes)), wrong
+    return DenseColumn(array.to_numpy(zero_copy_only=False)), wrong
+
+
+def _may_hold_other_numbers(raw: bytes, columns: list[Column]) -> bool:
+    """Whether a field may be a number to Arrow alone: an integer in hexadecimal, or a float written "nan(…)"."""
+    arrays = [column.array for column in columns if isinstance(column, DenseColumn)]
+    if (b"x" in raw or b"X" in raw) and any(array.dtype.kind == "i" for array in arrays):
+        content = np.frombuffer(raw, np.uint8)
+        if (content[np.flatnonzero(content[1:] & 0xDF == ord("X"))] == ord("0")).any():
+            return True
+    return b"(" in raw and any(array.dtype.kind == "f" and np.isnan(array).any() for array in arrays)

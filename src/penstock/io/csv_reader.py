@@ -1,4 +1,4 @@
-"""CsvReader: the rows of one CSV file, in chunks of positions of their fields."""
+"""CsvReader: the rows of one CSV file, in chunks that end with one."""
 
 from __future__ import annotations
 
@@ -6,40 +6,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.io import storage
-from penstock.io.csv_rows import plain_rows
+from penstock.io.csv_rows import plain_row, sound_rows
 from penstock.io.window import LONGEST, Window
 
-KERNELS = Compiled("penstock.io.kernels.csv")
-_MOST_FIELDS = 1 << 17  # looked for at a time
+_LEAST_PIECE, _MOST_PIECE = 1 << 14, 1 << 20  # bytes looked at, more with each chunk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvChunk:
-    """Neighbouring rows; `csv_rows.plain_rows` says what the arrays hold. `base` is the offset of `buffer[0]`."""
+    """Neighbouring rows: number i begins at `buffer[offsets[i]]`, and the one behind the last at the last of them.
+
+    `base` is the offset of `buffer[0]`. With `sound` every quote stands where one may; a chunk without is one row.
+    """
 
     buffer: np.ndarray
     base: int
-    starts: np.ndarray
-    lengths: np.ndarray
     offsets: np.ndarray
-    counts: np.ndarray
-    statuses: np.ndarray
+    sound: bool
 
     def __len__(self) -> int:
-        return len(self.counts)
+        return len(self.offsets) - 1
+
+    @property
+    def content(self) -> np.ndarray:
+        return self.buffer[self.offsets[0] : self.offsets[-1]]
 
     def part(self, start: int, stop: int) -> CsvChunk:
         """Some of the rows."""
-        return CsvChunk(
-            *(self.buffer, self.base, self.starts[:, start:stop], self.lengths[:, start:stop]),
-            *(self.offsets[start : stop + 1], self.counts[start:stop], self.statuses[start:stop]),
-        )
+        return CsvChunk(self.buffer, self.base, self.offsets[start : stop + 1], self.sound)
 
 
 class CsvReader:
-    """Reads rows from byte `offset` on, which has to be the start of one, and looks at `width` fields of each.
+    """Reads rows from byte `offset` on, which has to be the start of one.
 
     Raises NotFoundError for a missing file. For one thread at a time; chunks may go to others.
     """
@@ -49,7 +48,6 @@ class CsvReader:
         path: storage.Path,
         delimiter: int,
         quote: int,
-        width: int,
         *,
         compression_type: str | None = None,
         buffer_size: int | None = None,
@@ -58,10 +56,10 @@ class CsvReader:
         self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
         self._delimiter = delimiter
         self._quote = quote
-        self._width = width
+        self._piece = _LEAST_PIECE
 
-    def read(self, max_rows: int) -> CsvChunk | None:
-        """The next 1 to `max_rows` rows, whatever is wrong with them, or None at the end of the file.
+    def read(self, most: int | None = None) -> CsvChunk | None:
+        """The next rows, whatever is wrong with them, at most that many, or None at the end of the file.
 
         Raises DataLossError, once, where compressed data cannot be read on, and for a row of more than 256 MiB in a
         file that is streamed; the rows before it come first.
@@ -69,46 +67,46 @@ class CsvReader:
         window = self._window
         final = window.whole
         while True:
-            chunk = self._scan(max_rows, final)
+            chunk = self._scan(final=final)
             if not window.whole:
                 chunk = self._in_front_of_a_long_one(chunk)
-            if len(chunk):
+            if chunk is not None:
+                chunk = chunk if most is None else chunk.part(0, most)
                 window.at = int(chunk.offsets[-1])
                 return chunk
             if final and not window.left:
                 return None
             final = not window.extend(min(window.left * 2, LONGEST) + 1)
 
-    def _in_front_of_a_long_one(self, chunk: CsvChunk) -> CsvChunk:
+    def _in_front_of_a_long_one(self, chunk: CsvChunk | None) -> CsvChunk | None:
         """The rows that come before one of more than `LONGEST` bytes; raises where that comes first."""
-        long = np.diff(chunk.offsets) - 1 > LONGEST  # without the line end
-        count = int(np.argmax(long)) if long.any() else len(chunk)
-        if (len(chunk) and not count) or (not len(chunk) and self._window.left > LONGEST + 1):
+        long = np.diff(chunk.offsets) - 1 > LONGEST if chunk is not None else np.zeros(0, bool)  # without the line end
+        count = int(np.argmax(long)) if long.any() else len(long)
+        if (len(long) and not count) or (not len(long) and self._window.left > LONGEST + 1):
             error = self._window.too_long("row")
             raise error
-        return chunk if count == len(chunk) else chunk.part(0, count)
+        return chunk if chunk is None or count == len(chunk) else chunk.part(0, count)
 
-    def _scan(self, max_rows: int, final: bool) -> CsvChunk:
+    def _scan(self, *, final: bool) -> CsvChunk | None:
+        """The rows that lie in the next piece of the buffer, or the one that is longer or not sound."""
         window = self._window
-        room = max(min(max_rows, _MOST_FIELDS // max(self._width, 1), window.left), 1)
-        starts, lengths = np.zeros((self._width, room), np.int64), np.zeros((self._width, room), np.int64)
-        offsets, counts = np.empty(room + 1, np.int64), np.empty(room, np.int64)
-        statuses = np.empty(room, np.uint8)
-        kernels = KERNELS.ready()
-        rows = plain_rows if kernels is None else kernels.rows
-        found = rows(
-            *(window.buffer, window.at, final, self._delimiter, self._quote),
-            *(starts, lengths, offsets, counts, statuses),
-        )
-        return CsvChunk(
-            window.buffer,
-            window.base,
-            starts[:, :found],
-            lengths[:, :found],
-            offsets[: found + 1],
-            counts[:found],
-            statuses[:found],
-        )
+        size = self._piece
+        self._piece = min(size * 2, _MOST_PIECE)
+        while window.left:
+            piece = window.buffer[window.at : window.at + size]
+            last = size >= window.left
+            offsets = sound_rows(piece, self._delimiter, self._quote, final=final and last)
+            sound = len(offsets) > 0
+            if not sound:
+                row = plain_row(piece.data, 0, self._delimiter, self._quote, final=final and last)
+                offsets = offsets if row is None else np.array([0, row.stop])
+                self._piece = _LEAST_PIECE  # where one row is wrong the next one may be, too
+            if len(offsets):
+                return CsvChunk(window.buffer, window.base, offsets + window.at, sound)
+            if last:
+                break
+            size *= 2
+        return None
 
     def tell(self) -> int:
         """Offset of the next row in the (uncompressed) file: `offset` of a reader that continues here."""

@@ -1,4 +1,4 @@
-r"""The rows of CSV text (RFC 4180), and the plain scanner that defines what the compiled one must give.
+r"""The rows of CSV text (RFC 4180): the scanner that defines them, and where those with sound quotes end.
 
 A row is a list of fields; it ends with `\n`, `\r` or `\r\n`, or with the file. A field that begins with a quote ends
 with one: between them stand delimiters and line ends as they are, and two quotes for one. Two things are wrong in a row
@@ -8,86 +8,117 @@ the next delimiter. A quote that nothing closes takes the rest of the file.
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from typing import NamedTuple
+
 import numpy as np
 
 # What a scan says about a row: the first thing that is wrong with it.
 FINE, QUOTE_INSIDE, TEXT_BEHIND, UNCLOSED = 0, 1, 2, 3
 
 NO_QUOTE = -1  # quotes are characters like any other
+_QUOTE = re.compile(b'"')
 _LF, _CR = 10, 13
 
 
-def plain_rows(
-    buffer: np.ndarray,
-    at: int,
-    final: bool,
-    delimiter: int,
-    quote: int,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    offsets: np.ndarray,
-    counts: np.ndarray,
-    statuses: np.ndarray,
-) -> int:
-    """Find rows from `at` on, as many as the arrays hold; returns how many.
+class Row(NamedTuple):
+    """The values of a row's fields, what is wrong with it, where the next one begins, and if a line end says so."""
 
-    `final` says that the content ends with the buffer; else a row that reaches its end is left out. Of row i the first
-    fields, as many as `starts` has rows, stand in `starts[:, i]` and `lengths[:, i]` without their quotes; a field with
-    doubled quotes inside has the complement of its length. `offsets[i]` is where the row begins and `offsets[i + 1]`
-    the next one; `counts[i]` is the number of its fields.
+    fields: list[bytes]
+    status: int
+    stop: int
+    ended: bool
+
+
+def plain_row(content: memoryview, at: int, delimiter: int, quote: int, *, final: bool) -> Row | None:
+    """The row that begins at `at`; None where it may go on behind the content, which is not `final`."""
+    row = whole_row(content, at, delimiter, quote)
+    return row if final or row.ended else None
+
+
+def whole_row(content: memoryview, at: int, delimiter: int, quote: int) -> Row:
+    """The row that begins at `at` of all content there is."""
+    fields: list[bytes] = []
+    worst = FINE
+    while True:
+        field, status, at = _field(content, at, delimiter, quote)
+        fields.append(field)
+        worst = worst or status
+        if at == len(content) or content[at] != delimiter:
+            break
+        at += 1
+    ended = at < len(content) and not (content[at] == _CR and at + 1 == len(content))
+    at += 2 if content[at : at + 2].tobytes() == b"\r\n" else 1
+    return Row(fields, worst, min(at, len(content)), ended)
+
+
+def _field(content: memoryview, at: int, delimiter: int, quote: int) -> tuple[bytes, int, int]:
+    """The field that begins at `at`: (value, status, where the delimiter or line end behind it is)."""
+    size = len(content)
+    if at == size or content[at] != quote:
+        end = _end(content, at, delimiter)
+        value = content[at:end].tobytes()
+        return value, QUOTE_INSIDE if quote >= 0 and quote in value else FINE, end
+    start = at = at + 1
+    doubled = False
+    while True:
+        found = _QUOTE.search(content, at)
+        if found is None:
+            return content[start:].tobytes(), UNCLOSED, size
+        at = found.end()
+        if at == size or content[at] != quote:
+            break
+        doubled = True
+        at += 1
+    value = content[start : at - 1].tobytes()
+    end = _end(content, at, delimiter)
+    return value.replace(b'""', b'"') if doubled else value, TEXT_BEHIND if end > at else FINE, end
+
+
+def _end(content: memoryview, at: int, delimiter: int) -> int:
+    found = _ends(delimiter).search(content, at)
+    return len(content) if found is None else found.start()
+
+
+@cache
+def _ends(delimiter: int) -> re.Pattern[bytes]:
+    return re.compile(b"[\n\r" + re.escape(bytes([delimiter])) + b"]")
+
+
+def sound_rows(content: np.ndarray, delimiter: int, quote: int, *, final: bool) -> np.ndarray:
+    """Where rows begin from 0 on, and where the last of them ends, up to the first one with a quote where none may be.
+
+    Empty where there is none that ends in the content, and is sound.
     """
-    content = np.asarray(buffer).data
-    for row in range(len(counts)):
-        offsets[row] = at
-        if at >= len(content):
-            return row
-        counts[row] = statuses[row] = 0
-        while True:
-            start, length, status, at = _field(content, at, delimiter, quote)
-            field = counts[row]
-            if field < len(starts):
-                starts[field, row], lengths[field, row] = start, length
-            counts[row] += 1
-            statuses[row] = statuses[row] or status
-            if at == len(content) or content[at] != delimiter:
-                break
-            at += 1
-        if not final and (at == len(content) or (content[at] == _CR and at + 1 == len(content))):
-            return row
-        at += 2 if content[at : at + 2].tobytes() == b"\r\n" else 1
-        at = min(at, len(content))
-    offsets[len(counts)] = at
-    return len(counts)
+    size = len(content)
+    line_ends, quotes = content == _LF, np.zeros(0, np.int64)
+    quoted = content == quote if quote >= 0 else np.zeros(0, bool)
+    if quoted.any():
+        found = np.flatnonzero(line_ends | quoted)
+        is_quote = quoted[found]
+        quotes, ends = found[is_quote], found[~is_quote & (np.cumsum(is_quote) & 1 == 0)]
+    else:
+        ends = np.flatnonzero(line_ends)
+    returns = np.flatnonzero(content == _CR)
+    if len(returns):
+        behind = content[np.minimum(returns + 1, size - 1)]
+        alone = returns[(behind != _LF) & ((returns + 1 < size) | final)]
+        alone = alone[np.searchsorted(quotes, alone) % 2 == 0]
+        ends = np.sort(np.concatenate([ends, alone]))
+    stop = _first_wrong(content, quotes, delimiter) if len(quotes) else size
+    begins = np.concatenate([[0], ends[ends < stop] + 1])
+    if final and stop == size and begins[-1] < size and len(quotes) % 2 == 0:
+        begins = np.concatenate([begins, [size]])  # the last one needs no line end
+    return begins if len(begins) > 1 else begins[:0]
 
 
-def _field(content: memoryview, at: int, delimiter: int, quote: int) -> tuple[int, int, int, int]:
-    """The field that begins at `at`: (start, length, status, where the delimiter or line end behind it is)."""
-    start, stop, status, doubled = at, -1, FINE, False
-    if at < len(content) and content[at] == quote:
-        start = at = at + 1
-        while True:
-            while at < len(content) and content[at] != quote:
-                at += 1
-            if at == len(content):
-                return start, at - start, UNCLOSED, at
-            if content[at : at + 2].tobytes() != bytes([quote, quote]):
-                break
-            doubled = True
-            at += 2
-        stop = at
-        at += 1
-    while at < len(content) and content[at] not in (delimiter, _LF, _CR):
-        if stop >= 0:
-            status = TEXT_BEHIND
-        elif content[at] == quote:
-            status = QUOTE_INSIDE
-        at += 1
-    length = (at if stop < 0 else stop) - start
-    return start, ~length if doubled else length, status, at
-
-
-def field_bytes(content: memoryview, start: int, length: int) -> bytes:
-    """The value of a field as `plain_rows` describes it: two quotes stand for one."""
-    if length >= 0:
-        return content[start : start + length].tobytes()
-    return content[start : start + ~length].tobytes().replace(b'""', b'"')
+def _first_wrong(content: np.ndarray, quotes: np.ndarray, delimiter: int) -> int:
+    """Where the first of the quotes stands that neither opens nor closes a field; the content's size if none does."""
+    size = len(content)
+    may_stand = np.zeros(256, bool)
+    may_stand[[delimiter, _LF, _CR, content[quotes[0]]]] = True
+    opens, closes = quotes[::2], quotes[1::2]
+    in_front, behind = content[np.maximum(opens - 1, 0)], content[np.minimum(closes + 1, size - 1)]
+    wrong = opens[~may_stand[in_front] & (opens > 0)], closes[~may_stand[behind] & (closes + 1 < size)]
+    return int(min(part.min(initial=size) for part in wrong))

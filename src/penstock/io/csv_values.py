@@ -1,4 +1,4 @@
-r"""Numbers as CSV files hold them: what is one, and which; the compiled parser gives the same.
+r"""Numbers as CSV files hold them: what is one, and which.
 
 Spaces (also `\t\n\v\f\r`) around a number are allowed, a plus sign too. Floats are decimal, or one of inf, infinity and
 nan in any case. As absl's SimpleAtoi, SimpleAtof and SimpleAtod, with which TensorFlow reads them.

@@ -10,15 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import Column
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import Structure
 from penstock.errors import InvalidArgumentError
-from penstock.io.csv_columns import column_of_fields
+from penstock.io.csv_columns import LEAST, arrow_columns, plain_columns, rows_of
 from penstock.io.csv_format import CsvFormat
 from penstock.io.csv_reader import CsvChunk, CsvReader
-from penstock.io.csv_rows import FINE, field_bytes
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.rows import ReadRows, RowQueue
 
@@ -49,7 +47,7 @@ class CsvSource(FilesSource):
     def open_file(self, name: str, place: Place) -> FileReader:
         layout = self.format
         reader = CsvReader(
-            *(name, layout.delimiter, layout.quote, layout.width),
+            *(name, layout.delimiter, layout.quote),
             compression_type=self.compression_type,
             buffer_size=self.buffer_size,
             offset=place,
@@ -69,7 +67,7 @@ class _CsvFile(FileReader):
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
-            chunk = self._reader.read(max_elements)
+            chunk = self._reader.read()
             if chunk is None:
                 return None
             self._rows.put(chunk.offsets + chunk.base, partial(self._parsed, chunk))
@@ -78,36 +76,34 @@ class _CsvFile(FileReader):
     def _parsed(self, whole: CsvChunk, start: int, stop: int) -> ReadRows:
         chunk = whole.part(start, stop)
         layout = self._source.format
-        good = (chunk.statuses == FINE) & layout.admits(chunk.counts)
-        failures: list[tuple[int, Exception]] = []
-        for row in np.flatnonzero(~good).tolist():
-            begin, end = (int(chunk.offsets[i]) + chunk.base for i in (row, row + 1))
-            status, count = int(chunk.statuses[row]), int(chunk.counts[row])
-            failures.append((row, layout.row_error(status, count, self._name, begin, end)))
-        rows = np.flatnonzero(good)
-        columns: list[Column] = []
-        wrong = np.zeros(len(rows), bool)
-        for number, place in enumerate(layout.places):
-            starts, lengths = chunk.starts[place], chunk.lengths[place]
-            if failures:
-                starts, lengths = starts[rows], lengths[rows]
-            column, bad = column_of_fields(
-                *(chunk.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths)),
-                *(layout.columns[number], layout.na_value),
-            )
-            columns.append(column)
+        found = None
+        if chunk.sound and chunk.content.size >= LEAST:
+            found = arrow_columns(chunk, layout)
+            if found is None and len(chunk) > 1:
+                message = "a part of the rows is to be asked for"
+                raise ValueError(message)
+        if found is None:
+            found = plain_columns(chunk, layout)
+        offsets = chunk.offsets + chunk.base
+        failures: list[tuple[int, Exception]] = [
+            (row, layout.row_error(status, count, self._name, int(offsets[row]), int(offsets[row + 1])))
+            for row, status, count in found.unread
+        ]
+        wrong = np.zeros(len(found.rows), bool)
+        for number, (place, bad) in enumerate(zip(layout.places, found.wrong, strict=True)):
+            if not bad.any():
+                continue
             for i in np.flatnonzero(bad & ~wrong).tolist():
-                field = field_bytes(chunk.buffer.data, int(starts[i]), int(lengths[i]))
-                offset = int(chunk.offsets[rows[i]]) + chunk.base
-                failures.append((int(rows[i]), layout.field_error(number, field, self._name, offset)))
+                row = int(found.rows[i])
+                (fields, *_), *_ = rows_of(chunk.part(row, row + 1), layout)
+                failures.append((row, layout.field_error(number, fields[place], self._name, int(offsets[row]))))
             wrong |= bad
         failures.sort(key=lambda failure: failure[0])
-        offsets = chunk.offsets + chunk.base
         block = None
-        if len(rows):
-            origin = Origin.of_file(self._name, offsets[rows])
-            leaves = [columns[i] for i in self._source.leaves]
-            block = Block(self._source.structure, leaves, len(rows), origin)
+        if len(found.rows):
+            origin = Origin.of_file(self._name, offsets[found.rows])
+            leaves = [found.columns[i] for i in self._source.leaves]
+            block = Block(self._source.structure, leaves, len(found.rows), origin)
             if wrong.any():
                 kept = np.flatnonzero(~wrong)
                 block = block.take(kept) if len(kept) else None
