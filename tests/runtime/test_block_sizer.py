@@ -59,6 +59,32 @@ def test_what_a_unit_becomes_may_be_large_and_stays_alone():
     assert sizer.want == 4
 
 
+def test_what_a_block_costs_beside_its_elements_does_not_keep_it_small():
+    assert want_after(20, lambda elements: 0.0025 + 1e-9 * elements) == 1 << 16
+    assert want_after(20, lambda elements: 0.0025 + 2.5e-6 * elements) == 1024
+    resumed = BlockSizer()
+    resumed.resume(512)
+    assert wants(resumed, lambda elements: 0.0015 + 1e-6 * elements)[-1] == 4096
+    assert want_after(20, lambda elements: 0.0035) == 1  # where nothing is known, all of it is the elements'
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_clock_that_is_not_exact_has_no_more_than_twice_as_many_asked_for(seed):
+    drawn = np.random.default_rng(seed)
+    noisy = wants(BlockSizer(), lambda elements: 0.0005 * elements * drawn.uniform(0.8, 1.25), 200)
+    assert 4 <= min(noisy[8:]) <= max(noisy) <= 16
+
+
+def test_of_many_components_each_may_have_some_kilobytes():
+    sizer = BlockSizer()
+    for _ in range(20):
+        sizer.observe(sizer.want, 0.0, 4000 * sizer.want, columns=500)
+    assert sizer.want == 2048
+    for _ in range(20):
+        sizer.observe(sizer.want, 0.0, 4000 * sizer.want, columns=5)
+    assert sizer.want == 1024
+
+
 def test_a_stage_that_gives_the_first_of_what_it_made_alone_is_no_faster_for_it():
     sizer = BlockSizer()
     for _ in range(50):

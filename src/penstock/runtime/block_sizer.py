@@ -8,9 +8,11 @@ from penstock.physical.transform import RunAll, Transform
 
 _SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it cost some 0.3 ms around the elements
 _BYTES = 1 << 21
+_COLUMN_BYTES = 1 << 15  # of each component, where there are many: 5 µs for each and Block are as much as copying these
 _MOST = 1 << 16  # elements
 _STEPS = (8, 4, 2)  # times as many, of what is waited for as a whole
 _SEVERAL = 0.3  # of the seconds that one unit may take: together with others
+_LEAST = 0.25  # of what its elements take, which more of them take at least as long: a clock may say that they are free
 
 
 class BlockSizer:
@@ -20,9 +22,12 @@ class BlockSizer:
     may ask for all of it where that takes `seconds`, and for several where they take much less together. Up to the unit
     it grows to what should fit by the last Block, at most eight times as many: what that cost beside its elements makes
     them too few rather than too many, and nobody gets anything before the unit is there.
+
+    What a Block costs beside its elements, once for each of hundreds of steps or components, is known from Blocks of
+    two sizes: more elements then take little longer.
     """
 
-    __slots__ = ("_elements", "_made", "_most", "_nbytes", "_seconds", "_unit", "seconds", "want")
+    __slots__ = ("_before", "_elements", "_made", "_most", "_nbytes", "_seconds", "_unit", "seconds", "want")
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
         self.seconds = seconds  # of work that a Block should be
@@ -31,12 +36,13 @@ class BlockSizer:
         self.want = 1
         self._elements = self._nbytes = self._made = 0  # observed since the last conclusion
         self._seconds = 0.0
+        self._before = 0, 0.0  # elements of the last Blocks of another size, and their seconds
 
     def resume(self, want: int) -> None:
         """Ask for so many from here on, as far as this may be."""
         self.want = min(want, self._most)
 
-    def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0) -> None:
+    def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0, columns: int = 1) -> None:
         """A Block of `elements` took `seconds` and holds `nbytes`; `made` came out, which counts for several units.
 
         One of less than half of what was asked for says little by itself and counts with those behind it: a stage may
@@ -52,17 +58,33 @@ class BlockSizer:
         seconds, nbytes, made = self._seconds * share, int(self._nbytes * share), int(self._made * share)
         self._elements = self._nbytes = self._made = 0
         self._seconds = 0.0
-        if seconds > self._allowed(self.want) * 2 or self._counting(self.want, nbytes, made) > _BYTES * 2:
-            self.want = max(self.want // 2, 1)
+        most = max(_BYTES, columns * _COLUMN_BYTES)
+        if seconds > self._allowed(self.want) * 2 or self._counting(self.want, nbytes, made) > most * 2:
+            self._ask_for(max(self.want // 2, 1), seconds)
             return
         inside = self.want < self._unit
+        each = self._of_each(seconds)
         for step in _STEPS if inside else _STEPS[-1:]:
             wanted = min(self.want * step, self._unit if inside else self._most)
-            times = wanted / self.want
-            counting = self._counting(wanted, nbytes, made)
-            if seconds * times < self._allowed(wanted) * 1.2 and counting * times < _BYTES:
-                self.want = wanted
+            foreseen = seconds + (wanted - self.want) * each
+            counting = self._counting(wanted, nbytes, made) * wanted / self.want
+            if foreseen < self._allowed(wanted) * 1.2 and counting < most:
+                self._ask_for(wanted, seconds)
                 return
+
+    def _ask_for(self, wanted: int, seconds: float) -> None:
+        """From here on, where as many as before took so long."""
+        if wanted != self.want:
+            self._before = self.want, seconds
+            self.want = wanted
+
+    def _of_each(self, seconds: float) -> float:
+        """Seconds that one more element takes, by what it took before with more or fewer of them."""
+        whole = seconds / self.want
+        elements, before = self._before
+        if not elements or elements == self.want:
+            return whole
+        return min(max((seconds - before) / (self.want - elements), _LEAST * whole), whole)
 
     def _allowed(self, elements: int) -> float:
         """Seconds of work that a Block of so many may be."""

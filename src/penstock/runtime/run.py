@@ -344,7 +344,7 @@ class Iterator(Generic[T_co]):
                 return block
             if block is None:
                 return None
-            self._sizer.observe(block.size, time.perf_counter() - started, block.nbytes)
+            self._sizer.observe(block.size, time.perf_counter() - started, block.nbytes, columns=len(block.columns))
             self._size = block.size
             self._passed = dropped = min(self._skip, block.size)
             if not dropped:

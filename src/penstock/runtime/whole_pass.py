@@ -26,7 +26,7 @@ def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> 
                 raise block
             if block is None:
                 return
-            sizer.observe(block.size, time.perf_counter() - started, block.nbytes)
+            sizer.observe(block.size, time.perf_counter() - started, block.nbytes, columns=len(block.columns))
             yield block
     except Fatal as ended:
         raise ended.error from ended.error.__cause__

@@ -63,7 +63,7 @@ class BlockWork(Work):
             return None
         self._count += block.size
         if not self.transforms:
-            self.sizer.observe(block.size, time.perf_counter() - started, block.nbytes)
+            self.sizer.observe(block.size, time.perf_counter() - started, block.nbytes, columns=len(block.columns))
         self._ticket += 1
         numbers = numbers_of(self.upstream, self.start + first, self._epoch)
         payload = block, numbers if self.numbered else numbers.lost()
@@ -82,7 +82,8 @@ class BlockWork(Work):
             return
         block: Block = task.payload[0]
         nbytes = block.nbytes if made is None or made.block is None else max(block.nbytes, made.block.nbytes)
-        self.sizer.observe(block.size, worked(self.transforms, self._run, seconds, cpu), nbytes)
+        taken = worked(self.transforms, self._run, seconds, cpu)
+        self.sizer.observe(block.size, taken, nbytes, columns=len(block.columns))
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)
@@ -272,7 +273,7 @@ class BatchWork(Work):
             return
         taken = worked(self.transforms, self._run, seconds, cpu)
         batches = 0 if made is None or made.block is None or isinstance(work, Piece) else made.block.nbytes
-        self.sizer.observe(work.block.size, taken, work.block.nbytes, batches)
+        self.sizer.observe(work.block.size, taken, work.block.nbytes, batches, len(work.block.columns))
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)

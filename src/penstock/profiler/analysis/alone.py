@@ -216,4 +216,4 @@ def _pull(run: Run, reference: Reference, begun: threading.Event) -> bool:
             return gave
         if isinstance(block, Block):
             gave = True
-            sizer.observe(block.size, time.perf_counter() - began, block.nbytes)
+            sizer.observe(block.size, time.perf_counter() - began, block.nbytes, columns=len(block.columns))
