@@ -1,5 +1,6 @@
 """A function run on a whole Block gives the bits it gives element by element, for all dtypes and all values."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -209,3 +210,17 @@ def test_a_block_form_that_differs_on_the_first_element_is_not_used():
 def test_a_graph_reads_as_its_primitives():
     found = trace(lambda x: np.minimum(x * 2 + 1, 5), LEAF, [DenseColumn(np.arange(3)).spec()])
     assert found.graph.describe() == "multiply → add → minimum"
+
+
+@given(st.lists(st.sampled_from(range(5)), max_size=6))
+def test_outputs_that_may_share_memory_are_told_pair_by_pair(chosen):
+    def function(x, y):
+        views = [x, y, x + 1, x[:2], np.reshape(y, (2, 2))]
+        return tuple(views[i] for i in chosen)
+
+    block = Block.from_elements([(np.arange(4), np.arange(4))])
+    graph = trace(function, block.structure, block.specs()).graph
+    views = {k for k, i in enumerate(chosen) if i >= 3}
+    pairs = itertools.combinations(range(len(chosen)), 2)
+    wanted = [(i, j) for i, j in pairs if chosen[i] == chosen[j] or views & {i, j}]
+    assert list(graph.sharing()) == wanted

@@ -171,16 +171,19 @@ class Graph:
 
     def sharing(self) -> tuple[tuple[int, int], ...]:
         """The pairs of outputs that may share memory: the same value twice, or one that may be a view of the other."""
-        return tuple(
-            (i, j)
-            for (i, first), (j, second) in combinations(enumerate(self.outputs), 2)
-            if isinstance(first, Ref)
-            and isinstance(second, Ref)
-            and (first == second or (first.equation != second.equation and not (self._fresh(first, second))))
-        )
+        same: dict[Ref, list[int]] = {}
+        for k, output in enumerate(self.outputs):
+            if isinstance(output, Ref):
+                same.setdefault(output, []).append(k)
+        found = {pair for outputs in same.values() for pair in combinations(outputs, 2)}
+        for ref, outputs in same.items():
+            if self._may_be_a_view(ref):
+                others = [k for other, at in same.items() if other.equation != ref.equation for k in at]
+                found.update((min(i, j), max(i, j)) for i in outputs for j in others)
+        return tuple(sorted(found))
 
-    def _fresh(self, *refs: Ref) -> bool:
-        return all(ref.equation < 0 or self.equations[ref.equation].primitive.fresh for ref in refs)
+    def _may_be_a_view(self, ref: Ref) -> bool:
+        return ref.equation >= 0 and not self.equations[ref.equation].primitive.fresh
 
     @property
     def random(self) -> bool:
