@@ -17,13 +17,14 @@ def by_reference(block: Block) -> Block:
 
 
 def _where_it_is(column: Column) -> Column:
-    if not isinstance(column, DenseColumn) or column.array.flags.writeable:
+    if not isinstance(column, DenseColumn):
+        return column
+    array = column.array
+    if array.nbytes < _BY_NUMBER * len(array) or array.flags.writeable:
         return column
     if is_large(column):
         return indexed(column) or ListColumn(column.values())
-    if _has(column, _BY_NUMBER) and is_counted(column.array):
-        return indexed(column) or column
-    return column
+    return indexed(column) or column if is_counted(array) else column
 
 
 def moved(block: Block) -> Block:
@@ -52,9 +53,4 @@ def joined(kept: Column, fresh: Column) -> Column:
 
 def is_large(column: Column) -> bool:
     """Whether its elements are copied as late as can be."""
-    return _has(column, _BY_REFERENCE)
-
-
-def _has(column: Column, nbytes: int) -> bool:
-    """Whether its elements have so many bytes each."""
-    return column.nbytes >= nbytes * len(column)
+    return column.nbytes >= _BY_REFERENCE * len(column)

@@ -43,6 +43,10 @@ class ColumnRows(ABC):
     @abstractmethod
     def get(self, slots: np.ndarray) -> Column: ...
 
+    def get_with(self, slots: np.ndarray, places: np.ndarray, column: Column, rows: np.ndarray) -> Column | None:
+        """What is in the slots, but elements `rows` of a column in some places; None where that is not put together."""
+        return None
+
     @abstractmethod
     def wider(self) -> ColumnRows:
         """The same elements in a layout that other columns have, too."""
@@ -83,6 +87,14 @@ class DenseRows(ColumnRows):
 
     def get(self, slots: np.ndarray) -> Column:
         return DenseColumn(self._array.take(slots, axis=0))
+
+    def get_with(self, slots: np.ndarray, places: np.ndarray, column: Column, rows: np.ndarray) -> Column | None:
+        if not self.accepts(column):
+            return None
+        assert isinstance(column, DenseColumn)
+        found = self._array.take(slots, axis=0)
+        found[places] = column.array[rows]
+        return DenseColumn(found)
 
     def wider(self) -> ColumnRows:
         return ListRows(list(self._array))

@@ -27,6 +27,7 @@ class Rows:
         self._structure: Structure | None = None
         self._columns: list[ColumnRows] = []
         self._origin: OriginRows | None = None
+        self._slot_bytes: int | None = None  # as `slot_bytes`, beside the origin
 
     def put(self, slots: np.ndarray, block: Block, rows: np.ndarray | None = None) -> None:
         """Write elements `rows` of the Block (all of them by default) into `slots`."""
@@ -34,6 +35,7 @@ class Rows:
             self._structure = block.structure
             self._columns = [rows_for(column) for column in by_reference(block).columns]
             self._origin = None if block.origin is None else OriginRows()
+            self._count_slot()
         self._used = max(self._used, int(slots.max()) + 1)
         self._reserve(self._used)
         chosen = by_reference(in_order(block, self._structure))
@@ -44,6 +46,7 @@ class Rows:
                 column = side_by_side(column)
                 while not self._columns[i].accepts(column):
                     self._columns[i] = self._columns[i].wider()
+                    self._count_slot()
             self._columns[i].put(slots, column)
         if self._origin is not None:
             self._origin = self._origin.put(slots, chosen.origin)
@@ -51,16 +54,21 @@ class Rows:
     @property
     def nbytes(self) -> int:
         """Bytes kept alive for the slots used, also by elements that are views of larger arrays."""
-        found = sum(rows.nbytes(self._used) for rows in self._columns)
+        each = self._slot_bytes
+        found = sum(rows.nbytes(self._used) for rows in self._columns) if each is None else self._used * each
         return found if self._origin is None else found + self._origin.nbytes(self._used)
 
     @property
     def slot_bytes(self) -> int | None:
         """Bytes that every slot takes, where they are the same for all."""
+        if self._slot_bytes is None or self._origin is None:
+            return self._slot_bytes
+        return self._slot_bytes + self._origin.slot_bytes
+
+    def _count_slot(self) -> None:
         sizes = [rows.slot_bytes for rows in self._columns]
-        if not sizes or None in sizes:
-            return None
-        return sum(size for size in sizes if size) + (0 if self._origin is None else self._origin.slot_bytes)
+        known = [size for size in sizes if size is not None]
+        self._slot_bytes = sum(known) if sizes and len(known) == len(sizes) else None
 
     def _reserve(self, count: int) -> None:
         if count <= self._reserved:
@@ -79,18 +87,23 @@ class Rows:
         inside = source < self.capacity
         if block is None or inside.all():
             return self._read(source)
-        outside = source[~inside] - self.capacity
+        places = np.flatnonzero(~inside)
+        outside = source[places] - self.capacity
         block = by_reference(in_order(block, self._structure))
-        if not inside.any():
+        if len(places) == len(source):
             return block.take(outside)
-        kept, fresh = self._read(source[inside]), block.take(outside)
+        kept = source[inside]
+        anywhere = np.where(inside, source, kept[0])
         order = np.empty(len(source), np.int64)
-        order[np.flatnonzero(inside)] = np.arange(kept.size)
-        order[np.flatnonzero(~inside)] = np.arange(kept.size, len(source))
-        columns = [joined(a, b).take(order) for a, b in zip(kept.columns, fresh.columns, strict=True)]
+        order[np.flatnonzero(inside)] = np.arange(len(kept))
+        order[places] = np.arange(len(kept), len(source))
+        columns = [
+            rows.get_with(anywhere, places, column, outside) or joined(rows.get(kept), column.take(outside)).take(order)
+            for rows, column in zip(self._columns, block.columns, strict=True)
+        ]
         origin = None
-        if kept.origin is not None and fresh.origin is not None:
-            both = concat_origins([kept.origin, fresh.origin])
+        if self._origin is not None and block.origin is not None:
+            both = concat_origins([self._origin.get(kept), block.origin.take(outside)])
             origin = None if both is None else both.take(order)
         return Block(self._structure, columns, len(source), origin)
 
