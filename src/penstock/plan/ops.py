@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -362,15 +362,16 @@ class Prefetch(UnaryNode):
         return parallel or isinstance(below, MapAndBatch)
 
 
-def executor_of(steps: Sequence[Map | Filter]) -> str:
+_EXECUTORS = ("auto", "thread", "inline", "process")  # of steps that run as one the last asked for counts
+
+
+def executor_of(steps: Iterable[Map | Filter | FusedMap]) -> str:
     """The executor of steps that run as one: what one of them asks for, "auto" where none does.
 
     Maps that are not parallel run in the puller's thread whether they say "thread" or "inline".
     """
-    asked = {step.executor for step in steps if isinstance(step, Map)} - {"auto"}
-    if "process" in asked:
-        return "process"
-    return "inline" if "inline" in asked else next(iter(asked), "auto")
+    asked = ("auto" if isinstance(step, Filter) else step.executor for step in steps)
+    return max(asked, key=_EXECUTORS.index, default="auto")
 
 
 class FusedMap(UnaryNode):
@@ -382,6 +383,29 @@ class FusedMap(UnaryNode):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(detached(step) for step in self.steps))
+
+    def followed_by(self, step: Map | Filter) -> FusedMap:
+        """With another step behind these.
+
+        A chain grows step by step: what is known of the others is not found anew each time.
+        """
+        made = object.__new__(type(self))
+        vars(made).update(
+            where=step.where,
+            input=self.input,
+            steps=(*self.steps, detached(step)),
+            _kinds=self.kinds | {type(step)},
+            _executor=executor_of([self, step]),
+        )
+        return made
+
+    @property
+    def kinds(self) -> frozenset[type[Map | Filter]]:
+        """Whether it has maps, and whether it has filters."""
+        known: frozenset[type[Map | Filter]] | None = vars(self).get("_kinds")
+        if known is None:
+            known = vars(self)["_kinds"] = frozenset(map(type, self.steps))
+        return known
 
     @property
     def label(self) -> str:
@@ -397,7 +421,10 @@ class FusedMap(UnaryNode):
 
     @property
     def executor(self) -> str:
-        return executor_of(self.steps)
+        known: str | None = vars(self).get("_executor")
+        if known is None:
+            known = vars(self)["_executor"] = executor_of(self.steps)
+        return known
 
     @property
     def spec(self) -> Any:

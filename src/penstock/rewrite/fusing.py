@@ -10,15 +10,18 @@ from penstock.plan.node import Node
 from penstock.plan.ops import Filter, FusedMap, Map, executor_of
 from penstock.trace.purity import may_draw, why_impure
 
-Steps = tuple[Map | Filter, ...]
+Steps = Map | Filter | FusedMap
 
 
-def steps_below(node: Map | Filter) -> Steps:
-    """The maps and filters that stand directly below, the one nearest to the source first; none for other steps."""
+def steps_below(node: Map | Filter) -> Steps | None:
+    """The maps and filters that stand directly below, as one step or one of them; None for other steps."""
     below = node.input
-    if isinstance(below, (Map, Filter)):
-        return (below,)
-    return below.steps if isinstance(below, FusedMap) else ()
+    return below if isinstance(below, (Map, Filter, FusedMap)) else None
+
+
+def kinds_of(steps: Steps) -> frozenset[type[Map | Filter]]:
+    """Whether there are maps among them, and filters."""
+    return steps.kinds if isinstance(steps, FusedMap) else frozenset([type(steps)])
 
 
 def fused(steps: Steps, node: Map | Filter) -> Node | None:
@@ -30,13 +33,13 @@ def fused(steps: Steps, node: Map | Filter) -> Node | None:
     """
     if not _alike(steps, node) or not together(steps, node) or _counts_behind_filter(steps, node):
         return None
-    below = node.input
-    assert isinstance(below, (Map, Filter, FusedMap))
-    return FusedMap(input=below.input, steps=(*steps, node), where=node.where)
+    if isinstance(steps, FusedMap):
+        return steps.followed_by(node)
+    return FusedMap(input=steps.input, steps=(steps, node), where=node.where)
 
 
 def _alike(steps: Steps, node: Map | Filter) -> bool:
-    first = steps[0]
+    first = steps.steps[0] if isinstance(steps, FusedMap) else steps
     if isinstance(first, Filter):  # a sequential chain
         return isinstance(node, Filter) or node.num_parallel_calls is None
     if isinstance(node, Map):
@@ -47,7 +50,7 @@ def _alike(steps: Steps, node: Map | Filter) -> bool:
 
 def _counts_behind_filter(steps: Steps, node: Map | Filter) -> bool:
     """Whether the node's function may draw from its element's number, which nobody knows inside a step that filters."""
-    return any(isinstance(step, Filter) for step in steps) and may_draw(_function(node))
+    return Filter in kinds_of(steps) and may_draw(_function(node))
 
 
 def together(steps: Steps, node: Map | Filter) -> bool:
@@ -57,12 +60,14 @@ def together(steps: Steps, node: Map | Filter) -> bool:
     What is parallel and "inline" stays by itself. Steps that are not parallel are all called in the puller's thread,
     unless they say "process".
     """
-    below, above = executor_of(steps), executor_of([node])
+    below, above = executor_of([steps]), executor_of([node])
     asked = {below, above} - {"auto"}
     if "process" in asked:
-        others = (step for step in (*steps, node) if isinstance(step, Filter) or step.executor == "auto")
-        return len(asked) == 1 and all(why_not_shippable(_function(step)) is None for step in others)
-    if any(isinstance(step, Map) and step.num_parallel_calls is not None for step in steps):
+        own = steps.steps if isinstance(steps, FusedMap) else (steps,)
+        others = (node,) if below == "process" else (*own, node)  # those below may go there, or would not be together
+        auto = (step for step in others if isinstance(step, Filter) or step.executor == "auto")
+        return len(asked) == 1 and all(why_not_shippable(_function(step)) is None for step in auto)
+    if not isinstance(steps, Filter) and steps.num_parallel_calls is not None:
         return len(asked) < 2 and ("inline" not in asked or below == above or isinstance(node, Filter))
     return True
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from penstock.plan.node import Node
 from penstock.plan.ops import Filter
-from penstock.rewrite.fusing import fused, steps_below
+from penstock.rewrite.fusing import fused, kinds_of, steps_below
 from penstock.rewrite.rule import rule
 
 
@@ -15,6 +15,6 @@ from penstock.rewrite.rule import rule
 def fuse_filters(node: Filter) -> Node | None:
     """Filter(q)·Filter(p)·x becomes FusedMap(p, q)·x: the same steps without a hand-over."""
     steps = steps_below(node)
-    if not steps or not all(isinstance(step, Filter) for step in steps):
+    if steps is None or kinds_of(steps) != {Filter}:
         return None
     return fused(steps, node)

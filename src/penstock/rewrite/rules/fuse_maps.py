@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from penstock.plan.node import Node
 from penstock.plan.ops import Map
-from penstock.rewrite.fusing import fused, steps_below
+from penstock.rewrite.fusing import fused, kinds_of, steps_below
 from penstock.rewrite.rule import rule
 
 
@@ -15,6 +15,6 @@ from penstock.rewrite.rule import rule
 def fuse_maps(node: Map) -> Node | None:
     """Map(g)·Map(f)·x becomes FusedMap(f, g)·x: the same steps without a hand-over."""
     steps = steps_below(node)
-    if not steps or not all(isinstance(step, Map) for step in steps):
+    if steps is None or kinds_of(steps) != {Map}:
         return None
     return fused(steps, node)

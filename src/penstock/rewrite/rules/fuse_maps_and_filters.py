@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.plan.node import Node
 from penstock.plan.ops import Filter, Map
-from penstock.rewrite.fusing import fused, steps_below
+from penstock.rewrite.fusing import fused, kinds_of, steps_below
 from penstock.rewrite.rule import rule
 
 
@@ -16,6 +16,6 @@ from penstock.rewrite.rule import rule
 def fuse_maps_and_filters(node: Map | Filter) -> Node | None:
     """Filter(p)·Map(f)·x becomes FusedMap(f, p)·x, and Map(f)·Filter(p)·x FusedMap(p, f)·x: no hand-over between."""
     steps = steps_below(node)
-    if not steps or len({type(step) for step in (*steps, node)}) == 1:
+    if steps is None or kinds_of(steps) == {type(node)}:
         return None
     return fused(steps, node)

@@ -38,7 +38,7 @@ def parallelise_maps(mapped: Map) -> Node | None:
     below = mapped.input
     if isinstance(below, Map) and below.num_parallel_calls is not None and below.executor != "inline":
         joined = replace(mapped, num_parallel_calls=below.num_parallel_calls, deterministic=below.deterministic)
-        if together((below,), joined):
+        if together(below, joined):
             return joined
     if _is_costly(mapped.function) and not shown_ahead(below):
         return replace(mapped, num_parallel_calls=AUTOTUNE, deterministic=True)
