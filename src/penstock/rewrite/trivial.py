@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.block.known_bytes import known_bytes
 from penstock.block.structure import flatten
 from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.once import answered
 from penstock.plan.ops import Batch, Enumerate, FusedMap, Map, Repeat, Shard, Skip, Take
 from penstock.plan.scan import Scan
 from penstock.sources.arrays import ArraysSource, RangeSource
@@ -29,12 +30,14 @@ def is_trivial(plan: Node) -> bool:
             plan = plan.unfused
         if isinstance(plan, Map) and _is_free(plan):
             maps.append(plan)
+            if len(maps) > _MOST_MAPS:
+                return False
         elif not isinstance(plan, _HANDING_ON) and not (isinstance(plan, Batch) and plan.num_parallel_calls is None):
             return False
         (plan,) = plan.inputs
     if not isinstance(plan.source, (ArraysSource, RangeSource)) or not _is_small(plan):
         return False
-    return len(maps) <= _MOST_MAPS and all(map(_is_trivial_map, reversed(maps)))
+    return all(answered(one, _is_trivial_map) for one in reversed(maps))  # each of a chain asks those below it
 
 
 def _is_free(mapped: Map) -> bool:

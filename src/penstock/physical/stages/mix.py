@@ -25,7 +25,7 @@ END = -3  # the stream ends here
 
 # A round costs some microseconds for each source. Of many sources more steps are taken at a time than are asked for.
 _BULK = 256  # where so many are asked for
-_STEPS_EACH = 128  # for each source
+_STEPS_EACH = 512  # for each source
 _MORE = 4  # times as many in the next round, where one is quick
 _SECONDS, _BYTES = 0.02, 1 << 22  # where a round takes less than this
 
@@ -197,10 +197,13 @@ class Mix(StretchStage):
         window = picks[start:stop]
         order = np.argsort(window.astype(np.int16) if len(self._cursors) < 1 << 15 else window, kind="stable")
         counts = np.bincount(window[window >= 0], minlength=len(self._cursors))
-        ends = len(window) - counts.sum() + np.cumsum(counts)
+        order += start
+        ends = (len(window) - counts.sum() + np.cumsum(counts)).tolist()
+        cursors, sizes = self._cursors, counts.tolist()
         return {
-            source: _Queue(self._cursors[source], order[ends[source] - counts[source] : ends[source]] + start)
-            for source in np.flatnonzero(counts).tolist()
+            source: _Queue(cursors[source], order[end - size : end])
+            for source, (end, size) in enumerate(zip(ends, sizes, strict=True))
+            if size
         }
 
     def _joined(self, dealt: _Dealt, errors: dict[int, Exception]) -> Stretch:
@@ -211,11 +214,13 @@ class Mix(StretchStage):
                 kept.append((steps, part))
             else:
                 strange |= dict.fromkeys(steps.tolist(), (source, part))
-        wrong = np.array(sorted([*errors, *strange]), np.int64)
-        given = np.concatenate([steps for steps, _ in kept]) if kept else np.empty(0, np.int64)
         block = concat_blocks([block for _, block in kept]) if kept else None
+        given = np.concatenate([steps for steps, _ in kept]) if kept else np.empty(0, np.int64)
         if block is not None and len(kept) > 1:
-            block = block.take(np.argsort(given))
+            block = block.take(_order(given))
+        if not (errors or strange):
+            return Stretch(block)
+        wrong = np.array(sorted([*errors, *strange]), np.int64)
         places = np.searchsorted(np.sort(given), wrong) + np.arange(len(wrong))
         failures = []
         for place, at in zip(places.tolist(), wrong.tolist(), strict=True):
@@ -250,3 +255,13 @@ class Mix(StretchStage):
         self._chooser.close()
         for cursor in self._cursors:
             cursor.close()
+
+
+def _order(steps: np.ndarray) -> np.ndarray:
+    """Which of some steps, each there once, comes first, second and so on."""
+    first = int(steps.min())
+    if int(steps.max()) - first >= 2 * len(steps):
+        return np.argsort(steps)
+    order = np.full(int(steps.max()) - first + 1, -1)
+    order[steps - first] = np.arange(len(steps))
+    return order[order >= 0] if len(order) > len(steps) else order

@@ -51,8 +51,33 @@ def _picks(weights: np.ndarray, units: np.ndarray) -> np.ndarray | int:
     sums = np.cumsum(weights)
     if sums[-1] == 0:
         return END
-    picks = np.searchsorted(sums, units * sums[-1], side="right")
+    picks = sums_up_to(sums, units * sums[-1])
     found: np.ndarray = np.minimum(picks, np.flatnonzero(weights)[-1])  # u * sum may round up to the sum
+    return found
+
+
+_PARTS = 1 << 12  # of the range of the sums
+_MANY = 16  # sums, from which a search among them takes longer than to look at these
+
+
+def sums_up_to(sums: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """How many of some rising sums are not above each value, which is not above the last.
+
+    As `np.searchsorted(sums, values, side="right")`, which takes the longer the more there are. Here each value falls
+    into one of equal parts of the range; where none of the sums is in the same, it is those in the parts below.
+
+    >>> sums_up_to(np.array([1.0, 2.0, 4.0]), np.array([0.5, 1.0, 3.9]))
+    array([0, 1, 2])
+    """
+    with np.errstate(all="ignore"):
+        scale = _PARTS / sums[-1]
+    if len(sums) < _MANY or not np.isfinite(scale) or len(values) < _PARTS:
+        return np.searchsorted(sums, values, side="right")
+    inside = np.bincount((sums * scale).astype(np.int64), minlength=_PARTS + 2)
+    part = (values * scale).astype(np.int64)  # rounding keeps the order: what is in a lower part is less
+    found: np.ndarray = (np.cumsum(inside) - inside)[part]
+    beside = np.flatnonzero(inside[part])
+    found[beside] = np.searchsorted(sums, values[beside], side="right")
     return found
 
 
