@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,40 +99,45 @@ class _Input:
 
 
 class _Rounds:
-    """Whole rounds over all slots, put together ahead; its inputs have moved on by what was given of it."""
+    """Whole rounds over all slots, put together ahead; its inputs move on when all of it has been given."""
 
     def __init__(self, block: Block, order: list[int], cursors: list[Cursor], length: int) -> None:
         self.block = block
-        self._order = order
+        self.order = order
         self._cursors = cursors
         self._length = length
         self._at = 0
+        self._states: list[State] | None = None  # of its slots, in front of it
 
     @property
     def over(self) -> bool:
         return self._at == self.block.size
 
-    def take(self, want: int) -> tuple[Block, list[int], int, int]:
-        """Some elements, the slots that they came from, and whose turn it is then, with what was given in it."""
+    def take(self, want: int) -> tuple[Block, int, int]:
+        """Some elements, and whose turn it is then, with what was given in it."""
         start, self._at = self._at, min(self._at + want, self.block.size)
-        turns, length = len(self._order), self._length
-        whole, left = divmod(self._at - start, turns * length)
-        if whole:
+        turns = len(self.order)
+        turn, given = divmod(self._at % (turns * self._length), self._length)
+        if self.over:
             for cursor in self._cursors:
-                cursor.pass_by(whole * length)
-        turn, given = divmod(start % (turns * length), length)
-        moved = self._order if whole else []
-        if left:
-            moved = list(moved)
-        while left:
-            some = min(length - given, left)
-            self._cursors[turn].pass_by(some)
-            moved.append(self._order[turn])
-            left -= some
-            given += some
-            if given == length:
-                turn, given = (turn + 1) % turns, 0
-        return self.block.slice(start, self._at), moved, self._order[turn], given
+                cursor.pass_by(self.block.size // turns)
+        return self.block.slice(start, self._at), self.order[turn], given
+
+    def states(self, state_of: Callable[[int], State]) -> Callable[[], list[tuple[int, State]]]:
+        """Tells the states of its slots as they are now, when it is asked."""
+        if self._states is None:
+            self._states = [state_of(slot) for slot in self.order]
+        return partial(_moved_on, self._states, self._at, self._length)
+
+
+def _moved_on(states: list[State], count: int, length: int) -> list[tuple[int, State]]:
+    """The states of slots which, from these on, have given so many elements in their turns."""
+    whole, left = divmod(count, len(states) * length)
+    found = []
+    for turn, (slot, before, number, (below, offset)) in enumerate(states):
+        given = whole * length + min(max(left - turn * length, 0), length)
+        found.append((slot, [slot, before, number, [below, offset + given]]))
+    return found
 
 
 class Interleave(Stage):
@@ -392,9 +398,9 @@ class Interleave(Stage):
     def _part(self, rounds: _Rounds, want: int, behind: Block | None) -> Block | None:
         if behind is not None and not joins_freely(behind, rounds.block):
             return None
-        block, moved, self._turn, self._given_in_turn = rounds.take(want)
-        self._states.moved.update(moved)
+        block, self._turn, self._given_in_turn = rounds.take(want)
         if rounds.over:
+            self._states.moved.update(rounds.order)
             self._rounds = None
         return block
 
@@ -461,7 +467,8 @@ class Interleave(Stage):
             outer, number = self._waiting[0].before, self._waiting[0].number
         else:
             outer, number = self._outer.state(), self._number
-        return [outer, number, self._turn, self._given_in_turn, self._states.now()]
+        behind = None if self._rounds is None else self._rounds.states(self._state_of)
+        return [outer, number, self._turn, self._given_in_turn, self._states.now(behind)]
 
     def _state_of(self, turn: int) -> State:
         slot = self._slots.get(turn)
