@@ -48,3 +48,25 @@ def test_what_an_element_costs_does_not_grow_with_the_number_of_inputs(monkeypat
         return sum(counts.values()) / given
 
     assert asked(800) < 1.5 * asked(100)
+
+
+@pytest.mark.parametrize("block_length", [1, 3])
+def test_a_pass_goes_on_from_the_midst_of_rounds_that_were_put_together(block_length):
+    ds = ps.Dataset.range(12).interleave(lambda i: ps.Dataset.range(i, i + 40), 12, block_length).batch(7)
+    wanted = [batch.tolist() for batch in ds]
+    for taken in range(0, len(wanted), 3):
+        with ds.iterator(executor="inline") as first, ds.iterator(executor="inline") as second:
+            for _ in range(taken):
+                next(first)
+            second.load_state_dict(first.state_dict())
+            assert [batch.tolist() for batch in second] == wanted[taken:]
+
+
+def test_states_are_told_once_for_rounds_that_take_many_blocks(monkeypatch):
+    told = Counter()
+    state = interleave._Input.state
+    monkeypatch.setattr(interleave._Input, "state", lambda slot: told.update(["state"]) or state(slot))
+    ds = ps.Dataset.range(200).interleave(lambda i: ps.Dataset.range(100), cycle_length=200).batch(16)
+    with ds.iterator(executor="inline") as batches:
+        given = sum(len(batch) for batch in batches)
+    assert told["state"] < given / 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.physical.fatal import fatal
-from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stage import Cursor, Stage, State, as_of_now
 
 
 class Zip(Stage):
@@ -121,6 +121,7 @@ class Sequence(Stage):
         self._stage: Stage | None = None
         self._state: State = None
         self._within: list[Sequence] = []  # those whose turn it is, each in the one before, the first in this one
+        self._around: list[_Around] = []  # where all of them are but the last, with this one
 
     def next(self, want: int) -> Block | None:
         """The next Block of the innermost stream: what was concatenated bit by bit is as deep as it is long."""
@@ -131,6 +132,7 @@ class Sequence(Stage):
                 if last is self:
                     return None
                 self._within.pop()
+                self._around.pop()
                 (self._within[-1] if self._within else self)._advance()
                 asked = 1 if self.seen else want  # who asked could not know
                 continue
@@ -154,6 +156,7 @@ class Sequence(Stage):
             if type(stage) is not Sequence or stage.is_observed:
                 break
             stage._place_said = None  # it is not asked for its own any more
+            self._around.append((last._index, last._gave, last._count))
             within.append(stage)
             last = stage
         return last
@@ -162,6 +165,7 @@ class Sequence(Stage):
         if not last._gave:  # whoever has given has done so by way of those above it
             for one in (self, *self._within):
                 one._gave = True
+            self._around = [(index, True, count) for index, _, count in self._around]
 
     @property
     def _goes_on(self) -> bool:
@@ -217,7 +221,7 @@ class Sequence(Stage):
 
     def skip(self, count: int) -> int:
         passed = 0
-        self._within.clear()
+        self._leave()
         while passed < count and self._goes_on:
             here = self._current().skip(count - passed)
             passed += here
@@ -229,16 +233,43 @@ class Sequence(Stage):
     def state(self) -> State:
         last = self._within[-1] if self._within else self
         found = last._state if last._stage is None else last._stage.state()
-        for one in reversed(self._within):
-            found = [one._index, found, one._gave, one._count]
-        return [self._index, found, self._gave, self._count]
+        innermost = [last._index, found, last._gave, last._count]
+        return _Nested(innermost, tuple(self._around)) if self._around else innermost
 
     def restore(self, state: State) -> None:
         self.close()  # what was built to be asked, such as by `can_skip`, stands somewhere else
         self._stage = None
-        self._within.clear()
+        self._leave()
         self._index, self._state, self._gave, self._count = state
+
+    def _leave(self) -> None:
+        self._within.clear()
+        self._around.clear()
 
     def close(self) -> None:
         if self._stage is not None:
             self._stage.close()
+
+
+_Around = tuple[int, bool, int]  # which stream's turn it is, whether any has given an element, how many there are
+
+
+class _Nested:
+    """The state of streams in streams, each in the one before, put together when somebody wants to have it."""
+
+    __slots__ = ("_around", "_innermost")
+
+    def __init__(self, innermost: list[State], around: tuple[_Around, ...]) -> None:
+        self._innermost = innermost
+        self._around = around
+
+    def resolved(self) -> list[State]:
+        return self._in_all(as_of_now(self._innermost))
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self._in_all(self._innermost))
+
+    def _in_all(self, found: list[State]) -> list[State]:
+        for index, gave, count in reversed(self._around):
+            found = [index, found, gave, count]
+        return found
