@@ -6,6 +6,7 @@ import pytest
 
 import penstock as ps
 from penstock.physical.stages import interleave
+from penstock.runtime import block_sizer
 
 
 def interleaved(cycle_length, parallel=None):
@@ -66,6 +67,7 @@ def test_states_are_told_once_for_rounds_that_take_many_blocks(monkeypatch):
     told = Counter()
     state = interleave._Input.state
     monkeypatch.setattr(interleave._Input, "state", lambda slot: told.update(["state"]) or state(slot))
+    monkeypatch.setattr(block_sizer, "_MOST", 1)  # batches
     ds = ps.Dataset.range(200).interleave(lambda i: ps.Dataset.range(100), cycle_length=200).batch(16)
     with ds.iterator(executor="inline") as batches:
         given = sum(len(batch) for batch in batches)
