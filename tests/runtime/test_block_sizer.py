@@ -65,7 +65,12 @@ def test_what_a_block_costs_beside_its_elements_does_not_keep_it_small():
     resumed = BlockSizer()
     resumed.resume(512)
     assert wants(resumed, lambda elements: 0.0015 + 1e-6 * elements)[-1] == 4096
-    assert want_after(20, lambda elements: 0.0035) == 1  # where nothing is known, all of it is the elements'
+
+
+def test_where_one_element_takes_a_while_two_are_tried_once():
+    assert wants(BlockSizer(), lambda elements: 0.004 + 1e-6 * elements)[:4] == [1, 2, 4, 8]
+    assert wants(BlockSizer(), lambda elements: 0.004 * elements)[:6] == [1, 2, 1, 1, 1, 1]
+    assert wants(BlockSizer(), lambda elements: 0.006 * elements)[:3] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("seed", range(5))

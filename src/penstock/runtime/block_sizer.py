@@ -12,6 +12,7 @@ _COLUMN_BYTES = 1 << 15  # of each component, where there are many: 5 µs for ea
 _MOST = 1 << 16  # elements
 _STEPS = (8, 4, 2)  # times as many, of what is waited for as a whole
 _SEVERAL = 0.3  # of the seconds that one unit may take: together with others
+_MOSTLY = 0.75  # of the seconds of a Block are its elements', where more of them in one are no gain
 _LEAST = 0.25  # of what its elements take, which more of them take at least as long: a clock may say that they are free
 
 
@@ -24,10 +25,11 @@ class BlockSizer:
     them too few rather than too many, and nobody gets anything before the unit is there.
 
     What a Block costs beside its elements, once for each of hundreds of steps or components, is known from Blocks of
-    two sizes: more elements then take little longer.
+    two sizes: more elements then take little longer. Where the first is too much work for another size, but no more
+    than a Block may be, twice as many are tried once.
     """
 
-    __slots__ = ("_before", "_elements", "_made", "_most", "_nbytes", "_seconds", "_unit", "seconds", "want")
+    __slots__ = ("_before", "_elements", "_made", "_most", "_nbytes", "_seconds", "_trial", "_unit", "seconds", "want")
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
         self.seconds = seconds  # of work that a Block should be
@@ -37,10 +39,12 @@ class BlockSizer:
         self._elements = self._nbytes = self._made = 0  # observed since the last conclusion
         self._seconds = 0.0
         self._before = 0, 0.0  # elements of the last Blocks of another size, and their seconds
+        self._trial: bool | None = None  # whether twice as many are tried just now; None: they have not been yet
 
     def resume(self, want: int) -> None:
         """Ask for so many from here on, as far as this may be."""
         self.want = min(want, self._most)
+        self._trial = False
 
     def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0, columns: int = 1) -> None:
         """A Block of `elements` took `seconds` and holds `nbytes`; `made` came out, which counts for several units.
@@ -59,18 +63,26 @@ class BlockSizer:
         self._elements = self._nbytes = self._made = 0
         self._seconds = 0.0
         most = max(_BYTES, columns * _COLUMN_BYTES)
-        if seconds > self._allowed(self.want) * 2 or self._counting(self.want, nbytes, made) > most * 2:
+        allowed, each = self._allowed(self.want), self._of_each(seconds)
+        failed = self._trial and seconds > allowed * 1.2 and each * self.want > _MOSTLY * seconds
+        self._trial = self._trial and False
+        if failed or seconds > allowed * 2 or self._counting(self.want, nbytes, made) > most * 2:
             self._ask_for(max(self.want // 2, 1), seconds)
             return
         inside = self.want < self._unit
-        each = self._of_each(seconds)
         for step in _STEPS if inside else _STEPS[-1:]:
             wanted = min(self.want * step, self._unit if inside else self._most)
             foreseen = seconds + (wanted - self.want) * each
             counting = self._counting(wanted, nbytes, made) * wanted / self.want
             if foreseen < self._allowed(wanted) * 1.2 and counting < most:
+                self._trial = False
                 self._ask_for(wanted, seconds)
                 return
+        if self._trial is None and seconds <= allowed:
+            wanted = min(2 * self.want, self._most)
+            if self._counting(wanted, nbytes, made) * wanted / self.want < most:
+                self._trial = True
+                self._ask_for(wanted, seconds)
 
     def _ask_for(self, wanted: int, seconds: float) -> None:
         """From here on, where as many as before took so long."""
