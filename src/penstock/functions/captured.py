@@ -49,9 +49,12 @@ class Captured:
         if not self._looks:
             self._looks.append(_looks_at(self.reads))
         try:
-            return all(look() for look in self._looks[0])
+            for look in self._looks[0]:  # before every Block
+                if not look():
+                    return False
         except (KeyError, IndexError, AttributeError, ValueError):  # it is not there any more; a cell is empty
             return False
+        return True
 
     def without(self, function: Any) -> Captured:
         """The same, kept by somebody who is to let go of this function, or object, when all others have."""

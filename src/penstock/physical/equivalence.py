@@ -29,26 +29,32 @@ SECONDS = 0.02  # that running them as written may take; two are run however lon
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A graph to run, and the pairs of its outputs that may share memory."""
+    """A graph to run, with the pairs of its outputs that may share memory, and which are views.
+
+    A view takes no memory that is offered.
+    """
 
     graph: Graph
     sharing: tuple[tuple[int, int], ...]
+    views: tuple[bool, ...]
 
     @classmethod
     def of(cls, graph: Graph) -> Ready:
-        return cls(graph, graph.sharing())
+        return cls(graph, graph.sharing(), tuple(is_view(graph, k) for k in range(len(graph.outputs))))
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
         columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
         made = [
-            in_one_piece(column_of_output(column, block.size), None if allocate is None else allocate(k), view=view)
-            for k, (column, view) in enumerate(zip(columns, self._views(), strict=True))
+            column
+            if not view and type(column) is DenseColumn and column.array.flags.c_contiguous
+            else in_one_piece(
+                column_of_output(column, block.size), None if allocate is None else allocate(k), view=view
+            )
+            for k, (column, view) in enumerate(zip(columns, self.views, strict=True))
         ]
-        return block.with_columns(self.graph.structure, without_aliasing(made, self.sharing))
-
-    def _views(self) -> list[bool]:
-        """Which outputs are views, which take no memory that is offered."""
-        return [is_view(self.graph, k) for k in range(len(self.graph.outputs))]
+        if self.sharing:
+            made = without_aliasing(made, self.sharing)
+        return block.with_columns(self.graph.structure, made)
 
 
 def is_view(graph: Graph, output: int) -> bool:

@@ -286,9 +286,9 @@ class FilterTransform(FunctionTransform):
         mask = None if self.vectoriser is None else verdicts(self.vectoriser, block, self.draws(numbers))
         if mask is None:
             mask, failures = self._per_element(block, numbers)
-        kept = np.flatnonzero(mask)
-        if len(kept) == block.size:
+        if np.count_nonzero(mask) == block.size:
             return Outcome(block)
+        kept = np.flatnonzero(mask)
         return Outcome(block.take(kept) if len(kept) else None, kept, failures)
 
     def _per_element(self, block: Block, numbers: Numbers) -> tuple[np.ndarray, Sequence[tuple[int, Exception]]]:

@@ -11,6 +11,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.structure import Structure
 from penstock.forked import new_lock
 from penstock.physical.equivalence import EquivalenceCheck, Ready, check_of
 from penstock.trace.drawing import UNNUMBERED, Draws
@@ -26,7 +27,8 @@ class Vectoriser:
         self._function = function
         self._approximate = approximate
         self._lock = new_lock()
-        self._decided: dict[Any, _Decision] = {}
+        self._decided: dict[tuple[Structure, tuple[Hashable, ...]], _Decision] = {}
+        self._latest: tuple[Structure | None, tuple[Hashable, ...], _Decision | None] = None, (), None
         self.verdict = "decided at the first element"
         self.by_block = False  # whether it has run elements so
         self.presumes = False  # whether elements that are not as usual may give another kind of result
@@ -48,17 +50,26 @@ class Vectoriser:
         return made
 
     def _ready(self, block: Block, draws: Draws) -> Ready | None:
-        key = (block.structure, *map(kind_of, block.columns))
-        known = self._decided.get(key)
+        structure, kinds = block.structure, tuple(map(kind_of, block.columns))
+        latest, same, known = self._latest
+        if latest is not structure or same != kinds:  # which is quicker than to look a large nest up
+            known = self._decided.get((structure, kinds))
         if known is None or not known.found.holds() or known.check is not None:
-            with self._lock:
-                known = self._decided.get(key)
-                if known is None or not known.found.holds():
-                    specs = tuple(map(any_extent, block.columns))
-                    known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
-                if known.check is not None:
-                    self._try(known, known.check, block, draws)
+            known = self._decide(block, kinds, draws)
+        if known is not self._latest[2]:
+            self._latest = structure, kinds, known
         return known.ready
+
+    def _decide(self, block: Block, kinds: tuple[Hashable, ...], draws: Draws) -> _Decision:
+        key = block.structure, kinds
+        with self._lock:
+            known = self._decided.get(key)
+            if known is None or not known.found.holds():
+                specs = tuple(map(any_extent, block.columns))
+                known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
+            if known.check is not None:
+                self._try(known, known.check, block, draws)
+        return known
 
     def _begun(self, found: Traced) -> _Decision:
         if found.graph is None:

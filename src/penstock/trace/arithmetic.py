@@ -111,19 +111,21 @@ def _aligned(operands: Sequence[Any]) -> list[Any] | None:
     arrays = []
     ranks = []
     for operand in operands:
-        if isinstance(operand, Const):
-            arrays.append(operand.value)
-            ranks.append(operand.value.ndim if isinstance(operand.value, np.ndarray) else 0)
-        elif isinstance(operand, DenseColumn):
-            arrays.append(operand.array)
-            ranks.append(operand.array.ndim - 1)
+        if type(operand) is DenseColumn:
+            array = operand.array
+            ranks.append(array.ndim - 1)
+        elif isinstance(operand, Const):
+            array = operand.value
+            ranks.append(array.ndim if isinstance(array, np.ndarray) else 0)
         else:
             return None
+        arrays.append(array)
     rank = max(ranks)
-    for i, operand in enumerate(operands):
-        if ranks[i] < rank and isinstance(operand, DenseColumn):
-            shape = operand.array.shape
-            arrays[i] = operand.array.reshape(shape[0], *(1,) * (rank - ranks[i]), *shape[1:])
+    if rank > min(ranks):
+        for i, operand in enumerate(operands):
+            if ranks[i] < rank and isinstance(operand, DenseColumn):
+                shape = operand.array.shape
+                arrays[i] = operand.array.reshape(shape[0], *(1,) * (rank - ranks[i]), *shape[1:])
     return arrays
 
 

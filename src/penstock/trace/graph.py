@@ -104,6 +104,15 @@ class Equation:
     specs: tuple[LeafSpec, ...]
 
 
+def _given(operand: Operand, keys: DrawKeys | None) -> Any:
+    """An operand that is not computed."""
+    if isinstance(operand, Const):
+        return operand
+    assert keys is not None
+    assert not isinstance(operand, Ref)
+    return operand.of(keys) if isinstance(operand, KeysFrom) else keys(operand)
+
+
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A function of one element: `structure.build(outputs)` from the leaves of the input."""
@@ -140,22 +149,20 @@ class Graph:
             for k, output in enumerate(self.outputs):
                 if isinstance(output, Ref) and output.index == 0:
                     places.setdefault(output.equation, allocate(k))
-        results: dict[int, Sequence[Column]] = {-1: columns}
-
-        def value(operand: Operand) -> Any:
-            if isinstance(operand, Ref):
-                return results[operand.equation][operand.index]
-            if isinstance(operand, Const):
-                return operand
-            assert keys is not None
-            return operand.of(keys) if isinstance(operand, KeysFrom) else keys(operand)
-
+        results: list[Any] = [None] * len(self.equations)
+        results.append(columns)  # where equation -1 is looked up
         for i, equation in enumerate(self.equations):
-            operands = [value(operand) for operand in equation.operands]
+            operands = [
+                results[operand.equation][operand.index] if type(operand) is Ref else _given(operand, keys)
+                for operand in equation.operands
+            ]
             results[i] = equation.primitive.run(operands, equation.params, rows, places.get(i))
             for done in self._unneeded.get(i, ()):
-                del results[done]  # large intermediates go as soon as nobody needs them
-        return [value(output) for output in self.outputs]
+                results[done] = None  # large intermediates go as soon as nobody needs them
+        return [
+            results[output.equation][output.index] if type(output) is Ref else _given(output, keys)
+            for output in self.outputs
+        ]
 
     def _last_uses(self) -> dict[int, list[int]]:
         kept = {output.equation for output in self.outputs if isinstance(output, Ref)}
