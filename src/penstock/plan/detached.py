@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, UnaryNode
@@ -32,4 +31,4 @@ def detached(step: Part) -> Part:
     With it, a chain of parts would be there once for each of them, and twice as often with each further one, in all
     that goes through a plan: digests, comparisons, what is printed.
     """
-    return step if isinstance(step.input, Apart) else replace(step, input=_APART)
+    return step if isinstance(step.input, Apart) else step.over(input=_APART)

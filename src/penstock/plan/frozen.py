@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NoReturn, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, Self, dataclass_transform
 
 
 @dataclass_transform(eq_default=True, frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -40,6 +40,16 @@ class Frozen:
 
     def __post_init__(self) -> None:
         """Check the fields."""
+
+    def over(self, **others: Any) -> Self:
+        """The same with other values in some fields, which are right whatever they are: nothing is checked again.
+
+        `dataclasses.replace` takes 8 µs for it, which a chain of steps takes several times for each.
+        """
+        made = object.__new__(type(self))
+        own = vars(self)
+        vars(made).update({name: own[name] for name in _defaults(type(self))[2]}, **others)
+        return made
 
     def __setattr__(self, name: str, value: Any) -> None:
         message = f"cannot assign to field {name!r}"

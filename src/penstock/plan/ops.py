@@ -52,6 +52,9 @@ class Map(UnaryNode):
         object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
         check_executor(self.executor)
 
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        return self.over(input=inputs[0])  # any will do
+
     @property
     def label(self) -> str:
         return f"map({function_name(self.function)})"
@@ -75,6 +78,9 @@ class Filter(UnaryNode):
     def __post_init__(self) -> None:
         settle_salt_of_function(self)
         check_function("predicate", self.predicate, "filter")
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
+        return self.over(input=inputs[0])  # any will do
 
     @property
     def label(self) -> str:
@@ -439,7 +445,7 @@ class FusedMap(UnaryNode):
         """Its steps one above the other, as before they were fused."""
         node = self.input
         for step in self.steps:
-            node = replace(step, input=node)
+            node = step.over(input=node)
         return node
 
 
