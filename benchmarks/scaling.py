@@ -107,8 +107,15 @@ def concatenated(data: Data, count: int) -> Made:
 
 
 def sampled(data: Data, count: int) -> Made:
+    """As many elements of each of many data sets as of each of few: what it takes to open one is a row of its own."""
     parts = [data.Dataset.range(SOME // 10).repeat() for _ in range(count)]
-    return data.Dataset.sample_from_datasets(parts, seed=1).take(SOME * 5).batch(1024), SOME * 5
+    total = max(SOME * 5, SOME // 2 * count)
+    return data.Dataset.sample_from_datasets(parts, seed=1).take(total).batch(1024), total
+
+
+def sampled_little(data: Data, count: int) -> Made:
+    parts = [data.Dataset.range(SOME // 10).repeat() for _ in range(count)]
+    return data.Dataset.sample_from_datasets(parts, seed=1).take(10 * count).batch(1024), count
 
 
 def repeated(data: Data, count: int) -> Made:
@@ -202,6 +209,7 @@ ROWS = (
     Row("zip", "element and part", PARTS, zipped),
     Row("concatenate", "element", PARTS, concatenated),
     Row("sample_from_datasets", "element", PARTS, sampled),
+    Row("sample_from_datasets, to open", "data set, and ten elements of it", PARTS, sampled_little),
     Row("repeat, of 100", "repetition", (100, 1000, 10_000, 50_000), repeated),
     Row("batch(n)", "element", (1, 10, 100, 1000, 10_000, 100_000), batches_of),
     Row("interleave(cycle_length=n)", "element", (10, 30, 100, 300, 1000, 3000), cycle),

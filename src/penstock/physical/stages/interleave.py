@@ -25,7 +25,7 @@ from penstock.physical.stages.scan import Scan
 
 _AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
-_MOST_EARLY = 32  # elements that an input is asked for ahead of its turn, where they come at once
+_MOST_EARLY = 128  # elements that an input is asked for ahead of its turn, where they come at once
 _PATIENCE = 64  # times that inputs are asked for little, until they all run out together
 _OF_A_CALL = 5e-5  # seconds that asking an input may take, as it is asked for more
 _MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
