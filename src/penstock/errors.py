@@ -292,7 +292,7 @@ def user_location() -> str | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        if not module.startswith("penstock") or (module != "penstock" and module[8] != "."):
+        if module.partition(".")[0] != "penstock":
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return None
