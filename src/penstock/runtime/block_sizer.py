@@ -64,8 +64,10 @@ class BlockSizer:
         self._seconds = 0.0
         most = max(_BYTES, columns * _COLUMN_BYTES)
         allowed, each = self._allowed(self.want), self._of_each(seconds)
-        failed = self._trial and seconds > allowed * 1.2 and each * self.want > _MOSTLY * seconds
-        self._trial = self._trial and False
+        failed = False
+        if self._trial:
+            self._trial = False
+            failed = seconds > allowed * 1.2 and each * self.want > _MOSTLY * seconds
         if failed or seconds > allowed * 2 or self._counting(self.want, nbytes, made) > most * 2:
             self._ask_for(max(self.want // 2, 1), seconds)
             return
