@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import threading
 
 import datasets
 import numpy as np
@@ -315,6 +316,22 @@ class TestHuggingFace:
         with pytest.raises(KeyError):
             next(broken)
         assert list(broken) == []
+
+    @pytest.mark.parametrize("features", [None, datasets.Features({"n": datasets.Value("int64")})])
+    def test_passes_over_a_stream_at_the_same_time_are_strangers(self, features):
+        """`datasets` keeps where a pass is in objects that all passes over a stream share."""
+        columns = datasets.Dataset.from_dict({"n": list(range(10))}).to_iterable_dataset(num_shards=2)
+        stream = ps.Dataset.from_huggingface(columns.map(lambda row: {"n": row["n"]}, features=features))
+        found = []
+        passes = [
+            threading.Thread(target=lambda: found.extend([int(row["n"]) for row in stream] for _ in range(10)))
+            for _ in range(6)
+        ]
+        for each in passes:
+            each.start()
+        for each in passes:
+            each.join()
+        assert found == [list(range(10))] * 60
 
     def test_a_saved_one_stays_in_its_files(self, hugging, tmp_path):
         datasets.disable_progress_bars()

@@ -15,7 +15,7 @@ from penstock.plan.node import AUTOTUNE
 from penstock.sources.arrow_pieces import as_columns
 from penstock.sources.arrow_table import TableSource
 from penstock.sources.generator import GeneratorSource
-from penstock.sources.huggingface import StreamSource, is_feature, plain_columns
+from penstock.sources.huggingface import StreamSource, in_format, is_feature, plain_columns
 from penstock.sources.huggingface import contents as _contents  # the name counts for fingerprints of what decodes
 from penstock.sources.sequence import SequenceSource
 
@@ -89,7 +89,7 @@ def _of_stream(
         raise InvalidArgumentError(message, hint="Say them where it is made: dataset.map(function, features=...).")
 
     def rows() -> Any:
-        found = dataset.with_format("numpy")
+        found = in_format(dataset, "numpy")
         return found if wanted.names is None else found.select_columns(list(wanted.names))
 
     return of_source(GeneratorSource(rows))

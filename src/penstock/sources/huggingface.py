@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -81,8 +82,34 @@ class _StreamReader(IteratedReader):
                 self._convert([table], row)
 
 
+def in_format(dataset: Any, kind: str) -> Any:
+    """An IterableDataset for one pass, in a format of `datasets`.
+
+    Its passes keep where they are in objects that all of them share, and look there when they begin: of two at a time
+    in two threads one may begin where the other has ended, and give nothing. So each gets objects of its own.
+    """
+    found = copy(dataset.with_format(kind))
+    examples = getattr(found, "_ex_iterable", None)
+    if examples is not None:
+        found._ex_iterable = _apart(examples)
+    return found
+
+
+def _apart(examples: Any) -> Any:
+    """A copy of what gives a stream's examples, and of what that gets them from."""
+    made = copy(examples)
+    for name, value in vars(examples).items():
+        if name == "_state_dict":
+            setattr(made, name, None)
+        elif hasattr(value, "_init_state_dict"):
+            setattr(made, name, _apart(value))
+        elif isinstance(value, list) and value and all(hasattr(one, "_init_state_dict") for one in value):
+            setattr(made, name, [_apart(one) for one in value])
+    return made
+
+
 def _single_rows(dataset: Any, skip: int) -> Iterator[Any]:
-    for table in dataset.with_format("arrow"):
+    for table in in_format(dataset, "arrow"):
         for row in range(table.num_rows):
             if skip:
                 skip -= 1
