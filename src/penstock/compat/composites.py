@@ -30,7 +30,7 @@ class _Taught(type):
     """The class of these classes: penstock's own values are of them, and unknown names say what to use."""
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, cls.__mro__[1])
+        return isinstance(value, cls.__bases__[1])
 
     def __getattr__(cls, name: str) -> Any:
         owner = f"tf.{cls.__name__}"
@@ -39,11 +39,11 @@ class _Taught(type):
 
 def _held(value: Any, name: str) -> Any:
     """What the class above holds under a name that this one has a property for."""
-    return vars(type(value).__mro__[1])[name].__get__(value)
+    return vars(type(value).__bases__[1])[name].__get__(value)
 
 
 def _hold(value: Any, name: str, held: Any) -> None:
-    vars(type(value).__mro__[1])[name].__set__(value, held)
+    vars(type(value).__bases__[1])[name].__set__(value, held)
 
 
 def _splits(lengths: Any) -> np.ndarray:
@@ -64,7 +64,39 @@ def _made(values: Any, splits: Any) -> Any:
     return raised(ps.RaggedTensor(_inner(values), _row_splits(splits)))
 
 
-class RaggedTensor(ps.RaggedTensor, metaclass=_Taught):
+class _Composite:
+    """What both kinds have; `_plain` gives penstock's value."""
+
+    __slots__ = ()
+
+    _plain: Callable[[], Any]
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self._plain().shape)
+
+    @property
+    def dtype(self) -> DType:
+        return as_dtype(self._plain().dtype)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def to_list(self) -> Any:
+        return self._plain().to_list()
+
+    def __reduce__(self) -> Any:
+        return raised, (self._plain(),)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __getattr__(self, name: str) -> Any:
+        owner = f"tf.{type(self).__name__}"
+        raise unknown(owner, name, _MISSING, dir(type(self)))
+
+
+class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
     """Rows of differing length, with TensorFlow's methods."""
 
     __slots__ = ()
@@ -181,14 +213,6 @@ class RaggedTensor(ps.RaggedTensor, metaclass=_Taught):
     # -- what it is -----------------------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> TensorShape:
-        return TensorShape(self._plain().shape)
-
-    @property
-    def dtype(self) -> DType:
-        return as_dtype(self._plain().dtype)
-
-    @property
     def flat_values(self) -> Any:
         return raised(self._plain().flat_values)
 
@@ -201,9 +225,6 @@ class RaggedTensor(ps.RaggedTensor, metaclass=_Taught):
     def nested_row_splits(self) -> tuple[Any, ...]:
         inner = self.values
         return (self.row_splits, *(inner.nested_row_splits if type(inner) is RaggedTensor else ()))
-
-    def get_shape(self) -> TensorShape:
-        return self.shape
 
     def nested_row_lengths(self, name: Any = None) -> tuple[Any, ...]:
         return tuple(raised(np.diff(lowered(splits))) for splits in self.nested_row_splits)
@@ -263,9 +284,6 @@ class RaggedTensor(ps.RaggedTensor, metaclass=_Taught):
         made[:] = rows
         return made
 
-    def to_list(self) -> list[Any]:
-        return self._plain().to_list()
-
     def to_sparse(self, name: Any = None) -> Any:
         """The same as a sparse tensor."""
         lengths = lowered(self.row_lengths())
@@ -317,17 +335,8 @@ class RaggedTensor(ps.RaggedTensor, metaclass=_Taught):
     def __iter__(self) -> Iterator[Any]:
         return map(self.__getitem__, range(len(self)))
 
-    def __reduce__(self) -> Any:
-        return raised, (self._plain(),)
-
     def __repr__(self) -> str:
         return f"<tf.RaggedTensor {self.to_list()!r}>"
-
-    __str__ = __repr__
-
-    def __getattr__(self, name: str) -> Any:
-        owner = "tf.RaggedTensor"
-        raise unknown(owner, name, _MISSING, dir(RaggedTensor))
 
 
 def _rows(rows: list[Any], like: ps.RaggedTensor) -> ps.RaggedTensor:
@@ -341,7 +350,7 @@ def _merge(values: Any, outer: int, inner: int) -> Any:
     return raised(np.reshape(lowered(values), (*shape[:outer], -1, *shape[inner + 1 :])))
 
 
-class SparseTensor(ps.SparseTensor, metaclass=_Taught):
+class SparseTensor(_Composite, ps.SparseTensor, metaclass=_Taught):
     """Values at given places of an array that is empty elsewhere, with TensorFlow's methods."""
 
     __slots__ = ()
@@ -375,40 +384,17 @@ class SparseTensor(ps.SparseTensor, metaclass=_Taught):
     def dense_shape(self) -> Any:
         return raised(_held(self, "dense_shape"))
 
-    @property
-    def shape(self) -> TensorShape:
-        return TensorShape(self._plain().shape)
-
-    @property
-    def dtype(self) -> DType:
-        return as_dtype(self._plain().dtype)
-
-    def get_shape(self) -> TensorShape:
-        return self.shape
-
     def with_values(self, new_values: Any) -> Any:
         return SparseTensor(self.indices, new_values, self.dense_shape)
 
     def to_dense(self, default_value: Any = None) -> Any:
         return raised(self._plain().to_dense(default_value))
 
-    def to_list(self) -> Any:
-        return self._plain().to_list()
-
     def __iter__(self) -> Iterator[Any]:
         return map(raised, self._plain())
 
-    def __reduce__(self) -> Any:
-        return raised, (self._plain(),)
-
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
-
-    __str__ = __repr__
-
-    def __getattr__(self, name: str) -> Any:
-        owner = "tf.SparseTensor"
-        raise unknown(owner, name, _MISSING, dir(SparseTensor))
 
 
 def _raised_ragged(value: ps.RaggedTensor) -> RaggedTensor:

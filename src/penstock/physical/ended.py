@@ -28,6 +28,7 @@ from penstock.forked import new_lock
 from penstock.physical.equivalence import (
     ELEMENTS,
     SECONDS,
+    Trial,
     column_of_output,
     equal_blocks,
     in_one_piece,
@@ -321,27 +322,14 @@ def _nest(result: Any) -> Any:
     return components(result) if isinstance(result, list) else result
 
 
-@dataclass(slots=True)
-class _Trial:
-    """The check of an end, kept for all passes: the first elements run both ways."""
-
-    checked: int = 0
-    spent: float = 0.0
-    failed: bool = False
-
-    @property
-    def over(self) -> bool:
-        return self.failed or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
-
-
-_TRIALS: weakref.WeakKeyDictionary[Ended, _Trial] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Ended, Trial] = weakref.WeakKeyDictionary()
 _GRAPHS: weakref.WeakKeyDictionary[Ended, tuple[Graph, Graph]] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
-def _trial_of(ended: Ended) -> _Trial:
+def _trial_of(ended: Ended) -> Trial:
     with _LOCK:
-        return _TRIALS.setdefault(ended, _Trial())
+        return _TRIALS.setdefault(ended, Trial())
 
 
 def _graphs_of(ended: Ended) -> tuple[Graph, Graph]:

@@ -27,6 +27,19 @@ _PIXEL = 16  # bytes that are copied as one
 SECONDS = 0.02  # that running them as written may take; two are run however long they take
 
 
+@dataclass(slots=True)
+class Trial:
+    """The check of a part of a function, kept for all passes: the first elements run both ways."""
+
+    checked: int = 0
+    spent: float = 0.0
+    failed: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.failed or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A graph to run, with the pairs of its outputs that may share memory, and which are views.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -23,7 +22,7 @@ from penstock.block.given import Given
 from penstock.block.without_aliasing import without_aliasing
 from penstock.forked import new_lock
 from penstock.physical.ended import Endings
-from penstock.physical.equivalence import ELEMENTS, SECONDS, column_of_output, same_in_all
+from penstock.physical.equivalence import ELEMENTS, SECONDS, Trial, column_of_output, same_in_all
 from penstock.physical.vectorise import any_extent, kind_of, optimised
 from penstock.trace.drawing import Draws, Element, drawing
 from penstock.trace.graph import Allocate, Graph, Ref
@@ -97,7 +96,7 @@ def _is_own(column: Column, k: int, columns: Sequence[Column], inputs: Sequence[
 
 
 _GRAPHS: weakref.WeakKeyDictionary[Parts, Graph] = weakref.WeakKeyDictionary()
-_TRIALS: weakref.WeakKeyDictionary[Parts, _Trial] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Parts, Trial] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
@@ -129,23 +128,10 @@ def _values(found: Parts, block: Block, draws: Draws) -> list[list[Any]] | None:
     return None if columns is None else values_of(found, columns)
 
 
-@dataclass(slots=True)
-class _Trial:
-    """The check of a beginning, kept for all passes: the first elements run both ways."""
-
-    checked: int = 0
-    spent: float = 0.0
-    failed: bool = False
-
-    @property
-    def over(self) -> bool:
-        return self.failed or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
-
-
 def _checked(found: Parts, block: Block, draws: Draws) -> bool:
     """Whether the beginning gives what it gives per element; said of more elements until there were enough."""
     with _LOCK:
-        trial = _TRIALS.setdefault(found, _Trial())
+        trial = _TRIALS.setdefault(found, Trial())
     if not trial.over:
         with _TRYING:
             if not trial.over:
@@ -156,7 +142,7 @@ def _checked(found: Parts, block: Block, draws: Draws) -> bool:
 _TRYING = new_lock()
 
 
-def _equal(found: Parts, trial: _Trial, block: Block, draws: Draws) -> bool:
+def _equal(found: Parts, trial: Trial, block: Block, draws: Draws) -> bool:
     rows = np.linspace(block.size - 1, 0, min(ELEMENTS, block.size)).astype(np.int64)
     elements = block.take(rows).elements()
     plain: list[list[Any]] = []

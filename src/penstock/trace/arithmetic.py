@@ -15,7 +15,7 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
-from penstock.trace.rowwise import rowwise
+from penstock.trace.rowwise import probe, rowwise
 
 _EXACT = [
     "add",
@@ -60,16 +60,6 @@ _EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # for floats, vector 
 UFUNCS: dict[np.ufunc, Primitive] = {}
 
 
-def _probe(spec: Any) -> Any:
-    """A tiny stand-in whose dtype and rank behave like the operand's."""
-    if isinstance(spec, Const):
-        return spec.value
-    if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        msg = "arithmetic on a value that is no numeric array"
-        raise NotTraceable(msg)
-    return np.ones((1,) * len(spec.shape), spec.dtype)[()]
-
-
 def broadcast(shapes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:
     """numpy's broadcasting with unknown extents; an unknown beside a 1 stays unknown."""
     rank = max(map(len, shapes))
@@ -90,7 +80,7 @@ def _shape(spec: Any) -> tuple[int | None, ...]:
 
 
 def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
-    probes = [_probe(spec) for spec in specs]
+    probes = [probe(spec) for spec in specs]
     try:
         with np.errstate(all="ignore"):
             dtype = np.asarray(ufunc(*probes)).dtype
@@ -188,7 +178,7 @@ for _ufunc in dict.fromkeys(value for value in vars(np).values() if isinstance(v
 
 
 def _astype_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-    _probe(specs[0])
+    probe(specs[0])
     return [TensorSpec(specs[0].shape, params["dtype"])]
 
 
@@ -223,7 +213,7 @@ def astype(spec: Any, dtype: np.dtype) -> Primitive:
 
 
 def _where_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-    dtype = np.where(*[_probe(spec) for spec in specs]).dtype
+    dtype = np.where(*[probe(spec) for spec in specs]).dtype
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -241,7 +231,7 @@ WHERE = Primitive("where", _where_rule, _where_run, fresh=True)
 
 
 def _clip_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
-    probes = [_probe(spec) for spec in specs]
+    probes = [probe(spec) for spec in specs]
     try:
         dtype = np.asarray(np.clip(*probes)).dtype
     except Exception as error:

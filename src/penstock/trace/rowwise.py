@@ -132,12 +132,20 @@ def _spec_by_probe(form: Form, specs: Sequence[Any], params: Mapping[str, Any]) 
     return _spec_of(_tried(form.of_row, [_ones(spec) for spec in specs], params))
 
 
-def _ones(spec: Any) -> Any:
+def probe(spec: Any) -> Any:
+    """A tiny stand-in whose dtype and rank behave like the operand's."""
     if isinstance(spec, Const):
         return spec.value
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        message = "arithmetic on a value that is no numeric array"
-        raise NotTraceable(message)
+        msg = "arithmetic on a value that is no numeric array"
+        raise NotTraceable(msg)
+    return np.ones((1,) * len(spec.shape), spec.dtype)[()]
+
+
+def _ones(spec: Any) -> Any:
+    found = probe(spec)
+    if not isinstance(spec, TensorSpec):
+        return found
     if None in spec.shape:
         message = "its shape differs between elements"
         raise NotTraceable(message)
