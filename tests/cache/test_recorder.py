@@ -113,6 +113,28 @@ def test_memory_that_cannot_be_set_aside_comes_a_little_at_a_time():
     assert [row[0] for row in flat(recording.finish())] == list(range(4))
 
 
+def test_where_little_memory_is_to_be_had_large_elements_come_a_few_at_a_time(monkeypatch):
+    def room(shape, dtype):
+        if np.prod(shape, dtype=object) * dtype.itemsize > 1 << 22:
+            raise MemoryError
+        return np.empty(shape, dtype)
+
+    monkeypatch.setattr(recorder, "counted_memory", room)
+    recording = Recorder(1000)
+    for start in range(20):
+        recording.add(dense(start, 1, (1 << 16,)))
+    blocks = recording.finish()
+    assert [row[0] for row in flat(blocks)] == list(range(20))
+    assert [block.size for block in blocks] == [16, 4]
+
+
+def test_small_elements_without_one_shape_are_one_block():
+    recording = Recorder()
+    for _ in range(10):
+        recording.add(Block.from_elements([b"x" * i for i in range(10)]))
+    assert [block.size for block in recording.finish()] == [100]
+
+
 def test_nothing_of_it_can_be_written_to():
     recording = Recorder()
     handed = recording.add(dense(0, 3))

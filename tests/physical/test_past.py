@@ -19,6 +19,14 @@ def test_the_last_note_not_behind_a_position():
     assert past.before(0) == (5, "at 5")
 
 
+def test_a_position_in_front_of_all_notes_keeps_none():
+    past = Past()
+    for position in range(10, 75):
+        past.note(position, None, np.array([3]))
+    assert len(past) == 1
+    assert past.before(99) == (74, None)
+
+
 @given(st.lists(st.integers(1, 3), min_size=200, max_size=400), st.integers(0, 150))
 def test_positions_that_are_wanted_stay_and_notes_are_few(steps, wanted):
     past, position, notes = Past(), 0, []

@@ -384,6 +384,9 @@ def test_a_stretch_that_was_made_is_given_bit_by_bit_and_goes_on_anywhere(cuts):
         stage = Stretches(made, cuts=cuts)
         found, _ = rest(stage, want)
         assert found == wanted
+    again = Stretches(made, cuts=cuts)
+    again.restore([3, 1])  # what fails had been given already
+    assert again.next(1) is None
     found, states = rest(Stretches(made, cuts=True), 1)
     for number, state in enumerate(states):
         again = Stretches(made, cuts=cuts)
@@ -418,6 +421,9 @@ def test_stretches_are_elements_and_failures_in_their_places():
                 found += [piece] if isinstance(piece, Exception) else [int(x) for x in piece.elements()]
             assert found == wanted
             assert (part.block is None) == all(isinstance(item, Exception) for item in wanted)
+        for i, item in enumerate(items):
+            assert whole.slice(i, i) == Stretch(None)
+            assert (whole.slice(i, i + 1).block is None) == isinstance(item, Exception)
     assert join([whole]) is whole
 
 

@@ -122,6 +122,7 @@ def test_an_entry_goes_on_from_the_last_commit_in_front_of_an_element(found):
 
 
 def test_an_entry_says_what_it_holds(found):
+    assert found.commits() == COMMITS
     assert (found.elements, found.run) == (30, "run")
     assert found.chunks == [chunk for commit in COMMITS for chunk in commit.chunks]
     assert found.spec == (NUMBER if found.complete else COMMITS[-1].spec)
