@@ -31,7 +31,7 @@ import penstock as ps
 from penstock import AUTOTUNE
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.changes import Changes
-from penstock.profiler.verdict.verdict import analysis_of
+from penstock.profiler.verdict import analysis_of
 from penstock.runtime.machine.granted import granted_cpus
 
 ENDLESS = 10**9

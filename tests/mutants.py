@@ -56,19 +56,20 @@ TESTS = {  # by the group of modules and the module, those that hold it
         "penstock.runtime.free_order": ["tests/runtime/test_log.py", "tests/dataset/test_free_order.py"],
         "penstock.runtime.results": ["tests/runtime/test_results.py"],
         "penstock.runtime.counts": ["tests/runtime/test_lane.py"],
-        "penstock.runtime.gate": ["tests/runtime/test_lane.py"],
-        "penstock.runtime.executors.choice": ["tests/runtime/test_lane.py", "tests/runtime/test_transform_runner.py"],
+        "penstock.runtime.lane": ["tests/runtime/test_lane.py", "tests/runtime/test_transform_runner.py"],
     },
     "states": {
         "penstock.physical.stage": ["tests/physical/test_stages.py", "tests/physical/test_every_stage.py"],
-        "penstock.physical.stretch": ["tests/physical/test_stages.py", "tests/physical/test_every_stage.py"],
-        "penstock.physical.past": ["tests/physical/test_past.py"],
+        "penstock.physical.stretch": [
+            "tests/physical/test_stages.py",
+            "tests/physical/test_every_stage.py",
+            "tests/physical/test_past.py",
+        ],
         "penstock.physical.slot_states": ["tests/physical/test_slot_states.py"],
     },
     "sources": {
-        "penstock.sources.indexed": ["tests/sources/test_indexed.py"],
+        "penstock.sources.source": ["tests/sources/test_indexed.py", "tests/sources/test_every_source.py"],
         "penstock.sources.files": ["tests/sources/test_files.py", "tests/sources/test_text.py"],
-        "penstock.sources.sliced": ["tests/sources/test_indexed.py", "tests/sources/test_every_source.py"],
         "penstock.sources.generator": [
             "tests/sources/test_indexed.py",
             "tests/sources/test_every_source.py",

@@ -23,13 +23,13 @@ from penstock.keys import draw, fold
 from penstock.options import Options
 from penstock.plan import combine, ops
 from penstock.plan.node import Node
+from penstock.plan.rows import Unbatch
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
-from penstock.plan.unbatch import Unbatch
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.records import RecordsSource
-from penstock.sources.sliced import SlicedSource
+from penstock.sources.source import SlicedSource
 
 
 @dataclass(frozen=True)

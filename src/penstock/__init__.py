@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import errors
 from penstock.block.provenance import Provenance
-from penstock.block.ragged_spec import RaggedTensorSpec
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import RaggedTensorSpec, TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.tfrecord import TFRecordDataset
@@ -64,18 +63,18 @@ __all__ = [
 # What comes when it is first asked for: packages, and names with the modules that define them.
 _PACKAGES = ("catalog", "experimental", "formats", "image", "io", "profiler", "service", "viz")
 _NAMES = {
-    "ArrayRecordDataset": "penstock.dataset.array_record",
-    "ArrowDataset": "penstock.dataset.arrow",
-    "FixedLengthRecordDataset": "penstock.dataset.fixed_length",
+    "ArrayRecordDataset": "penstock.dataset.record_files",
+    "ArrowDataset": "penstock.dataset.table_files",
+    "FixedLengthRecordDataset": "penstock.dataset.record_files",
     "ImageFolderDataset": "penstock.dataset.image_folder",
-    "IndexedTFRecordDataset": "penstock.dataset.indexed_tfrecord",
+    "IndexedTFRecordDataset": "penstock.dataset.record_files",
     "Iterator": "penstock.runtime.run",
-    "JsonLinesDataset": "penstock.dataset.json_lines",
-    "LmdbDataset": "penstock.dataset.lmdb",
-    "NumpyDataset": "penstock.dataset.numpy_files",
-    "ParquetDataset": "penstock.dataset.parquet",
-    "Recorder": "penstock.runtime.instrument",
-    "TextLineDataset": "penstock.dataset.text_line",
+    "JsonLinesDataset": "penstock.dataset.table_files",
+    "LmdbDataset": "penstock.dataset.record_files",
+    "NumpyDataset": "penstock.dataset.table_files",
+    "ParquetDataset": "penstock.dataset.table_files",
+    "Recorder": "penstock.runtime.observers",
+    "TextLineDataset": "penstock.dataset.record_files",
     "WebDataset": "penstock.dataset.webdataset",
     "element_key": "penstock.trace.drawing",
     "map_fn": "penstock.dataset.map_fn",
@@ -98,21 +97,21 @@ if TYPE_CHECKING:
     from penstock import service as service
     from penstock import viz as viz
     from penstock.dataset import schedule as mixing
-    from penstock.dataset.array_record import ArrayRecordDataset as ArrayRecordDataset
-    from penstock.dataset.arrow import ArrowDataset as ArrowDataset
-    from penstock.dataset.fixed_length import FixedLengthRecordDataset as FixedLengthRecordDataset
     from penstock.dataset.image_folder import ImageFolderDataset as ImageFolderDataset
-    from penstock.dataset.indexed_tfrecord import IndexedTFRecordDataset as IndexedTFRecordDataset
-    from penstock.dataset.json_lines import JsonLinesDataset as JsonLinesDataset
-    from penstock.dataset.lmdb import LmdbDataset as LmdbDataset
     from penstock.dataset.map_fn import map_fn as map_fn
-    from penstock.dataset.numpy_files import NumpyDataset as NumpyDataset
-    from penstock.dataset.parquet import ParquetDataset as ParquetDataset
-    from penstock.dataset.text_line import TextLineDataset as TextLineDataset
+    from penstock.dataset.record_files import ArrayRecordDataset as ArrayRecordDataset
+    from penstock.dataset.record_files import FixedLengthRecordDataset as FixedLengthRecordDataset
+    from penstock.dataset.record_files import IndexedTFRecordDataset as IndexedTFRecordDataset
+    from penstock.dataset.record_files import LmdbDataset as LmdbDataset
+    from penstock.dataset.record_files import TextLineDataset as TextLineDataset
+    from penstock.dataset.table_files import ArrowDataset as ArrowDataset
+    from penstock.dataset.table_files import JsonLinesDataset as JsonLinesDataset
+    from penstock.dataset.table_files import NumpyDataset as NumpyDataset
+    from penstock.dataset.table_files import ParquetDataset as ParquetDataset
     from penstock.dataset.webdataset import WebDataset as WebDataset
     from penstock.profiler.live.monitor import monitor as monitor
     from penstock.profiler.live.progress import progress as progress
-    from penstock.runtime.instrument import Recorder as Recorder
+    from penstock.runtime.observers import Recorder as Recorder
     from penstock.runtime.run import Iterator as Iterator
     from penstock.trace.drawing import element_key as element_key
 else:

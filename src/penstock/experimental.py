@@ -5,17 +5,25 @@
 'penstock.experimental'
 """
 
+from penstock.dataset.apply_functions import (
+    Counter,
+    RandomDataset,
+    assert_cardinality,
+    at,
+    dense_to_ragged_batch,
+    dense_to_sparse_batch,
+    group_by_reducer,
+    ignore_errors,
+    index_shuffle,
+    pad_to_cardinality,
+)
 from penstock.dataset.batched_features import make_batched_features_dataset, parse_example_dataset
-from penstock.dataset.batching_functions import dense_to_ragged_batch, dense_to_sparse_batch, pad_to_cardinality
+from penstock.dataset.create import from_list
 from penstock.dataset.csv import CsvDataset
-from penstock.dataset.group_by_reducer import group_by_reducer
-from penstock.dataset.indexing_functions import at, index_shuffle
 from penstock.dataset.make_csv import make_csv_dataset
-from penstock.dataset.sequences import from_list
 from penstock.dataset.sql import SqlDataset
-from penstock.dataset.stateful_functions import Counter, RandomDataset, assert_cardinality, ignore_errors
 from penstock.options import AutotuneOptions
-from penstock.plan.reducer import Reducer
+from penstock.plan.grouping import Reducer
 from penstock.rewrite.phases import OptimizationOptions
 
 __all__ = [

@@ -24,6 +24,6 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         message = f"penstock.jax has no {name!r}."
         raise UnknownNameError(message, hint=f"It has {', '.join(__all__)}.")
-    from penstock.adaptors.jax.orbax import orbax_types
+    from penstock.adaptors.orbax import orbax_types
 
     return orbax_types()[_PLACES[name]]

@@ -14,9 +14,7 @@ import penstock as ps
 
 torch = pytest.importorskip("torch")
 
-from penstock.adaptors.torch.cuda import CudaCopies  # noqa: E402
-from penstock.adaptors.torch.loader import TorchLoader  # noqa: E402
-from penstock.adaptors.torch.tensors import Tensors  # noqa: E402
+from penstock.adaptors.torch import CudaCopies, Tensors, TorchLoader  # noqa: E402
 
 
 class Tensor:

@@ -156,8 +156,8 @@ def test_what_is_put_ahead_is_put_as_the_thread_that_iterates_says(monkeypatch):
 
 def test_several_processes_compare_their_data_sets(monkeypatch):
     """What multihost_utils gathers, for two processes in one."""
-    from penstock.adaptors.jax.processes import agree
-    from penstock.adaptors.ranks import identity
+    from penstock.adaptors.jax import agree
+    from penstock.adaptors.loader import identity
 
     mine, other = (identity(ps.Dataset.range(n)._plan, (0,), 0, n) for n in (4, 5000))
     texts = [np.frombuffer(json.dumps(one).encode(), np.uint8) for one in (mine, other)]

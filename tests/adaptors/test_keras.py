@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
 import penstock as ps
-from penstock.adaptors.keras.weights import ClassWeights
+from penstock.adaptors.keras import ClassWeights
 from penstock.errors import InvalidArgumentError, MissingDependencyError, PenstockError
 
 SCRIPT = Path(__file__).with_name("keras_fit.py")
@@ -75,7 +75,7 @@ def test_a_data_set_without_batches_is_an_error():
 
 
 def test_without_keras_the_error_says_what_to_install(monkeypatch):
-    from penstock.adaptors.keras.adapter import adapter_type
+    from penstock.adaptors.keras import adapter_type
 
     adapter_type.cache_clear()
     monkeypatch.setitem(sys.modules, "keras", None)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
 import penstock as ps
-from penstock.dataset.parted import parted
+from penstock.dataset.frameworks import parted
 from penstock.errors import InvalidArgumentError
 from penstock.rewrite.driver import optimise
 

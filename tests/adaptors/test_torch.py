@@ -117,7 +117,7 @@ def test_dtype_of_all_floats_and_of_single_columns():
 
 def test_bfloat16_arrives():
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    from penstock.adaptors.torch.tensors import Tensors
+    from penstock.adaptors.torch import Tensors
 
     values = np.array([1.5, -2.0], ml_dtypes.bfloat16)
     (found,) = Tensors(torch, None, (), None).leaves(values)

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.block.block import Block
-from penstock.block.by_reference import by_reference
 from penstock.block.column import DenseColumn, ListColumn, concat
-from penstock.block.counted_memory import counted_memory, is_counted
-from penstock.block.indexed_column import IndexedColumn, indexed
+from penstock.block.footprint import counted_memory, is_counted
+from penstock.block.indexed_column import IndexedColumn, by_reference, indexed
 from penstock.block.rows import Rows
 from penstock.block.transport import pack, unpack
 from penstock.testing import assert_same_elements

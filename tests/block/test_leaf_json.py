@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.block.leaf_json import from_json, to_json
+from penstock.block.leaf import from_json, to_json
 from penstock.errors import InvalidTypeError
 from penstock.testing import difference
 

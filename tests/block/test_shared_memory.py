@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.block import shared_memory
-from penstock.block.lease import leased
-from penstock.block.region import Owner, mapped
-from penstock.block.shared_memory import SharedMemory, shared_bytes
+from penstock.block.footprint import leased
+from penstock.block.shared_memory import Owner, SharedMemory, mapped, shared_bytes
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "send_fds"), reason="no descriptors can be sent here")
 

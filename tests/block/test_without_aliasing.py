@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
-from penstock.block.without_aliasing import without_aliasing
+from penstock.block.fixed import without_aliasing
 
 
 def listed(array: np.ndarray) -> ListColumn:

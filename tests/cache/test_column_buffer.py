@@ -9,8 +9,7 @@ import penstock as ps
 from penstock.block.arena import Arena
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
-from penstock.cache.alike import Alike, joined
-from penstock.cache.column_buffer import ColumnBuffer, _Place
+from penstock.cache.column_buffer import Alike, ColumnBuffer, _Place, joined
 
 
 def dense(start, count, shape=(3,), dtype=np.float32):

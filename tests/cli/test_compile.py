@@ -12,9 +12,9 @@ import pytest
 from tests.compiled.written import writer
 
 from penstock.cli import main
-from penstock.compiled import ahead
+from penstock.compiled import module
 from penstock.compiled.child import AT_WORK
-from penstock.compiled.note import note_of, root
+from penstock.compiled.kernel_files import note_of, root
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def modules(tmp_path, monkeypatch):
 
     def known(**sources):
         written(**sources)
-        monkeypatch.setattr(ahead, "modules_of_kernels", lambda: list(sources))
+        monkeypatch.setattr(module, "modules_of_kernels", lambda: list(sources))
 
     return known
 
@@ -69,7 +69,7 @@ def test_jobs_are_a_number_from_1_on(capsys, jobs):
 
 
 def test_all_kernels_of_penstock_are_known():
-    names = ahead.modules_of_kernels()
+    names = module.modules_of_kernels()
     assert {
         "penstock.io.kernels.tfrecord.scan",
         "penstock.image.resizing.bilinear_native",

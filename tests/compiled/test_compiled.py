@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.compiled import Compiled, note, plain_versions, wait_for_kernels
+from penstock.compiled import Compiled, kernel_files, plain_versions, wait_for_kernels
 from penstock.compiled import module as compiled_module
-from penstock.compiled.note import note_of
-from penstock.image.resizing import bilinear
+from penstock.compiled.kernel_files import note_of
+from penstock.image.resizing import sampling
 from penstock.io import blocks
 from penstock.io.kernels.tfrecord.scan import scan
 from penstock.io.tfrecord import framing
@@ -136,7 +136,7 @@ def test_kernels_of_another_processor_do_not_count_as_compiled(monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
     chosen = note_of(name)
     monkeypatch.delenv("NUMBA_CPU_NAME")
-    monkeypatch.setattr(note, "processor", lambda: "another")
+    monkeypatch.setattr(kernel_files, "processor", lambda: "another")
     assert len({here, chosen, note_of(name)}) == 3
     monkeypatch.undo()
     assert note_of(name) == here
@@ -215,11 +215,11 @@ def test_the_plain_resize_is_the_compiled_one(monkeypatch, dtype):
     found = []
     for _ in range(2):
         out = np.zeros((2, 9, 31, 3), dtype)
-        bilinear.resize_bilinear_into(images, out, flip_left_right="after", **scale)
+        sampling.resize_bilinear_into(images, out, flip_left_right="after", **scale)
         single = np.zeros((9, 31, 3), dtype)
-        bilinear.resize_bilinear_into(images[0], single, flip_up_down="before", **scale)
+        sampling.resize_bilinear_into(images[0], single, flip_up_down="before", **scale)
         found.append((out, single))
-        monkeypatch.setattr(bilinear, "_NATIVE", NotYet())
+        monkeypatch.setattr(sampling, "_BILINEAR", NotYet())
     for plain, compiled in zip(*found, strict=True):
         np.testing.assert_array_equal(plain, compiled)
 

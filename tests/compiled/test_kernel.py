@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiled.note import note_of
-from penstock.compiled.sources import digest, source_files
+from penstock.compiled.kernel_files import digest, note_of, source_files
 
 ENTRY = """
 from penstock.compiled.kernel import kernel

@@ -9,17 +9,17 @@ import sys
 
 import pytest
 
-from penstock.compiled import ahead, note, shipped
-from penstock.compiled.shipped import LEVELS, levels_of
+from penstock.compiled import kernel_files, module
+from penstock.compiled.kernel_files import LEVELS, levels_of
 from penstock.errors import InvalidArgumentError
 
 NAME = "penstock.physical.kernels.native"
 LOADED = f"""
 import sys
 from pathlib import Path
-from penstock.compiled import shipped
+from penstock.compiled import kernel_files as shipped
 shipped.SHIPPED = Path(sys.argv[1])
-from penstock.compiled.note import is_compiled
+from penstock.compiled.kernel_files import is_compiled
 from numba.core import event
 class Compiles(event.Listener):
     def on_start(self, event): print("compiles", event.data["dispatcher"].__name__)
@@ -39,16 +39,16 @@ def loaded(folder, tmp_path, **variables):
 
 @pytest.mark.slow
 def test_a_level_of_this_processor_serves_and_nothing_else_does(tmp_path, monkeypatch):
-    flags = shipped._flags()
+    flags = kernel_files._flags()
     level = next(iter(reversed(levels_of(platform.machine(), flags))), None)
     if level is None:
         pytest.skip("no level of processors is known to be this one's")
-    monkeypatch.setattr(ahead, "modules_of_kernels", lambda: [NAME])
-    assert ahead.compile_into(tmp_path / "wheel", level, 1) == {}
+    monkeypatch.setattr(module, "modules_of_kernels", lambda: [NAME])
+    assert module.compile_into(tmp_path / "wheel", level, 1) == {}
     assert loaded(tmp_path / "wheel", tmp_path) == ["True"]
     chosen = loaded(tmp_path / "wheel", tmp_path / "2", NUMBA_CPU_NAME="generic")  # by the user
     assert chosen[:3] == ["False", "compiles", "reservoir"]
-    (tmp_path / "wheel" / shipped.tag() / level / NAME / shipped.SOURCES).write_text("others")
+    (tmp_path / "wheel" / kernel_files.tag() / level / NAME / kernel_files.SOURCES).write_text("others")
     assert loaded(tmp_path / "wheel", tmp_path / "3")[0] == "False"
 
 
@@ -62,15 +62,15 @@ def test_a_processor_is_of_the_levels_that_it_has_all_features_of(lacks):
 
 def test_a_level_that_nobody_looks_for_is_refused(tmp_path):
     with pytest.raises(InvalidArgumentError, match="must be one of 'x86-64-v4', 'x86-64-v3', 'generic', got"):
-        ahead.compile_into(tmp_path, "x86-64-v2")
+        module.compile_into(tmp_path, "x86-64-v2")
     assert not list(tmp_path.iterdir())
 
 
 def test_an_installation_without_such_kernels_has_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(shipped, "SHIPPED", tmp_path / "nothing")
-    shipped.folder.cache_clear()
+    monkeypatch.setattr(kernel_files, "SHIPPED", tmp_path / "nothing")
+    kernel_files.folder.cache_clear()
     try:
-        assert shipped.folder() is None
-        assert not shipped.has(NAME, note.source_files(NAME))
+        assert kernel_files.folder() is None
+        assert not kernel_files.has(NAME, kernel_files.source_files(NAME))
     finally:
-        shipped.folder.cache_clear()
+        kernel_files.folder.cache_clear()

@@ -18,7 +18,7 @@ import numpy as np
 import penstock as ps
 from penstock.compiled import compiling, plain_versions
 from penstock.compiled.module import Compiled
-from penstock.compiled.ahead import modules_of_kernels
+from penstock.compiled.module import modules_of_kernels
 assert "wheel-env" in ps.__file__, ps.__file__
 with ps.io.TFRecordWriter(sys.argv[1]) as writer:
     for i in range(100):

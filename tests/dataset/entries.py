@@ -9,7 +9,7 @@ import pytest
 from tests.positions import given, stage_of
 
 import penstock as ps
-from penstock.cache.entry import active_writers
+from penstock.cache.entry import writer
 
 RANGE = ps.Dataset.range
 COUNT = 20
@@ -49,7 +49,7 @@ def begin(dataset, count):
 
 def entry_of(path):
     (folder,) = {manifest.parent for manifest in Path(path).glob("*/manifest.json")}
-    active_writers.is_writing(folder)  # a pass that was closed has written the rest
+    writer.is_writing(folder)  # a pass that was closed has written the rest
     return folder
 
 

@@ -8,8 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock.profiler.placement import choose as deciding
-from penstock.profiler.placement.choose import choose
-from penstock.profiler.placement.figures import Choice, Room, Spot
+from penstock.profiler.placement.choose import Choice, Room, Spot, choose
 from penstock.profiler.placement.placing import Placing
 from penstock.testing import resumed
 

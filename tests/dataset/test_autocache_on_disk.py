@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.cache.entry import active_writers
+from penstock.cache.entry import writer
 from penstock.cache.entry.removal import kept_below
 from penstock.profiler.placement import choose as deciding
-from penstock.profiler.placement.on_disk import room
+from penstock.profiler.placement.remembered import room
 
 Usage = namedtuple("Usage", "total used free")
 BIG = 8000  # bytes of the elements of a data set
@@ -104,7 +104,7 @@ def test_explain_shows_the_cache_that_runs(folder):
     del passing
     gc.collect()
     (entry,) = kept_below(folder)
-    active_writers.is_writing(str(entry.folder))
+    writer.is_writing(str(entry.folder))
     assert f"elements, in {entry.folder}; the passes that come next write the others" in ds.explain()
     list(ds)
     assert f"it is full, with 10 elements in {entry.folder}, and serves every further epoch" in ds.explain()

@@ -158,7 +158,7 @@ def test_one_of_two_iterators_writes_and_both_are_right(tmp_path):
 
 
 def test_a_pass_that_was_left_standing_gives_its_place_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.active_writers._IDLE", 0.0)
+    monkeypatch.setattr("penstock.cache.entry.writer._IDLE", 0.0)
     ds = squares().cache(tmp_path)
     standing = iter(ds)
     assert int(next(standing)) == 0
@@ -232,7 +232,7 @@ def test_what_there_is_so_far_is_loaded(tmp_path, caplog):
 
 
 def test_a_load_that_follows_nobody_says_so_once_and_goes_on(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("penstock.physical.stages.followed._PATIENCE", 0.0)
+    monkeypatch.setattr("penstock.physical.stages.scan._PATIENCE", 0.0)
     begin(squares().snapshot(tmp_path), 6)
     entry = entry_of(tmp_path)
     stage = stage_of(ps.Dataset.load(entry, wait=True))

@@ -10,7 +10,7 @@ from tests.dataset.entries import begin, damage
 from tests.positions import assert_continues_everywhere, positions
 
 import penstock as ps
-from penstock.cache.entry import active_writers
+from penstock.cache.entry import writer
 from penstock.errors import DataLossError
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
@@ -42,7 +42,7 @@ kept = pytest.mark.parametrize("name", KEPT)
 @pytest.fixture(autouse=True)
 def _small_chunks_and_no_files(monkeypatch):
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
-    monkeypatch.setattr("penstock.physical.write_role._REMOTE_PAUSE", 0.01)
+    monkeypatch.setattr("penstock.physical.storage._REMOTE_PAUSE", 0.01)
     yield
     system = filesystem("memory")
     if system.exists("/every-store-test"):
@@ -148,7 +148,7 @@ def test_a_damaged_file_gives_no_wrong_element(name, tmp_path):
     list(dataset)
     files = sorted(tmp_path.rglob("*.arrow"))
     for manifest in tmp_path.rglob("manifest.json"):
-        active_writers.is_writing(manifest.parent)  # a pass that has ended has written the rest
+        writer.is_writing(manifest.parent)  # a pass that has ended has written the rest
     damage(files[len(files) // 2])
     found = positions(KEPT[name](ps.Dataset.range(COUNT), tmp_path))
     assert len(found) == COUNT

@@ -11,7 +11,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import RandomnessWarning
-from penstock.profiler.lint import telling
+from penstock.profiler.lint import inspection
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -57,7 +57,7 @@ KEEPERS = {
 
 @pytest.fixture(autouse=True)
 def nothing_was_told(monkeypatch):
-    monkeypatch.setattr(telling, "_TOLD", set())
+    monkeypatch.setattr(inspection, "_TOLD", set())
 
 
 @pytest.fixture(params=KEEPERS)

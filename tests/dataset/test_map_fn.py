@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.physical.equivalence import ELEMENTS
+from penstock.physical.vectorise import ELEMENTS
 
 RAGGED = ps.RaggedTensor(np.array([1, 2, 3]), np.array([0, 2, 2, 3]))
 SPARSE = ps.SparseTensor(np.array([[0, 0], [0, 2]]), np.array([1, 2]), np.array([2, 3]))

@@ -16,10 +16,8 @@ from penstock.keys import draw, fold
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stages import mix
-from penstock.physical.stages.choosing import Choosing
 from penstock.physical.stages.mix import Mix
-from penstock.physical.stages.sampling import Sampling
-from penstock.physical.stages.weight_rows import Constant, Scheduled
+from penstock.physical.stages.sampling import Choosing, Constant, Sampling, Scheduled
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 

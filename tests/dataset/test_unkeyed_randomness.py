@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import RandomnessWarning
-from penstock.profiler.lint import telling
+from penstock.profiler.lint import inspection
 
 RANGE = ps.Dataset.range
 GENERATOR = np.random.default_rng(3)
@@ -18,7 +18,7 @@ GENERATOR = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def nothing_was_told(monkeypatch):
-    monkeypatch.setattr(telling, "_TOLD", set())
+    monkeypatch.setattr(inspection, "_TOLD", set())
 
 
 def told(make):

@@ -123,7 +123,7 @@ def test_an_entry_that_becomes_unreadable_ends_a_follower_once(tmp_path):
 
 @pytest.mark.parametrize(("kind", "said"), [("snapshot", "goes on without what is in"), ("cache", "written anew")])
 def test_a_pass_goes_on_without_an_entry_that_becomes_unreadable(kind, said, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("penstock.physical.write_role._LOOK", 0.0)
+    monkeypatch.setattr("penstock.physical.storage._LOOK", 0.0)
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1 << 24)  # so that there is nothing to read meanwhile
     ds = KINDS[kind](tmp_path)
     one, other = iter(ds), iter(ds)
@@ -178,7 +178,7 @@ def test_a_file_of_a_cache_that_may_not_be_read_is_made_once_more(tmp_path, monk
         raise PermissionError(13, "Permission denied", name)
 
     with monkeypatch.context() as patched:
-        patched.setattr("penstock.io.saved.chunk_file._whole", refused)
+        patched.setattr("penstock.io.saved.chunk_files._whole", refused)
         assert values(squares().cache(tmp_path)) == WANTED
         with pytest.raises(PermissionError):
             values(ps.Dataset.load(entry_of(tmp_path)))

@@ -14,7 +14,7 @@ from tests.positions import given, stage_of
 
 import penstock as ps
 from penstock import errors
-from penstock.cache.entry import active_writers
+from penstock.cache.entry import writer
 from penstock.cache.entry.lease import Lease, take_lease
 from penstock.cache.entry.removal import remove
 from penstock.io import storage
@@ -26,7 +26,7 @@ URL = "memory://url-entries-test"
 @pytest.fixture(autouse=True)
 def system(monkeypatch):
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
-    monkeypatch.setattr("penstock.physical.write_role._REMOTE_PAUSE", 0.01)
+    monkeypatch.setattr("penstock.physical.storage._REMOTE_PAUSE", 0.01)
     system = fsspec.filesystem("memory")
     yield system
     if system.exists("/url-entries-test"):
@@ -45,7 +45,7 @@ def folder_of(system):
     """The one entry's, once its writer has let go of it."""
     (manifest,) = files(system, "manifest.json")
     folder = f"memory:/{manifest.removesuffix('/manifest.json')}"
-    assert not active_writers.is_writing(folder)
+    assert not writer.is_writing(folder)
     return folder
 
 
@@ -72,8 +72,8 @@ def test_two_that_write_at_a_time_lose_and_repeat_nothing(monkeypatch, system, k
     chance = random.Random(seed)
     monkeypatch.setattr(journal, "_SEGMENT", chance.choice([2, 4, 256]))
     monkeypatch.setattr("penstock.plan.snapshot_store.take_lease", lambda folder: _Nobodys())
-    monkeypatch.setattr(active_writers, "goes_on_writing", lambda folder: False)
-    monkeypatch.setattr(active_writers, "is_writing", lambda folder: False)
+    monkeypatch.setattr(writer, "goes_on_writing", lambda folder: False)
+    monkeypatch.setattr(writer, "is_writing", lambda folder: False)
     for _ in range(3):
         passes = [iter(kept(kind)) for _ in range(2)]
         found = [[], []]
@@ -141,7 +141,7 @@ def test_a_pass_beside_one_that_holds_the_lease_goes_on_by_itself(system):
     said(system, f"{name}/writer.lock", host="another")
     options = ps.Options(second_writer="share")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penstock.physical.write_role._PATIENCE", 0.05)
+        patch.setattr("penstock.physical.storage._PATIENCE", 0.05)
         assert values(kept("snapshot").with_options(options)) == WANTED
     assert len(files(system, "manifest.json")) == 1
     assert b'"complete": false' in system.cat_file(f"{name}/manifest.json")
@@ -240,7 +240,7 @@ def test_a_removal_whose_lease_was_taken_leaves_what_is_there(monkeypatch, syste
 
 @pytest.mark.parametrize("written", [True, False])
 def test_a_load_that_follows_says_that_nobody_writes_if_nobody_does(monkeypatch, system, caplog, written):
-    monkeypatch.setattr("penstock.physical.stages.followed._PATIENCE", 0.0)
+    monkeypatch.setattr("penstock.physical.stages.scan._PATIENCE", 0.0)
     begin(kept("snapshot"), 6)
     folder = folder_of(system)
     lease = take_lease(folder)

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 from penstock.delivery.contact import Workforce
 from penstock.delivery.delivered import Delivered
-from penstock.delivery.local import packet_of
 from penstock.delivery.maker import Maker
 from penstock.delivery.part import opened
 from penstock.delivery.results import packed
+from penstock.delivery.served import packet_of
 from penstock.physical.delivered import Service
 
 

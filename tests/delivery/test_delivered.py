@@ -11,12 +11,11 @@ from tests.delivery.simulated import Simulated
 from tests.strategies import Pipeline, pipelines
 
 import penstock as ps
-from penstock.delivery.range_sizer import RangeSizer
-from penstock.delivery.scale import Scale
-from penstock.delivery.window import Window
+from penstock.delivery.jobs import Scale
+from penstock.delivery.window import RangeSizer, Window
 from penstock.errors import FailedPreconditionError
+from penstock.plan.counted import Seen
 from penstock.plan.distribution import Distribute, cut
-from penstock.plan.seen import Seen
 from penstock.plan.storing import Snapshot
 from penstock.testing import assert_same_elements
 

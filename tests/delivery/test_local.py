@@ -15,7 +15,7 @@ from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock.block.shared_memory import shared_bytes
-from penstock.delivery import crew, local
+from penstock.delivery import crew, served
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 from penstock.testing import assert_same_elements
 
@@ -96,7 +96,7 @@ def test_a_worker_that_was_stopped_is_replaced(monkeypatch):
 
 @at_length
 def test_more_workers_come_while_the_loop_waits(monkeypatch):
-    monkeypatch.setattr(local, "granted_cpus", lambda: 2)
+    monkeypatch.setattr(served, "granted_cpus", lambda: 2)
     before = set(pids())
     most = 0
     with iter(ps.Dataset.range(10**6).map(slow).distribute()) as elements:

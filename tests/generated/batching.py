@@ -14,7 +14,7 @@ from tests.reference import Context, elements, leaves_of, rebuilt, stacked, stac
 from penstock.block.structure import flatten
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.plan import batching
-from penstock.plan.pad_to_cardinality import PadToCardinality
+from penstock.plan.batching import PadToCardinality
 
 # -- meaning
 

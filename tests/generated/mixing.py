@@ -16,9 +16,8 @@ import penstock as ps
 from penstock.keys import draw as draw_integer
 from penstock.keys import fold
 from penstock.plan.mix_weights import MixWeights
-from penstock.plan.mixing import ChooseFrom, SampleFrom
+from penstock.plan.mixing import Accept, ChooseFrom, EstimateMix, SampleFrom, WithClass
 from penstock.plan.ops import Repeat
-from penstock.plan.resampling import Accept, EstimateMix, WithClass
 
 NOTHING = object()
 

@@ -14,8 +14,8 @@ from tests.generated import made
 from tests.reference import source_elements, value_of
 
 import penstock as ps
-from penstock.sources.arrow_ipc import ArrowSource
-from penstock.sources.held import BlockSource
+from penstock.sources.arrays import BlockSource
+from penstock.sources.arrow import ArrowSource
 from penstock.sources.image_folder import ImageFolderSource
 from penstock.sources.indexed_records import IndexedRecordsSource
 from penstock.sources.numpy_files import NumpySource

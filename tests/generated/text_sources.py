@@ -16,8 +16,7 @@ from tests.reference import source_elements, value_of
 
 import penstock as ps
 from penstock.sources.csv import CsvSource
-from penstock.sources.fixed import FixedLengthSource
-from penstock.sources.fixed_rows import FixedLengthRowsSource
+from penstock.sources.fixed import FixedLengthRowsSource, FixedLengthSource
 from penstock.sources.json_lines import JsonLinesSource
 from penstock.sources.sql import SqlSource
 from penstock.sources.text import TextLineSource

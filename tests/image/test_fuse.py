@@ -12,8 +12,16 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
-from penstock.image.colour.adjust import adjust_brightness, adjust_contrast, random_brightness, random_contrast
-from penstock.image.colour.hue import adjust_hue, adjust_saturation, random_hue, random_saturation
+from penstock.image.colour.adjust import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_hue,
+    adjust_saturation,
+    random_brightness,
+    random_contrast,
+    random_hue,
+    random_saturation,
+)
 from penstock.image.colour.standardize import normalize
 from penstock.image.fuse import chain, fuse, primitives
 from penstock.image.geometry.flips import random_flip_left_right, random_flip_up_down

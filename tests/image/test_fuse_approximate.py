@@ -15,8 +15,13 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
-from penstock.image.colour.adjust import adjust_contrast, random_brightness, random_contrast
-from penstock.image.colour.hue import random_hue, random_saturation
+from penstock.image.colour.adjust import (
+    adjust_contrast,
+    random_brightness,
+    random_contrast,
+    random_hue,
+    random_saturation,
+)
 from penstock.image.fuse import chain, fuse, recolour
 from penstock.image.fuse import primitives as approximate
 from penstock.image.geometry.flips import random_flip_left_right

@@ -27,7 +27,7 @@ from penstock.image.kernels.numbers import (
     UP_DOWN,
 )
 from penstock.image.resizing import reference
-from penstock.image.resizing.taps import bilinear_taps
+from penstock.image.resizing.reference import bilinear_taps
 
 SINGLE = {
     BRIGHTNESS: pixels.brightness,

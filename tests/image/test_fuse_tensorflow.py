@@ -12,8 +12,7 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
-from penstock.image.colour.adjust import adjust_brightness, adjust_contrast
-from penstock.image.colour.hue import adjust_hue, adjust_saturation
+from penstock.image.colour.adjust import adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation
 from penstock.image.fuse import chain, fuse
 from penstock.trace.traced import trace
 

@@ -11,13 +11,13 @@ from tests.image.jpegs import KERNEL_KINDS, OTHER_KINDS, files, jpeg
 from tests.image.photos import photo
 
 import penstock as ps
-from penstock.compiled.sources import source_files
+from penstock.compiled.kernel_files import source_files
 from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
 from penstock.image import decode_jpeg, encode_jpeg, encode_png, extract_jpeg_shape
 from penstock.image.jpeg import block as jpeg_block
 from penstock.image.jpeg.block import JpegBlock, decode_resize_block
 from penstock.image.jpeg.places import FLIPS, decode_resize_into
-from penstock.image.resizing.bilinear import resize_bilinear_into
+from penstock.image.resizing.sampling import resize_bilinear_into
 
 PLAIN = {"fancy_upscaling": True, "dct_method": ""}
 

@@ -11,8 +11,8 @@ from penstock.image import cast, decode_jpeg, encode_jpeg, flip_left_right, flip
 from penstock.image.jpeg.libjpeg import Scratch
 from penstock.image.jpeg.places import decode_resize_into
 from penstock.image.resizing import reference
-from penstock.image.resizing.bilinear import resize_bilinear_into
-from penstock.image.resizing.taps import bilinear_taps
+from penstock.image.resizing.reference import bilinear_taps
+from penstock.image.resizing.sampling import resize_bilinear_into
 
 SIDES = st.integers(1, 40)
 FLIPS = st.sampled_from(["", "before", "after"])

@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.image import public
 from penstock.profiler.lint.natures import decodes, randomness, work
 from penstock.rewrite.rules.parallelise_maps import parallelise_maps
-from penstock.trace.nature import FAMILIES, Nature, draws, families, nature_of, of_nature
+from penstock.trace.lift import FAMILIES, Nature, draws, families, nature_of, of_nature
 from penstock.trace.purity import why_impure
 
 SRC = Path(ps.__file__).parent

@@ -197,7 +197,7 @@ CHECK = """
 import numpy as np
 from penstock.image.resizing import bilinear_native as native
 from penstock.image.resizing import reference
-from penstock.image.resizing.taps import bilinear_taps
+from penstock.image.resizing.reference import bilinear_taps
 
 for height, width, channels, to in [(20, 31, 3, (14, 18)), (9, 9, 1, (20, 21)), (16, 30, 4, (5, 4))]:
     image = np.random.default_rng(0).integers(0, 256, (1, height, width, channels)).astype(np.uint8)

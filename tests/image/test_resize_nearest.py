@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.image.resizing import reference
-from penstock.image.resizing.nearest import _NATIVE, resize_nearest
-from penstock.image.resizing.taps import nearest_taps
+from penstock.image.resizing.reference import nearest_taps
+from penstock.image.resizing.sampling import _NEAREST, resize_nearest
 
 SIDES = st.integers(1, 40)
 DTYPES = [np.bool_, np.uint8, np.int16, np.float16, np.float32, np.int64, np.float64]
@@ -15,7 +15,7 @@ DTYPES = [np.bool_, np.uint8, np.int16, np.float16, np.float32, np.int64, np.flo
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled():
-    return _NATIVE.get()
+    return _NEAREST.get()
 
 
 @given(

@@ -13,7 +13,7 @@ import pytest
 
 import penstock as ps
 from penstock.io import storage
-from penstock.io.saved import chunk_file
+from penstock.io.saved import chunk_files
 from penstock.sources import arrow_pieces
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
@@ -103,7 +103,7 @@ def test_what_forbids_reading_is_said(tmp_path, monkeypatch):
         list(ds)
 
 
-MAKES_ARRAYS = {arrow: arrow_pieces, parquet: arrow_pieces, saved: chunk_file}
+MAKES_ARRAYS = {arrow: arrow_pieces, parquet: arrow_pieces, saved: chunk_files}
 
 
 @pytest.mark.parametrize("make", MAKES_ARRAYS)

@@ -11,16 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, NotFoundError
-from penstock.io.kernels.tfrecord.crc_by_instruction import crc_by_instruction
-from penstock.io.kernels.tfrecord.crc_by_tables import crc_by_tables
+from penstock.io.compression import TFRecordOptions
 from penstock.io.kernels.tfrecord.gather import gather
-from penstock.io.kernels.tfrecord.instruction import INSTRUCTION
+from penstock.io.kernels.tfrecord.record import INSTRUCTION, crc_by_instruction, crc_by_tables
 from penstock.io.kernels.tfrecord.scan import scan
-from penstock.io.tfrecord import walk
+from penstock.io.tfrecord import reader as walk
 from penstock.io.tfrecord.framing import EVERYTHING, FINE, LENGTHS, NOTHING, frame, plain_gather, plain_records
-from penstock.io.tfrecord.index import build_index, read_at
-from penstock.io.tfrecord.options import TFRecordOptions
-from penstock.io.tfrecord.reader import RecordReader
+from penstock.io.tfrecord.reader import RecordReader, build_index, read_at
 from penstock.io.tfrecord.writer import TFRecordWriter
 
 COMPRESSIONS = pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])

@@ -21,8 +21,7 @@ from penstock.io.tfrecord.framing import (
     plain_find,
     plain_records,
 )
-from penstock.io.tfrecord.index import build_index, read_at
-from penstock.io.tfrecord.reader import RecordReader
+from penstock.io.tfrecord.reader import RecordReader, build_index, read_at
 
 RECORDS = [f"record {i}".encode() * (i + 1) for i in range(6)]
 WAYS = ["mapped", "url", "GZIP", "ZLIB"]

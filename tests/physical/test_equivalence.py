@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
-from penstock.physical import equivalence
+from penstock.physical import vectorise
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import Draws
 from penstock.trace.lift import traceable
@@ -36,13 +36,13 @@ def block_of(values):
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     CALLS.clear()
-    monkeypatch.setattr(equivalence, "SECONDS", 60)
+    monkeypatch.setattr(vectorise, "SECONDS", 60)
 
 
-@pytest.mark.parametrize("place", range(1, equivalence.ELEMENTS))
+@pytest.mark.parametrize("place", range(1, vectorise.ELEMENTS))
 def test_any_element_of_a_small_block_may_differ(place):
     vectoriser = Vectoriser(lambda x: capped(x))
-    assert vectoriser.run(block_of([9 if i == place else 0 for i in range(equivalence.ELEMENTS)]), None) is None
+    assert vectoriser.run(block_of([9 if i == place else 0 for i in range(vectorise.ELEMENTS)]), None) is None
     assert vectoriser.verdict == "per element: as a Block its result was another"
     assert vectoriser.run(block_of([0, 1]), None) is None
 
@@ -69,17 +69,17 @@ def test_only_a_few_elements_run_twice():
     vectoriser = Vectoriser(lambda x: capped(x))
     for _ in range(3):
         assert vectoriser.run(block_of([0, 1, 2, 3] * 5), None) is not None
-    assert len(CALLS) == equivalence.ELEMENTS
+    assert len(CALLS) == vectorise.ELEMENTS
     CALLS.clear()
     vectoriser = Vectoriser(lambda x: capped(x))
     for _ in range(20):
         vectoriser.run(block_of([1]), None)
-    assert len(CALLS) == equivalence.ELEMENTS
+    assert len(CALLS) == vectorise.ELEMENTS
 
 
 def test_dear_elements_are_two(monkeypatch):
     clock = itertools.count(0, 60)
-    monkeypatch.setattr(equivalence, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(vectorise, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     vectoriser = Vectoriser(lambda x: capped(x))
     for _ in range(3):
         vectoriser.run(block_of([3, 1, 2, 0]), None)
@@ -111,9 +111,9 @@ def test_an_element_that_raises_leaves_the_others_by_block():
 @pytest.mark.parametrize("equal", [True, False])
 def test_one_trial_is_enough_for_all_passes(monkeypatch, equal):
     looked = []
-    compare = equivalence.equal_blocks
+    compare = vectorise.equal_blocks
     monkeypatch.setattr(
-        equivalence, "equal_blocks", lambda *found: looked.append(1) is None and equal and compare(*found)
+        vectorise, "equal_blocks", lambda *found: looked.append(1) is None and equal and compare(*found)
     )
     function = eval("lambda x: x * 3 + 1")  # code of its own: what is known of one holds for all that are alike
     ds = ps.Dataset.range(100).map(function)

@@ -18,8 +18,7 @@ from penstock.physical import stages
 from penstock.physical.stage import Stage, as_of_now
 from penstock.plan.scan import Scan
 from penstock.rewrite.driver import rewrite
-from penstock.sources.indexed import IndexedSource
-from penstock.sources.source import Reader
+from penstock.sources.source import IndexedSource, Reader
 
 COUNT = 13
 RANGE = ps.Dataset.range

@@ -4,8 +4,8 @@ import logging
 import re
 
 import penstock as ps
-from penstock.physical import filling_log
-from penstock.physical.filling_log import FillingLog
+from penstock.physical import memory
+from penstock.physical.memory import FillingLog
 
 
 def said(caplog, seconds):
@@ -50,7 +50,7 @@ def test_of_what_takes_long_little_is_asked_for_at_a_time():
 
 
 def test_a_shuffle_says_it(caplog, monkeypatch):
-    monkeypatch.setattr(filling_log, "_FIRST", 0.0)
+    monkeypatch.setattr(memory, "_FIRST", 0.0)
     with caplog.at_level(logging.INFO, logger="penstock"):
         next(iter(ps.Dataset.range(10_000).shuffle(5000)))
     lines = [record.getMessage() for record in caplog.records]
@@ -60,7 +60,7 @@ def test_a_shuffle_says_it(caplog, monkeypatch):
 
 
 def test_a_cache_that_is_asked_for_a_number_says_it(caplog, monkeypatch):
-    monkeypatch.setattr(filling_log, "_FIRST", 0.0)
+    monkeypatch.setattr(memory, "_FIRST", 0.0)
     ds = ps.Dataset.range(5000).filter(lambda x: x >= 10).cache()
     with caplog.at_level(logging.INFO, logger="penstock"):
         assert ds[0] == 10
@@ -71,7 +71,7 @@ def test_a_cache_that_is_asked_for_a_number_says_it(caplog, monkeypatch):
 
 def test_a_flat_map_that_is_laid_out_says_how_far_it_is(caplog, monkeypatch):
     """Its function is called for each outer element before the first is given by its number."""
-    monkeypatch.setattr(filling_log, "_FIRST", -1.0)
+    monkeypatch.setattr(memory, "_FIRST", -1.0)
     dataset = ps.Dataset.range(5).flat_map(lambda x: ps.Dataset.range(x, x + 2))
     assert dataset[3] == 2
     said = [record.getMessage() for record in caplog.records if record.name == "penstock.physical"]

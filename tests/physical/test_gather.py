@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.block.arena import ARENA
-from penstock.physical.kernels import gather as module
-from penstock.physical.kernels.gather import gather
+from penstock.physical.kernels import reference as module
+from penstock.physical.kernels.reference import gather
 
 
 def native():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.physical.kernels import packing
+from penstock.physical.kernels import reference
 
 
 def native():
@@ -29,7 +29,7 @@ def test_the_compiled_assignment_is_equal_block_after_block(case):
     table, opened = np.empty((0, len(lengths) + 2), np.int64), 0
     for block in blocks:
         sizes = np.array(block, np.int64).reshape(-1, len(lengths))
-        plain = packing.assign(sizes, table, opened, limits, *rules)
+        plain = reference.assign(sizes, table, opened, limits, *rules)
         fast = native().assign(sizes, table, opened, limits, *rules)
         for one, other in zip(plain, fast, strict=True):
             assert one.dtype == other.dtype
@@ -44,7 +44,7 @@ def test_no_row_overflows_and_every_sequence_has_a_place_of_its_own(case):
     lengths, blocks, most_sequences, most_open, best = case
     sizes = np.array([need for block in blocks for need in block], np.int64).reshape(-1, len(lengths))
     table, limits = np.empty((0, len(lengths) + 2), np.int64), np.array(lengths, np.int64)
-    found = packing.assign(sizes, table, 0, limits, most_sequences, most_open, best)
+    found = reference.assign(sizes, table, 0, limits, most_sequences, most_open, best)
     rows, starts, segments, left, _, kept, after = found
     assert sorted([*left.tolist(), *kept.tolist()]) == sorted(set(rows.tolist()))
     assert len(kept) <= most_open
@@ -65,7 +65,7 @@ def test_the_compiled_scatter_is_equal(dtype):
     segments = np.array([1, 1, 2, 2], np.int32)
     flat = np.arange(10).astype(dtype)
     results = []
-    for kernels in (packing, native()):
+    for kernels in (reference, native()):
         out = [np.zeros((2, 5), dtype), np.zeros((2, 5), np.int32), np.zeros((2, 5), np.int32)]
         kernels.scatter(flat, offsets, sizes, rows, starts, segments, *out)
         results.append([array.tolist() for array in out])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.physical.past import Past
+from penstock.physical.stretch import Past
 
 
 def test_the_last_note_not_behind_a_position():

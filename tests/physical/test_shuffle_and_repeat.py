@@ -7,7 +7,7 @@ import penstock as ps
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Cursor
 from penstock.physical.stages.scan import Scan
-from penstock.physical.stages.shuffle_and_repeat import Held
+from penstock.physical.stages.shuffle import Held
 from penstock.rewrite.driver import optimise
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.sources.arrays import RangeSource

@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.plan.scan import Scan
 from penstock.rewrite.driver import rewrite
 from penstock.sources.arrays import RangeSource
-from penstock.sources.indexed import IndexedSource
+from penstock.sources.source import IndexedSource
 from penstock.testing import assert_same_elements
 
 

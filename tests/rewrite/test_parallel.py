@@ -9,7 +9,7 @@ from penstock.plan.ops import Prefetch
 from penstock.plan.scan import Scan
 from penstock.rewrite.driver import optimise_inner, rewrite
 from penstock.sources.arrays import RangeSource
-from penstock.sources.sliced import SlicedSource
+from penstock.sources.source import SlicedSource
 
 
 def counted():

@@ -11,9 +11,8 @@ from penstock.plan import ops
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
-from penstock.plan.verify import verify
 from penstock.rewrite import driver
-from penstock.rewrite.driver import rewrite
+from penstock.rewrite.driver import rewrite, verify
 from penstock.rewrite.phases import PHASES, RULES, OptimizationOptions
 from penstock.rewrite.rule import Switch, Switches, rule
 

@@ -25,20 +25,17 @@ from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.cached import Cached
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.mix import Mix
-from penstock.physical.stages.sampling import Sampling
+from penstock.physical.stages.sampling import Constant, Sampling
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
-from penstock.physical.stages.weight_rows import Constant
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.runtime.memory import budget as budget_module
 from penstock.runtime.memory import over_budget
-from penstock.runtime.memory.budget import START, Budget, budget_for, process_budget
-from penstock.runtime.memory.fair_shares import fair_shares
-from penstock.runtime.memory.kept import KEPT, Follower, Kept
+from penstock.runtime.memory.budget import START, Budget, budget_for, fair_shares, process_budget
+from penstock.runtime.memory.kept import KEPT, Follower, Kept, Weakly
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
-from penstock.runtime.memory.weakly import Weakly
+from penstock.sources.arrays import BlockSource
 from penstock.sources.arrow_pieces import RECENT, Recent
-from penstock.sources.held import BlockSource
 
 MiB = 1 << 20
 WHERE = "train.py:12"

@@ -10,10 +10,10 @@ from penstock.runtime.autotune import remembered
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.figures import Decision, Knobs, Limits, Means
 from penstock.runtime.autotune.remembered import Remembered, tuning_digest
-from penstock.runtime.instrument import Silent
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.memory.ledger import Ledger
+from penstock.runtime.observers import Silent
 
 MAP, READS = (0, "map(f)", "script.py:1"), (1, "interleave input", "script.py:2")
 BOTH = ("thread", "process")

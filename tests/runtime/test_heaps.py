@@ -6,11 +6,11 @@ import sys
 import pytest
 from tests.system.child import run
 
-from penstock.runtime.machine import heaps
+from penstock.runtime.machine import malloc
 
 GLIBC = pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the GNU C library's")
 FREED = """
-    from penstock.runtime.machine.heaps import FreeInHeaps
+    from penstock.runtime.machine.malloc import FreeInHeaps
     from penstock.runtime.machine.malloc import keep_freed_memory
 
     keep_freed_memory()
@@ -37,15 +37,15 @@ def clock(monkeypatch):
     def look():
         looks.append(now[0])
         now[0] += 1.0
-        return heaps._Mallinfo(fordblks=len(looks))
+        return malloc._Mallinfo(fordblks=len(looks))
 
-    monkeypatch.setattr(heaps.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(heaps, "_mallinfo2", lambda: look)
+    monkeypatch.setattr(malloc.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(malloc, "_mallinfo2", lambda: look)
     return now
 
 
 def test_looking_takes_a_hundredth_of_the_time(clock):
-    free = heaps.FreeInHeaps()
+    free = malloc.FreeInHeaps()
     assert [free(), free()] == [1, 1]
     clock[0] = 100.0
     assert free() == 1
@@ -55,7 +55,7 @@ def test_looking_takes_a_hundredth_of_the_time(clock):
 
 
 def test_other_c_libraries_tell_nothing(monkeypatch):
-    monkeypatch.setattr(heaps.ctypes, "CDLL", lambda name: object())
-    heaps._mallinfo2.cache_clear()
-    assert heaps.FreeInHeaps()() == 0
-    heaps._mallinfo2.cache_clear()
+    monkeypatch.setattr(malloc.ctypes, "CDLL", lambda name: object())
+    malloc._mallinfo2.cache_clear()
+    assert malloc.FreeInHeaps()() == 0
+    malloc._mallinfo2.cache_clear()

@@ -8,9 +8,7 @@ import pytest
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.autotune.figures import Knobs, Limits
 from penstock.runtime.counts import Counts, Sums
-from penstock.runtime.executors.choice import ExecutorChoice
-from penstock.runtime.gate import Gate
-from penstock.runtime.lane import Lane
+from penstock.runtime.lane import ExecutorChoice, Gate, Lane
 from penstock.runtime.memory.budget import Budget
 
 SECONDS = 30

@@ -15,7 +15,7 @@ import gc
 import numpy as np
 
 import penstock as ps
-from penstock.runtime.machine.heaps import FreeInHeaps, resident
+from penstock.runtime.machine.malloc import FreeInHeaps, resident
 from penstock.runtime.memory.trimming import Trimmer
 
 MANY = 1 << 26  # bytes

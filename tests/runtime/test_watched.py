@@ -13,7 +13,7 @@ from penstock.block.numbers import Numbers
 from penstock.block.origin import Origin
 from penstock.errors import DeadlineExceededError
 from penstock.physical.transform import FilterTransform, MapTransform, run_all
-from penstock.runtime.watched import watched
+from penstock.runtime.transform_runner import watched
 
 SECONDS = 30
 SHORT = 0.05  # seconds: what hangs never ends, and what does not hang takes none

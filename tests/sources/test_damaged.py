@@ -19,7 +19,7 @@ from tests.storm.worker import Worker
 import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, PenstockError
 from penstock.io import window
-from penstock.runtime.memory.reserved import Reserved
+from penstock.runtime.memory.kept import Reserved
 from penstock.sources import sql
 
 COUNT = 3000 if os.environ.get("HYPOTHESIS_PROFILE") == "search" else 20  # mutants of each format

@@ -27,9 +27,7 @@ from penstock.block.structure import flatten
 from penstock.plan.scan import Scan
 from penstock.sources.counting import RandomSource
 from penstock.sources.files import FilesSource
-from penstock.sources.indexed import IndexedSource
-from penstock.sources.sliced import SlicedSource
-from penstock.sources.source import Source
+from penstock.sources.source import IndexedSource, SlicedSource, Source
 from penstock.testing import assert_resumes_exactly
 
 

@@ -16,7 +16,7 @@ from penstock.block.structure import map_leaves
 from penstock.plan.scan import Scan
 from penstock.sources.arrays import RangeSource
 from penstock.sources.generator import GeneratorSource
-from penstock.sources.sliced import SlicedSource
+from penstock.sources.source import SlicedSource
 from penstock.testing import assert_same_elements
 
 

@@ -15,7 +15,7 @@ import penstock as ps
 from penstock.block.column import column_of
 from penstock.block.leaf import as_leaf
 from penstock.sources import json_lines
-from penstock.sources.json_leaf import JsonLeaf
+from penstock.sources.json_kinds import JsonLeaf
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError, PenstockError, UnimplementedError
-from penstock.io.lmdb import LmdbFile
+from penstock.sources.lmdb import LmdbFile
 
 # Written by lmdb 3.0.0 (LMDB 0.9.36): two levels of pages, every sixth value on overflow pages.
 SAMPLE = gzip.decompress((Path(__file__).parents[1] / "data" / "lmdb.mdb.gz").read_bytes())

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.io.saved import chunk_file
+from penstock.io.saved import chunk_files
 from penstock.io.saved.chunk import Chunk
 from penstock.sources import saved
 from penstock.sources.arrow_pieces import Recent
@@ -37,13 +37,13 @@ DENSE = ("image", "label", "scale", "wave", "when")
 def mapped(monkeypatch):
     """The bytes of the files that are opened meanwhile."""
     found = []
-    whole = chunk_file._whole
+    whole = chunk_files._whole
 
     def keep(name):
         found.append(whole(name))
         return found[-1]
 
-    monkeypatch.setattr(chunk_file, "_whole", keep)
+    monkeypatch.setattr(chunk_files, "_whole", keep)
     return found
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock import errors
-from penstock.dataset.parted import parted
+from penstock.dataset.frameworks import parted
 
 ROWS = 2
 

@@ -15,8 +15,8 @@ from tests.sources.passes import everything, kinds
 
 import penstock as ps
 from penstock import errors
-from penstock.io.braces import expand_braces
-from penstock.io.tar import BLOCK, CutShort, TarDamage, read_member
+from penstock.dataset.webdataset import expand_braces
+from penstock.sources.webdataset import BLOCK, CutShort, TarDamage, read_member
 
 FORMATS = {"pax": tarfile.PAX_FORMAT, "gnu": tarfile.GNU_FORMAT, "ustar": tarfile.USTAR_FORMAT}
 

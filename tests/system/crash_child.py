@@ -18,7 +18,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.cache.entry import writer
-from penstock.physical import write_role
+from penstock.physical import storage
 
 COUNT = 240
 CALLS = ("fsync", "write", "ftruncate", "open", "close", "pwrite", "truncate", "link")
@@ -82,7 +82,7 @@ def one_round(path: str, seed: int, writers: int) -> str:
     draw = random.Random(seed)
     writer._BYTES = draw.choice([1, 500, 4000])
     writer._SECONDS = draw.choice([0.001, 5.0])
-    write_role._PAUSE, write_role._PATIENCE = 0.002, draw.choice([0.02, 10.0])
+    storage._PAUSE, storage._PATIENCE = 0.002, draw.choice([0.02, 10.0])
     for _ in range(draw.randint(1, 3)):
         at_call = draw.random() < 0.5
         pids = [forked(write, path, seed, draw.randint(1, 60) if at_call else 0) for _ in range(writers)]

@@ -63,8 +63,8 @@ class Writer:
 
 @pytest.fixture
 def writer(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.physical.write_role._PAUSE", 0.005)
-    monkeypatch.setattr("penstock.physical.write_role._PATIENCE", float(SECONDS))
+    monkeypatch.setattr("penstock.physical.storage._PAUSE", 0.005)
+    monkeypatch.setattr("penstock.physical.storage._PATIENCE", float(SECONDS))
     child = Writer(str(tmp_path))
     yield child
     child.process.kill()
@@ -123,7 +123,7 @@ def test_one_that_waits_gets_everything_in_the_end(writer, tmp_path):
 
 
 def test_without_patience_a_follower_goes_on_by_itself(writer, tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.physical.write_role._PATIENCE", 0.0)
+    monkeypatch.setattr("penstock.physical.storage._PATIENCE", 0.0)
     writer.ask(2)
     assert numbers(pipeline(ps).cache(tmp_path)) == WANTED
     assert writer.ask(COUNT - 1)[-1] == "end"

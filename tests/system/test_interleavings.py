@@ -16,7 +16,7 @@ from tests.system.test_abandoned import assert_no_worker_stays
 
 import penstock as ps
 from penstock.runtime.autotune.figures import Knobs
-from penstock.runtime.gate import Gate
+from penstock.runtime.lane import Gate
 from penstock.runtime.results import Results
 from penstock.runtime.segment import Segment
 from penstock.runtime.work import BatchWork, BlockWork

@@ -326,7 +326,7 @@ def test_the_interpreter_does_not_wait_for_a_thread_that_hangs():
     from penstock.block.column import DenseColumn
     from penstock.block.numbers import Numbers
     from penstock.physical.transform import MapTransform, run_all
-    from penstock.runtime.watched import watched
+    from penstock.runtime.transform_runner import watched
 
     def hangs(x):
         threading.Event().wait()

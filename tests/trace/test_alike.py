@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF
-from penstock.physical.equivalence import Ready, check_of
+from penstock.physical.vectorise import Ready, check_of
 from penstock.trace.purity import captured, may_draw, why_impure
 from penstock.trace.traced import traced
 

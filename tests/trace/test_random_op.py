@@ -12,8 +12,7 @@ from penstock.keys import uniform
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import UNNUMBERED, Draws, drawing, element_key
 from penstock.trace.graph import Keys
-from penstock.trace.lift import tensor, traceable
-from penstock.trace.random_op import RANDOM_OPS, random_op
+from penstock.trace.lift import RANDOM_OPS, random_op, tensor, traceable
 
 
 @traceable("test.shift", lambda spec, **_: tensor(spec))

@@ -11,7 +11,7 @@ from tests.trace.test_purity import TABLE
 import penstock as ps
 from penstock.block.column import DenseColumn
 from penstock.block.structure import flatten
-from penstock.physical.equivalence import steps
+from penstock.physical.vectorise import steps
 from penstock.trace import rowwise as module
 from penstock.trace.graph import Const
 from penstock.trace.rowwise import rowwise

@@ -1,16 +1,140 @@
-"""Conversion: the leaves of an element as a framework holds them."""
+"""The leaves of an element as a framework holds them.
+
+Columns by name, the framework loaded where it is first asked for, and the error about a column that it cannot hold.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.adaptors.columns import check_there, checked_names, column_names, spec_columns
-from penstock.adaptors.unheld import unheld, unheld_spec
+from penstock.block.spec import RaggedTensorSpec, TensorSpec, dtype_name
 from penstock.block.structure import Structure, flatten
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError
+
+
+def column_names(structure: Structure) -> list[str]:
+    """Names in the order of the leaves; of an element that is a single value, the empty one.
+
+    >>> column_names(flatten(({"image": 1, "id": 2}, 3))[1])
+    ['0.image', '0.id', '1']
+    """
+    if structure.kind is None:
+        return [""]
+    names = structure.names or range(len(structure.children))
+    found = []
+    for name, child in zip(names, structure.children, strict=True):
+        found += [f"{name}.{below}" if below else str(name) for below in column_names(child)]
+    return found
+
+
+def called(name: str) -> str:
+    """How a sentence begins about a column."""
+    return f"Column {name!r}" if name else "The element"
+
+
+def checked_names(parameter: str, names: Any) -> frozenset[str]:
+    """Names of columns as a caller gives them: one, or several."""
+    several = [names] if isinstance(names, str) else names
+    if not isinstance(several, Iterable) or not all(isinstance(name, str) for name in several):
+        message = f"{parameter} takes names of columns, got {names!r}."
+        raise InvalidTypeError(message, hint='Such as "id", or ["0.id", "1"] for parts of a tuple.')
+    return frozenset(several)
+
+
+def check_there(parameter: str, names: Iterable[str], there: Sequence[str]) -> None:
+    """Raise InvalidArgumentError for names that no column has."""
+    missing = sorted(set(names) - set(there))
+    if missing:
+        message = f"{parameter} names the column {missing[0]!r}, which the element does not have."
+        have = ", ".join(map(repr, there)) if any(there) else "none with a name: it is a single value"
+        raise InvalidArgumentError(message, hint=f"It has {have}.")
+
+
+def spec_columns(spec: Any) -> list[tuple[str, Any]]:
+    """The columns of a nest of specs."""
+    leaves, structure = flatten(spec)
+    return list(zip(column_names(structure), leaves, strict=True))
+
+
+def framework(module: str, asked_by: str, extra: str) -> Any:
+    """A framework's module.
+
+    Raises:
+        MissingDependencyError: it is not installed, or fails to load; the hint names the extra to install.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        message = f"{asked_by} needs the package {module}, which cannot be imported: {error}."
+        raise MissingDependencyError(message, hint=f"Install it with: pip install 'penstock[{extra}]'") from error
+
+
+def unheld(held: str, name: str, value: Any, otherwise: str | None) -> InvalidTypeError:
+    """About a value of which no `held` ("tensor of torch") can be made.
+
+    `otherwise` is what may be done instead of changing the elements; by default, to keep them as numpy.
+    """
+    if isinstance(value, (RaggedTensor, SparseTensor)):
+        return _tensor(held, name, value, otherwise)
+    if isinstance(value, bytes):
+        return _bytes(held, name, otherwise)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _bytes(held, name, otherwise) if value.dtype == object else _dtype(held, name, value.dtype, otherwise)
+    return _dataset(held, name)
+
+
+def unheld_spec(
+    held: str, name: str, spec: Any, holds: Callable[[np.dtype], bool], otherwise: str | None
+) -> InvalidTypeError | None:
+    """About values of this spec; None where they can be held."""
+    if isinstance(spec, TensorSpec):
+        if spec.dtype is bytes:
+            return _bytes(held, name, otherwise)
+        return None if holds(spec.dtype) else _dtype(held, name, spec.dtype, otherwise)
+    if isinstance(spec, RaggedTensorSpec):
+        return _tensor(held, name, RaggedTensor, otherwise)
+    kind = getattr(spec, "kind", None)
+    if kind in (RaggedTensor, SparseTensor):
+        return _tensor(held, name, kind, otherwise)
+    return _dataset(held, name)
+
+
+def _keep(name: str) -> str:
+    return f"keep it as numpy: as_numpy=[{name!r}]" if name else "iterate over the data set itself, which gives numpy"
+
+
+def _bytes(held: str, name: str, otherwise: str | None) -> InvalidTypeError:
+    message = f"{called(name)} holds byte strings, of which no {held} can be made."
+    return InvalidTypeError(
+        message, hint=f"Make numbers of it or leave it out with map(), or {otherwise or _keep(name)}."
+    )
+
+
+def _dtype(held: str, name: str, dtype: Any, otherwise: str | None) -> InvalidTypeError:
+    message = f"{called(name)} has dtype {dtype_name(dtype)}, of which no {held} can be made."
+    return InvalidTypeError(
+        message, hint=f"Convert it with map(), as value.astype(np.int64), or {otherwise or _keep(name)}."
+    )
+
+
+def _tensor(held: str, name: str, value: Any, otherwise: str | None) -> InvalidTypeError:
+    ragged = value is RaggedTensor or isinstance(value, RaggedTensor)
+    message = f"{called(name)} is a {'ragged' if ragged else 'sparse'} tensor, of which no {held} can be made."
+    other = "Use padded_batch in place of ragged_batch, make" if ragged else "Make"
+    return InvalidTypeError(
+        message, hint=f"{other} it dense with map(), as value.to_dense(), or {otherwise or _keep(name)}."
+    )
+
+
+def _dataset(held: str, name: str) -> InvalidTypeError:
+    message = f"{called(name)} is a data set, of which no {held} can be made."
+    return InvalidTypeError(message, hint="Make elements of it before: flat_map(lambda window: window.batch(8)).")
 
 
 class Conversion(ABC):

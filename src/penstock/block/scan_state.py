@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.fixed import fix
-from penstock.block.leaf import as_leaf, settle
-from penstock.block.leaf_json import from_json, to_json
+from penstock.block.leaf import as_leaf, from_json, settle, to_json
 from penstock.block.spec import dtype_name
 from penstock.block.structure import Structure, flatten, is_nest, refuse_none
 from penstock.block.tensors import RaggedTensor, SparseTensor

@@ -1,5 +1,7 @@
 """Memory that this process and its worker processes both see.
 
+Region: one piece of it, without a name; and what happens to it while this process forks.
+
 A region is created once, sent to its worker as an open file, mapped on both sides, and then used for Block after Block.
 What a worker wrote is read here in place: arrays lie over the region, which is free again when the last of them is
 gone. A region belongs to one worker, so that what a killed one was writing into is nobody else's.
@@ -8,17 +10,165 @@ gone. A region belongs to one worker, so that what a killed one was writing into
 from __future__ import annotations
 
 import itertools
+import mmap
+import os
+import select
 import socket
+import sys
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache, partial
+from typing import Protocol
 
 import numpy as np
 
-from penstock.block.fork import Fork, made_private
-from penstock.block.lease import leased
-from penstock.block.region import Owner, Region
+from penstock.block.footprint import leased
+
+
+class Owner:
+    """The worker that regions belong to, as seen from here."""
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.dropped: list[int] = []  # regions that it has to unmap
+
+
+class Region:
+    """One piece of shared memory."""
+
+    __slots__ = ("_mapping", "array", "descriptor", "lent", "nbytes", "number", "owner", "retired")
+
+    def __init__(self, owner: Owner, number: int, nbytes: int) -> None:
+        self.owner = owner
+        self.number = number
+        self.nbytes = nbytes
+        self.lent = False  # arrays lie over it
+        self.retired = False  # a forked child may still read it: not to be used again
+        self.descriptor: int | None = _created(nbytes)
+        self._mapping, self.array = mapped(self.descriptor, nbytes)
+
+    def sent(self) -> None:
+        """The owner has it: mappings keep the memory from here on."""
+        descriptor, self.descriptor = self.descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def empty(self) -> None:
+        """Give the memory itself back, also while the owner still maps it."""
+        self.sent()
+        if hasattr(mmap, "MADV_REMOVE"):
+            with suppress(OSError):  # a file system without holes
+                self._mapping.madvise(mmap.MADV_REMOVE)
+
+    def __del__(self) -> None:
+        if getattr(self, "descriptor", None) is not None:
+            self.sent()
+
+
+def mapped(descriptor: int, nbytes: int) -> tuple[mmap.mmap, np.ndarray]:
+    """A region as bytes that can be written; unmapped when nobody holds the array. The file may be closed."""
+    if sys.version_info >= (3, 13):
+        mapping = mmap.mmap(descriptor, nbytes, trackfd=False)
+    else:
+        mapping = mmap.mmap(descriptor, nbytes)
+    return mapping, np.frombuffer(mapping, np.uint8)
+
+
+def _created(nbytes: int) -> int:
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("penstock")
+        try:
+            os.ftruncate(descriptor, nbytes)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:  # unlinked from the start
+        file.write(bytes(nbytes))  # now, and not by a bus error when the disk is full
+        file.flush()
+        return os.dup(file.fileno())
+
+
+_PATIENCE = 10.0  # seconds that a child may take to copy what it sees
+
+
+class Shared(Protocol):
+    """Memory that is prepared for a fork, and told of it afterwards."""
+
+    def hold(self) -> None:
+        """Nothing changes hands until one of the others is called."""
+
+    def is_read(self) -> bool:
+        """Whether anybody may read it."""
+
+    def go_on(self) -> None:
+        """In the parent."""
+
+    def leave_to_parent(self) -> None:
+        """In the child."""
+
+
+class Fork:
+    """The child gets a copy of the shared memory it can see.
+
+    The parent goes on when that is made: what it writes later is not the child's.
+    """
+
+    def __init__(self, memories: Iterable[Shared]) -> None:
+        self._memories = memories
+        self._held: list[Shared] = []
+        self._copied: tuple[int, int] | None = None  # a pipe
+
+    def before(self) -> None:
+        self._held = list(self._memories)
+        for memory in self._held:
+            memory.hold()
+        if any(memory.is_read() for memory in self._held):
+            self._copied = os.pipe()
+
+    def in_parent(self) -> None:
+        held, self._held = self._held, []
+        if self._copied is not None:
+            (near, far), self._copied = self._copied, None
+            os.close(far)
+            select.select([near], [], [], _PATIENCE)  # until it breaks
+            os.close(near)
+        for memory in held:
+            memory.go_on()
+
+    def in_child(self) -> None:
+        held, self._held = self._held, []
+        for memory in held:
+            memory.leave_to_parent()
+        if self._copied is not None:
+            pipe, self._copied = self._copied, None
+            for descriptor in pipe:
+                os.close(descriptor)
+
+    def watch(self) -> None:
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self.before, after_in_parent=self.in_parent, after_in_child=self.in_child)
+
+
+def made_private(array: np.ndarray) -> None:
+    """Put memory of this process in the place of shared memory, with the same content at the same address."""
+    import ctypes
+
+    content = array.copy()
+    map_memory = ctypes.CDLL(None).mmap
+    map_memory.restype = ctypes.c_void_p
+    map_memory.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    fixed = 0x10  # MAP_FIXED, on Linux and macOS
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed
+    place = map_memory(array.ctypes.data, array.nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if place == array.ctypes.data:
+        array[:] = content
+
 
 _SMALLEST = 1 << 16  # bytes of a region
 _LOOSE = 4  # times the bytes wanted that an idle region may have

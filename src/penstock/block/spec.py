@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -137,3 +137,46 @@ def spec_of(value: Any) -> LeafSpec:
     if isinstance(value, (SparseTensor, RaggedTensor)):
         return ValueSpec(type(value), as_dtype(value.dtype))
     return ValueSpec(type(value))
+
+
+# Nothing looks at it while a program runs. A `Dataset` without brackets has elements of any type. It is covariant, as a
+# data set is only read: a `Dataset[np.int64]` may stand where a `Dataset[np.integer[Any]]` is asked for.
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # defaults are in typing from Python 3.13 on; checkers bring this module
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedTensorSpec:
+    """Shape and dtype of a RaggedTensor, or of rows that become one; `None` stands for a dimension that differs.
+
+    >>> RaggedTensorSpec((None,), np.int64)
+    RaggedTensorSpec(shape=(None,), dtype=int64, row_splits_dtype=int64)
+
+    Raises InvalidTypeError for another `row_splits_dtype` than int32 and int64.
+    """
+
+    __penstock_leaf__ = True
+
+    shape: Shape
+    dtype: Any
+    row_splits_dtype: np.dtype
+
+    def __init__(self, shape: Sequence[int | None], dtype: Any = np.float32, row_splits_dtype: Any = np.int64) -> None:
+        splits = as_dtype(row_splits_dtype)
+        if splits not in (np.dtype(np.int32), np.dtype(np.int64)):
+            message = f"row_splits_dtype must be int32 or int64, got {dtype_name(splits)}."
+            raise InvalidTypeError(message)
+        object.__setattr__(self, "shape", tuple(None if d is None else int(d) for d in shape))
+        object.__setattr__(self, "dtype", as_dtype(dtype))
+        object.__setattr__(self, "row_splits_dtype", splits)
+
+    def __repr__(self) -> str:
+        names = f"dtype={dtype_name(self.dtype)}, row_splits_dtype={dtype_name(self.row_splits_dtype)}"
+        return f"RaggedTensorSpec(shape={self.shape}, {names})"

@@ -10,8 +10,7 @@ import numpy as np
 
 from penstock.block.block import Block, concat_blocks
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.block.counted_memory import counted_memory
-from penstock.block.footprint import Footprints
+from penstock.block.footprint import Footprints, counted_memory
 from penstock.errors import InvalidTypeError
 
 _FIRST = 1 << 22  # bytes that a small cache has room for, where nobody knows how many elements will come

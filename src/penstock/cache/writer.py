@@ -13,13 +13,12 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
-from penstock.cache.alike import Alike, joined
-from penstock.cache.column_buffer import ColumnBuffer
+from penstock.cache.column_buffer import Alike, ColumnBuffer, joined
 from penstock.cache.entry.lock import Lock, hold
 from penstock.errors import PenstockError
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_writer import ChunkWriter
+from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.io.saved.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
 
 _CHUNK = 1 << 25  # bytes of a shard that wait to become a file

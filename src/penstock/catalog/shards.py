@@ -18,10 +18,9 @@ from penstock.block.spec import TensorSpec
 from penstock.errors import DataLossError, NotFoundError, PenstockError, UnimplementedError
 from penstock.forked import new_rlock, when_gone
 from penstock.io import storage
-from penstock.sources.array_record import ArrayRecordRows
-from penstock.sources.indexed import IndexedSource
-from penstock.sources.indexed_records import RecordRows
+from penstock.sources.indexed_records import ArrayRecordRows, RecordRows
 from penstock.sources.row_files import gather
+from penstock.sources.source import IndexedSource
 
 _MOST_OPEN = 64
 

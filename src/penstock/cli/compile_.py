@@ -34,7 +34,7 @@ def _jobs(text: str) -> int:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print the modules as they are done; the status is 1 if one could not be compiled."""
-    from penstock.compiled.ahead import compile_ahead, compile_into
+    from penstock.compiled.module import compile_ahead, compile_into
 
     began = time.perf_counter()
     count = 0

@@ -19,10 +19,9 @@ def add_to(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print a line for each."""
-    from penstock.compiled.ahead import modules_of_kernels
     from penstock.compiled.child import at_work
-    from penstock.compiled.note import is_compiled, root
-    from penstock.compiled.shipped import folder
+    from penstock.compiled.kernel_files import folder, is_compiled, root
+    from penstock.compiled.module import modules_of_kernels
     from penstock.runtime.machine.granted import available_memory, granted_cores, granted_memory
 
     version.run(chosen)

@@ -19,8 +19,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Print the verdict, or the comparison."""
     import textwrap
 
-    from penstock.profiler.analysis.wording import place
-    from penstock.profiler.verdict.compare import compare
+    from penstock.profiler.analysis.figures import place
+    from penstock.profiler.verdict import compare
 
     folders = [folder for folder in (chosen.folder, chosen.other) if folder is not None]
     told = [_read(folder) for folder in folders]
@@ -45,8 +45,7 @@ def _read(folder: str) -> Any:
 
     from penstock.errors import NotFoundError
     from penstock.profiler.recording.store import Recorded
-    from penstock.profiler.views.summary import summary
-    from penstock.profiler.views.write import write_views
+    from penstock.profiler.views.write import summary, write_views
 
     try:
         told = summary(Recorded(folder))

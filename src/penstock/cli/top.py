@@ -28,7 +28,7 @@ def add_to(commands: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Show what there is to see, until Ctrl-C or the end of the process."""
     from penstock.errors import InvalidArgumentError
-    from penstock.profiler.live.sockets import ask, monitored
+    from penstock.profiler.live.monitor import ask, monitored
 
     if not 0.1 <= chosen.seconds <= 3600:
         message = f"--seconds must lie between 0.1 and 3600, got {chosen.seconds:g}."
@@ -63,8 +63,8 @@ def _console() -> Any:
 def _list(found: list[int]) -> None:
     from penstock.cli.table import print_table
     from penstock.errors import PenstockError
-    from penstock.profiler.analysis.wording import number
-    from penstock.profiler.live.sockets import ask
+    from penstock.profiler.analysis.figures import number
+    from penstock.profiler.live.monitor import ask
 
     rows = []
     for pid in found:
@@ -83,7 +83,7 @@ def _live(pid: int, told: dict[str, Any], seconds: float) -> int:
     from rich.live import Live
 
     from penstock.errors import PenstockError
-    from penstock.profiler.live.sockets import ask
+    from penstock.profiler.live.monitor import ask
 
     console = _console()
     try:
@@ -104,8 +104,8 @@ def _live(pid: int, told: dict[str, Any], seconds: float) -> int:
 def _lines(pid: int, told: dict[str, Any], seconds: float) -> int:
     """A line a look, for a file or another program."""
     from penstock.errors import PenstockError
-    from penstock.profiler.analysis.wording import number, percent
-    from penstock.profiler.live.sockets import ask
+    from penstock.profiler.analysis.figures import number, percent
+    from penstock.profiler.live.monitor import ask
 
     try:
         while True:

@@ -19,9 +19,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from penstock.compiled.kernel_files import is_compiled, note_of, root
 from penstock.compiled.lean import want_parts_once
-from penstock.compiled.note import is_compiled, note_of, root
-from penstock.compiled.processors import processors
+
+
+def processors() -> int:
+    """That this process may run on.
+
+    >>> processors() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 
 NICER = 5  # where others need all processors, a compiling process gets a quarter of one beside one thread of theirs
 MOST_SECONDS = 600  # of CPU time: no compiler loops for ever

@@ -11,8 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiled.child import BEGUN, DONE, at_work
-from penstock.compiled.processors import processors
+from penstock.compiled.child import BEGUN, DONE, at_work, processors
 from penstock.errors import DeadlineExceededError
 from penstock.forked import in_child, new_lock
 

@@ -1,5 +1,7 @@
 """kernel: a function compiled and kept on disk, compiled anew when anything it is made of changes.
 
+only_for: for arguments of given types alone; uncounted: without counting references to arrays.
+
 numba looks at the file of the function alone, so that what it calls would have to stand there, too. Helpers, which only
 kernels call, are part of what is kept. Imported by modules of kernels only, as numba itself.
 """
@@ -14,9 +16,8 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from penstock.compiled.kernel_files import INTO, digest, folder
 from penstock.compiled.lean import if_wanted
-from penstock.compiled.shipped import INTO, folder
-from penstock.compiled.sources import digest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,3 +84,29 @@ def inlined(function: F) -> F:
     compiled: Any = njit(**INLINED)(function)
     made: F = compiled
     return made
+
+
+def only_for(signature: Any) -> Callable[[F], F]:
+    """Compile a function of `penstock.compiled.kernel` for `signature`, or load it; other arguments are refused.
+
+    What a caller may write to is accepted where only reading is needed. So one version serves both, and that a module
+    was imported means that no call compiles.
+    """
+
+    def compiled(function: F) -> F:
+        dispatcher: Any = function
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return function
+
+    return compiled
+
+
+def uncounted(function: F) -> F:
+    """Let a function of `penstock.compiled.kernel` not count, which takes most of the time where calls are small.
+
+    Who calls it from Python holds the arrays. It makes none, and calls such functions only.
+    """
+    compiled: Any = function
+    compiled.targetoptions["_nrt"] = False
+    return function

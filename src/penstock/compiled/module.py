@@ -1,4 +1,6 @@
-"""Compiled: a module of compiled kernels, which may take seconds to be there the first time on a machine.
+"""Compiled: a module of compiled kernels, which may take seconds to be there the first time.
+
+compile_ahead: all of them now.
 
 numba keeps what it compiled on disk, so only the very first use is slow. That use does not wait: a child process
 compiles, and callers run the plain version, which gives the same bits, until the kernels can be loaded.
@@ -8,14 +10,20 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
+import tempfile
 import time
 import warnings
 import weakref
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
-from penstock.compiled.compiler import COMPILER, Asked
-from penstock.compiled.note import is_compiled
+from penstock.compiled.child import processors
+from penstock.compiled.compiler import COMPILER, Asked, Compiler
+from penstock.compiled.kernel_files import ARM, INTO, LEVELS, is_compiled, note_sources, tag
+from penstock.errors import InvalidArgumentError
 from penstock.forked import in_child, new_lock
 
 _LOG = logging.getLogger("penstock.compiled")
@@ -136,3 +144,59 @@ class Compiled:
         if self._asked is not None and not self._asked.finished.is_set():
             self._asked = None
             self.ASKED.pop(id(self), None)
+
+
+def modules_of_kernels() -> list[str]:
+    """The modules that penstock compiles, by name.
+
+    >>> "penstock.io.kernels.tfrecord.scan" in modules_of_kernels()
+    True
+    """
+    package = Path(__file__).parents[1]
+    for file in sorted(package.rglob("*.py")):
+        if "= Compiled(" in file.read_text(encoding="utf-8"):
+            importlib.import_module(".".join([package.name, *file.relative_to(package).with_suffix("").parts]))
+    return sorted(name for name in Compiled.KNOWN if name.startswith(f"{package.name}."))
+
+
+def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda name: None) -> dict[str, str]:
+    """Have `jobs` processes compile what is not compiled yet; by name the reasons for what could not be.
+
+    `done` is called with each name, in their order, when its kernels are there.
+    """
+    names = modules_of_kernels()
+    # each is asked for all: they divide them by the locks that they take, and so the first knows of all in the end
+    first, *_ = [Compiler(most=1, background=False).ask_all(names) for _ in range(jobs or processors())]
+    if first is None:
+        return dict.fromkeys(names, "no process could be started")
+    for asked in first:
+        asked.finished.wait()
+        if not asked.reason:
+            done(asked.name)
+    return {asked.name: asked.reason for asked in first if asked.reason}
+
+
+def compile_into(
+    folder: Path, level: str, jobs: int | None = None, done: Callable[[str], None] = lambda name: None
+) -> dict[str, str]:
+    """As `compile_ahead`, for any processor of a level of `shipped`, below `folder`, as `shipped` is laid out.
+
+    Raises InvalidArgumentError for a level that no processor would look for.
+    """
+    if level not in (*LEVELS, ARM):
+        message = f"level must be one of {', '.join(map(repr, (*LEVELS, ARM)))}, got level={level!r}."
+        raise InvalidArgumentError(message, hint="Kernels are looked for by these names; 'generic' is for ARM.")
+    into = folder / tag() / level
+    with tempfile.TemporaryDirectory() as notes:
+        chosen = {INTO: str(into), "NUMBA_CACHE_DIR": notes, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
+        before = {name: os.environ.get(name) for name in chosen}
+        os.environ.update(chosen)  # children are given them
+        try:
+            failed = compile_ahead(jobs, done)
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
+    note_sources(into, [name for name in modules_of_kernels() if name not in failed])
+    return failed

@@ -136,8 +136,8 @@ class Converting(Base):
 
 
 def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:
+    from penstock.sources.arrow import TableSource
     from penstock.sources.arrow_pieces import as_columns
-    from penstock.sources.arrow_table import TableSource
 
     source = TableSource(table, as_columns(columns, fill_null), name)
     _ = source.spec  # a column that is missing, or of a type that no tensor holds, is met on the user's line

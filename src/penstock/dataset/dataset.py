@@ -10,22 +10,18 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from penstock.block.element_type import T_co
-from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.spec import LeafSpec, T_co, TensorSpec, spec_of
 from penstock.block.structure import leaves_rank_open, map_leaves
 from penstock.dataset.base import inner
-from penstock.dataset.batching import Batching
+from penstock.dataset.batching import Batching, Grouping
 from penstock.dataset.converting import Converting
-from penstock.dataset.create import Create
+from penstock.dataset.create import Create, Sequences
 from penstock.dataset.distributing import Distributing
-from penstock.dataset.explaining import Explaining
+from penstock.dataset.explaining import Explaining, Showing
 from penstock.dataset.frameworks import Frameworks
-from penstock.dataset.grouping import Grouping
 from penstock.dataset.indexing import Indexing
 from penstock.dataset.mixing import Mixing
 from penstock.dataset.packing import Packing
-from penstock.dataset.sequences import Sequences
-from penstock.dataset.showing import Showing
 from penstock.dataset.stateful import Stateful
 from penstock.dataset.storing import Storing
 from penstock.dataset.transform import Transform
@@ -34,21 +30,19 @@ from penstock.habits.tables import METHODS
 from penstock.habits.teach import Taught, teach, unknown
 from penstock.options import Options
 from penstock.plan.batching import PaddedBatch, RaggedBatch, Rebatch, SparseBatch
-from penstock.plan.counted import counted
+from penstock.plan.counted import Seen, count_text, counted, known_cardinality
 from penstock.plan.grouping import BucketBySequenceLength, GroupByWindow
-from penstock.plan.in_files import count_text, known_cardinality
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.plan.ops import FlatMap, Interleave, Take
 from penstock.plan.packing import BatchByTokens, Pack
+from penstock.plan.rows import Unbatch
 from penstock.plan.scan import Scan
-from penstock.plan.seen import Seen
-from penstock.plan.unbatch import Unbatch
 
 if TYPE_CHECKING:
     from penstock.profiler.lint.advice import Report
     from penstock.profiler.memory import MemoryReport
     from penstock.profiler.placement.placing import Placing
-    from penstock.runtime.instrument import Instrument
+    from penstock.runtime.observers import Instrument
     from penstock.runtime.run import Iterator, Settings
 
 
@@ -110,7 +104,7 @@ class Dataset(
         >>> list(ds.iterator(epoch=3)) == list(ds.iterator(epoch=3, executor="inline"))
         True
         """
-        from penstock.runtime.instrument import Silent
+        from penstock.runtime.observers import Silent
         from penstock.runtime.run import Settings
 
         return self._pass(epoch, Settings(executor, instrument or Silent(), dataset=inner))
@@ -119,9 +113,9 @@ class Dataset(
         from penstock.runtime import profiled  # here and below: the engine comes with the first pass, not with the name
 
         if not self._looked_at:
+            from penstock.profiler.lint.kept import warn_of_kept
             from penstock.profiler.lint.names import warn_of_no_file
-            from penstock.profiler.lint.warn_of_kept import warn_of_kept
-            from penstock.profiler.lint.warn_of_unkeyed import warn_of_unkeyed
+            from penstock.profiler.lint.unkeyed import warn_of_unkeyed
 
             self._looked_at = True
             if profiled.WANTED in os.environ:
@@ -255,7 +249,7 @@ class Dataset(
         Those in front of it that fail are passed over, some of them; where there is no other, the first failure is
         raised.
         """
-        from penstock.profiler.analysis.isolated import isolated
+        from penstock.profiler.analysis.alone import isolated
         from penstock.runtime.run import Iterator, Settings
 
         settings = Settings("inline", dataset=inner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
-from penstock.block.element_type import T_co
+from penstock.block.spec import T_co
 from penstock.dataset.base import Base
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.plan.node import AUTOTUNE, check_int
@@ -169,11 +169,10 @@ def _service(
     service: Any, job_name: Any, count: int | None, max_outstanding: Any, how: tuple[str | None, bool], *, shares: bool
 ) -> Service:
     from penstock.delivery.handle import Handle, folder_of
-    from penstock.delivery.local import Local
     from penstock.delivery.on_ray import OnRay
     from penstock.delivery.ray_service import PREFIX as ON_RAY
     from penstock.delivery.ray_service import RayHandle, RayShared, named
-    from penstock.delivery.served import PREFIX, Shared
+    from penstock.delivery.served import PREFIX, Local, Shared
 
     cluster = None
     if max_outstanding is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from penstock.adaptors.columns import column_names
+from penstock.adaptors.conversion import column_names
 from penstock.block.structure import flatten
 from penstock.dataset.base import inner
 from penstock.dataset.converting import Converting

@@ -11,8 +11,8 @@ from penstock.block.spec import TensorSpec
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
 from penstock.errors import InvalidTypeError, user_location
+from penstock.io.compression import as_compression
 from penstock.io.storage import as_path
-from penstock.io.tfrecord.options import as_compression
 from penstock.options import NOTHING_SET
 from penstock.plan.node import AUTOTUNE, Node, check_int
 from penstock.plan.ops import FlatMap, Interleave

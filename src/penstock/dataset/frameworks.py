@@ -4,20 +4,65 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.dataset.base import Base
-from penstock.dataset.parted import parted
-from penstock.errors import Context, PenstockError, annotate, user_location
-from penstock.plan.node import Node
-from penstock.plan.ops import Shard
+from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, user_location
+from penstock.plan.batching import BatchNode, Rebatch
+from penstock.plan.counted import counted
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode
+from penstock.plan.ops import Batch, Map, Prefetch, Repeat, Shard, Take
 
 if TYPE_CHECKING:
-    from penstock.adaptors.jax.loader import JaxLoader
-    from penstock.adaptors.ranks import Share
-    from penstock.adaptors.torch.loader import TorchLoader
+    from penstock.adaptors.jax import JaxLoader
+    from penstock.adaptors.loader import Share
+    from penstock.adaptors.torch import TorchLoader
     from penstock.dataset.dataset import Dataset
     from penstock.runtime.run import Iterator
+
+_BATCHES = (Batch, BatchNode)
+_ABOVE = (Map, Prefetch, Repeat, Rebatch)  # a batch: they do the same to the batches of a part
+
+
+def parted(plan: Node, count: int, index: int) -> Node:
+    """The plan of part `index` of `count`; all parts have equally many elements of equal size.
+
+        prefetch · batch(32) · map · x    →    prefetch · batch(32) · shard(2, 0) · take(even) · map · x
+
+    Rewrites carry the shard on towards the source. Elements at the end that not every part would get one of are left
+    out. Where no batch is seen, what comes out last is parted.
+
+    Raises InvalidArgumentError where only a pass can tell how many elements there are.
+    """
+    batch = _batch_of(plan)
+    return _part(plan, count, index) if batch is None else _with_part(plan, batch, count, index)
+
+
+def _batch_of(plan: Node) -> UnaryNode | None:
+    while isinstance(plan, _ABOVE):
+        plan = plan.input
+    return plan if isinstance(plan, _BATCHES) else None
+
+
+def _with_part(plan: Node, batch: UnaryNode, count: int, index: int) -> Node:
+    assert isinstance(plan, UnaryNode)
+    below = _part(batch.input, count, index) if plan is batch else _with_part(plan.input, batch, count, index)
+    return replace(plan, input=below)
+
+
+def _part(plan: Node, count: int, index: int) -> Node:
+    size = counted(plan)
+    if size == UNKNOWN_CARDINALITY:
+        message = f"{count} ranks cannot take equally many steps: how many elements {plan.label} gives shows in a pass."
+        hint = (
+            "Say it with assert_cardinality(n), make it endless with repeat() and count steps, or part it yourself, "
+            "with shard(count, index), and leave shard= out."
+        )
+        raise InvalidArgumentError(message, hint=hint)
+    even = plan if size == INFINITE_CARDINALITY or size % count == 0 else Take(input=plan, count=size - size % count)
+    return Shard(input=even, num_shards=count, index=index)
+
 
 T = TypeVar("T")
 
@@ -77,11 +122,9 @@ class Frameworks(Base):
     def _to_torch(
         self, device: Any, pin_memory: Any, prefetch: Any, dtype: Any, as_numpy: Any, shard: Any
     ) -> TorchLoader:
-        from penstock.adaptors.framework import framework
-        from penstock.adaptors.ranks import identity, share_of
-        from penstock.adaptors.torch.loader import TorchLoader
-        from penstock.adaptors.torch.ranks import agree, own_part, world
-        from penstock.adaptors.torch.tensors import Tensors
+        from penstock.adaptors.conversion import framework
+        from penstock.adaptors.loader import identity, share_of
+        from penstock.adaptors.torch import Tensors, TorchLoader, agree, own_part, world
 
         torch = framework("torch", "to_torch", "torch")
         share = share_of(shard, "rank", lambda: own_part(torch))
@@ -117,7 +160,7 @@ class Frameworks(Base):
         return _told("as_iterable_dataset", self._as_iterable_dataset)
 
     def _as_iterable_dataset(self) -> Any:
-        from penstock.adaptors.torch.iterable import iterable_type
+        from penstock.adaptors.torch import iterable_type
 
         return iterable_type()(self)
 
@@ -155,11 +198,9 @@ class Frameworks(Base):
         return _told("to_jax", lambda: self._to_jax(sharding, prefetch, as_numpy, shard))
 
     def _to_jax(self, sharding: Any, prefetch: Any, as_numpy: Any, shard: Any) -> JaxLoader:
-        from penstock.adaptors.framework import framework
-        from penstock.adaptors.jax.arrays import Arrays
-        from penstock.adaptors.jax.loader import JaxLoader
-        from penstock.adaptors.jax.processes import agree, own_part
-        from penstock.adaptors.ranks import identity, share_of
+        from penstock.adaptors.conversion import framework
+        from penstock.adaptors.jax import Arrays, JaxLoader, agree, own_part
+        from penstock.adaptors.loader import identity, share_of
 
         jax = framework("jax", "to_jax", "jax")
         share = share_of(shard, "process", lambda: own_part(jax))
@@ -197,8 +238,7 @@ class Frameworks(Base):
         return _told("to_keras", lambda: self._to_keras(class_weight))
 
     def _to_keras(self, class_weight: Any) -> Any:
-        from penstock.adaptors.keras.adapter import adapter_type
-        from penstock.adaptors.keras.weights import ClassWeights
+        from penstock.adaptors.keras import ClassWeights, adapter_type
 
         return adapter_type()(self, None if class_weight is None else ClassWeights(class_weight))
 
@@ -213,7 +253,7 @@ class Frameworks(Base):
         return _told("to_tf", self._to_tf)
 
     def _to_tf(self) -> Any:
-        from penstock.adaptors.tensorflow.to import to_tf
+        from penstock.adaptors.tensorflow import to_tf
 
         seen = self._plan.spec is None
         return to_tf(self.iterator, self.element_spec, self.cardinality(), seen=seen)
@@ -240,7 +280,7 @@ class Frameworks(Base):
 
 
 def _from_tf(dataset: Any) -> Dataset:
-    from penstock.adaptors.tensorflow.back import checked, elements, signature
+    from penstock.adaptors.tensorflow import checked, elements, signature
     from penstock.dataset.create import Create
 
     tf = checked(dataset)

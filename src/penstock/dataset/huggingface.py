@@ -12,8 +12,8 @@ from penstock.dataset.base import of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import decode_image
 from penstock.plan.node import AUTOTUNE
+from penstock.sources.arrow import TableSource
 from penstock.sources.arrow_pieces import as_columns
-from penstock.sources.arrow_table import TableSource
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.huggingface import StreamSource, in_format, is_feature, plain_columns
 from penstock.sources.huggingface import contents as _contents  # the name counts for fingerprints of what decodes

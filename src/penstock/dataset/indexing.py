@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
 import numpy as np
 
-from penstock.block.element_type import T_co
 from penstock.block.handover import handed_over
 from penstock.block.provenance import Provenance
+from penstock.block.spec import T_co
 from penstock.dataset.base import Base, inner
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
-from penstock.plan.in_files import in_files
+from penstock.plan.counted import in_files
 from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled, is_endless
 from penstock.plan.node import INFINITE_CARDINALITY, Node, check_int
 

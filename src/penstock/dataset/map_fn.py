@@ -10,12 +10,10 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.leaf import as_leaf
-from penstock.block.ragged_spec import RaggedTensorSpec
-from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, TensorSpec, spec_of
 from penstock.block.structure import Structure, components, flatten
 from penstock.block.tensors import RaggedTensor, SparseTensor
-from penstock.dataset.map_fn_lift import lifted
-from penstock.dataset.map_fn_signature import Signature, as_signature, empty_of
+from penstock.dataset.map_fn_lift import Signature, as_signature, empty_of, lifted
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import Vectoriser

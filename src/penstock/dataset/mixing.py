@@ -10,10 +10,9 @@ import numpy as np
 from penstock.dataset.base import Base
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.options import Options
-from penstock.plan.mix_weights import MixWeights
+from penstock.plan.mix_weights import MixWeights, check_weights
 from penstock.plan.mixing import ChooseFrom, SampleFrom
 from penstock.plan.node import Node
-from penstock.plan.weights import check_weights
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -135,7 +134,7 @@ class Mixing(Base):
         `initial_dist` rules out. A class that is no integer, or not below their number, is an error in the place of its
         element.
         """
-        from penstock.plan.resampling import Accept, EstimateMix, WithClass, acceptance
+        from penstock.plan.mixing import Accept, EstimateMix, WithClass, acceptance
 
         with _Located(WithClass.name):
             target = np.array(check_weights("target_dist", target_dist, each="class"))

@@ -12,7 +12,7 @@ from penstock.block.structure import flatten
 from penstock.cache.entry.entry import Entry
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
-from penstock.io.saved.compression import AUTO, codec_of
+from penstock.io.compression import AUTO, codec_of
 from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
 
 _LOG = logging.getLogger("penstock.dataset")

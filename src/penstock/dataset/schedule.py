@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
+from penstock.plan.mix_weights import check_weights
 from penstock.plan.node import check_int
-from penstock.plan.weights import check_weights
 
 __all__ = ["linear", "piecewise"]
 

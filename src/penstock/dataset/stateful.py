@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from penstock.block.element_type import T_co
 from penstock.block.scan_state import InitialState
+from penstock.block.spec import T_co
 from penstock.dataset.base import Base, of_source
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure, user_location
 from penstock.plan import stateful

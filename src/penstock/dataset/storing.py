@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.dataset.base import Base, inner
 from penstock.errors import Context, InvalidArgumentError, PenstockError, UnimplementedError, annotate, user_location
 from penstock.io import storage
-from penstock.io.saved.compression import codec_of
+from penstock.io.compression import codec_of
 from penstock.plan.node import INFINITE_CARDINALITY, check_function
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Followed, Snapshot, folder_to_write
@@ -49,7 +49,7 @@ class Storing(Base):
         that fails ends the pass with its error, and nothing changes at `path`. Raises InvalidArgumentError for a data
         set without end, InvalidTypeError for elements that cannot be stored, UnimplementedError for `checkpoint_args`.
         """
-        from penstock.cache.alike import stored_as
+        from penstock.cache.column_buffer import stored_as
         from penstock.cache.writer import SavedWriter
         from penstock.plan.content_key import files_of
         from penstock.plan.fingerprint import fingerprint
@@ -140,7 +140,7 @@ class Storing(Base):
         """
         from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
         from penstock.io.saved.manifest import read_manifest
-        from penstock.plan.shards import read_by
+        from penstock.plan.storing import read_by
         from penstock.sources.saved import SavedSource
 
         where = user_location()

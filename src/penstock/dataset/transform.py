@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, cast, ove
 
 import numpy as np
 
-from penstock.block.element_type import T_co
+from penstock.block.spec import T_co
 from penstock.dataset.base import Base
 from penstock.errors import InvalidTypeError
 from penstock.options import Options
@@ -17,8 +17,8 @@ from penstock.plan import ops
 from penstock.plan.combine import Concatenate
 from penstock.plan.indexing import All, autotuned_buffer, unwieldy
 from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, UnaryNode
+from penstock.plan.rows import Unbatch
 from penstock.plan.storing import Cache, DiskCache
-from penstock.plan.unbatch import Unbatch
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset

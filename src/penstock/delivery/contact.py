@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from penstock.block.region import Region
-from penstock.delivery.large import Lent, received
+from penstock.block.shared_memory import Region
 from penstock.delivery.part import Packet
+from penstock.delivery.results import Lent, received
 from penstock.delivery.worker import MOST_PARTS, version
 from penstock.errors import FailedPreconditionError
 from penstock.runtime.processes.link import EMPTY, Link, Message

@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 
 from penstock.delivery.contact import Contact, Workforce
-from penstock.delivery.scale import Scale
+from penstock.delivery.jobs import Scale
 from penstock.errors import FailedPreconditionError
 from penstock.forked import in_child, new_lock
 from penstock.physical.fatal import Fatal

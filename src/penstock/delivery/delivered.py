@@ -19,9 +19,8 @@ from penstock.block.block import Block
 from penstock.block.transport import unpack
 from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.part import Packet
-from penstock.delivery.range_sizer import RangeSizer
 from penstock.delivery.results import unpacked
-from penstock.delivery.window import KILLS, Cut, Range, Window
+from penstock.delivery.window import KILLS, Cut, Range, RangeSizer, Window
 from penstock.errors import Context, FailedPreconditionError, marked
 from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.lower import Lowering

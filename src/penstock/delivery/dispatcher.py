@@ -24,9 +24,7 @@ from typing import Any
 
 from penstock.delivery.contact import check_version, speaking
 from penstock.delivery.crew import Member
-from penstock.delivery.jobs import Jobs
-from penstock.delivery.registered import InFolder, Registered
-from penstock.delivery.scale import Scale
+from penstock.delivery.jobs import InFolder, Jobs, Registered, Scale
 from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, PenstockError, said

@@ -15,8 +15,7 @@ from penstock.delivery.served import PREFIX
 from penstock.delivery.sockets import private_folder
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.machine.granted import granted_cpus
-from penstock.runtime.processes.lifeline import follow
-from penstock.runtime.processes.link import Link
+from penstock.runtime.processes.link import Link, follow
 from penstock.runtime.processes.start import Process, births, watch_forks
 from penstock.runtime.processes.worker import SERVE, START
 

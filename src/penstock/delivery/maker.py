@@ -19,11 +19,11 @@ from penstock.physical.stages.apply import Apply
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Transform
 from penstock.physical.transform_of import transform_of
+from penstock.plan.counted import Seen
 from penstock.plan.distribution import BATCHES
 from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Filter, Map
-from penstock.plan.seen import Seen
-from penstock.plan.unbatch import Unbatch
+from penstock.plan.rows import Unbatch
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors.inline import InlineExecutor
 

@@ -20,15 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.region import Region
+from penstock.block.shared_memory import Region
 from penstock.delivery.contact import Contact, Workforce, check_version
 from penstock.delivery.delivered import Delivered
-from penstock.delivery.large import Lent, Regions, path_of
-from penstock.delivery.local import ahead, packet_of
+from penstock.delivery.jobs import Scale
 from penstock.delivery.maker import Makers
 from penstock.delivery.part import Packet, Part, opened
-from penstock.delivery.results import packed
-from penstock.delivery.scale import Scale
+from penstock.delivery.results import Lent, Regions, packed, path_of
+from penstock.delivery.served import ahead, packet_of
 from penstock.delivery.wire import Wire, compressed, plain
 from penstock.delivery.worker import KEPT_BYTES, version
 from penstock.errors import FailedPreconditionError, MissingDependencyError, said

@@ -21,8 +21,7 @@ from typing import Any
 
 from penstock.delivery.contact import Contact, check_version
 from penstock.delivery.delivered import Delivered
-from penstock.delivery.jobs import Jobs
-from penstock.delivery.local import ahead, packet_of
+from penstock.delivery.jobs import Jobs, Registered, Scale
 from penstock.delivery.on_ray import (
     ActorContact,
     ActorForce,
@@ -33,8 +32,7 @@ from penstock.delivery.on_ray import (
     here,
     the_ray,
 )
-from penstock.delivery.registered import Registered
-from penstock.delivery.scale import Scale
+from penstock.delivery.served import ahead, packet_of
 from penstock.delivery.wire import Wire
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError

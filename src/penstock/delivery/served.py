@@ -1,4 +1,7 @@
-"""Served: the workers of a service that others use as well, as one consumer sees them."""
+"""The workers of a service as one consumer sees them.
+
+Of a service that others use as well, or of this machine's own.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from penstock.delivery.contact import Contact, Workforce
+from penstock.delivery.crew import crew
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.dispatcher import Line
-from penstock.delivery.local import ahead, packet_of
+from penstock.delivery.part import Packet, Part
 from penstock.delivery.sockets import connected, token_of
 from penstock.errors import FailedPreconditionError, PenstockError, said
 from penstock.physical.delivered import Service
@@ -18,6 +22,39 @@ from penstock.physical.fatal import Fatal
 from penstock.physical.lower import Lowering
 from penstock.physical.stage import Stage
 from penstock.plan.distribution import Remote
+from penstock.runtime.machine.granted import granted_cpus
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Service):
+    """`workers` processes, None: as many as help, up to the cores. `max_outstanding` ranges are asked for ahead."""
+
+    workers: int | None = None
+    max_outstanding: int | None = None
+
+    @property
+    def name(self) -> str:
+        return "'local'"
+
+    def stage(self, node: Remote, lowering: Lowering) -> Stage:
+        size = 1 if node.part is not None else self.workers or granted_cpus()
+        auto = node.part is None and self.workers is None
+        return Delivered(node, packet_of(node, lowering), partial(crew, size, auto=auto), lowering, self.most)
+
+    def most(self, workers: int) -> int:
+        return ahead(workers, self.max_outstanding)
+
+
+def packet_of(node: Remote, lowering: Lowering) -> Packet:
+    """What the workers are sent. Raises InvalidArgumentError for what cannot be."""
+    part = Part(node.base, node.middle, lowering.options, lowering.dataset, lowering.provenance, node.finish)
+    return Packet.of(node, part)
+
+
+def ahead(workers: int, asked: int | None) -> int:
+    """How many ranges are asked for or at hand: enough that one that takes long keeps nobody from working."""
+    return 3 * workers + 1 if asked is None else asked
+
 
 PREFIX = "unix://"
 _AGAIN = 0.2  # seconds between questions for the dispatcher's workers, while there are none

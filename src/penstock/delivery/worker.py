@@ -26,15 +26,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.delivery.large import Regions, send
 from penstock.delivery.maker import Makers
 from penstock.delivery.part import Part, opened
-from penstock.delivery.results import packed
+from penstock.delivery.results import Regions, packed, send
 from penstock.errors import said
 from penstock.physical.fatal import Fatal
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
-from penstock.runtime.processes.lifeline import follow
-from penstock.runtime.processes.link import EMPTY, Link, Message, Packed
+from penstock.runtime.processes.link import EMPTY, Link, Message, Packed, follow
 from penstock.runtime.processes.worker import packed_end
 
 MOST_PARTS = 8  # that a consumer may take for known

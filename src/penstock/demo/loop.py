@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.runtime.instrument import Recorder
+from penstock.runtime.observers import Recorder
 
 TRAIN, WAIT, MAKE = "train", "wait", "make a batch: read, map, batch"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.dataset.image_folder import EXTENSIONS
 from penstock.errors import AlreadyExistsError, InvalidArgumentError, InvalidTypeError
-from penstock.formats.huggingface import class_names, features_of, noted
+from penstock.formats.noted import class_names, features_of, noted
 from penstock.formats.recognise import is_picture
 from penstock.formats.suffixes import picture_ending
 from penstock.formats.tables import Table

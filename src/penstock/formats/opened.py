@@ -13,22 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from penstock.dataset.array_record import ArrayRecordDataset
-from penstock.dataset.arrow import ArrowDataset
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.fixed_length import FixedLengthRecordDataset
 from penstock.dataset.image_folder import ImageFolderDataset
-from penstock.dataset.json_lines import JsonLinesDataset
-from penstock.dataset.lmdb import LmdbDataset
-from penstock.dataset.numpy_files import NumpyDataset
-from penstock.dataset.parquet import ParquetDataset
-from penstock.dataset.text_line import TextLineDataset
+from penstock.dataset.record_files import ArrayRecordDataset, FixedLengthRecordDataset, LmdbDataset, TextLineDataset
+from penstock.dataset.table_files import ArrowDataset, JsonLinesDataset, NumpyDataset, ParquetDataset
 from penstock.dataset.tfrecord import TFRecordDataset
 from penstock.dataset.webdataset import WebDataset
 from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError
 from penstock.experimental import SqlDataset, make_csv_dataset
-from penstock.formats.examples import Seen, seen_in
-from penstock.formats.huggingface import class_names, image_columns
+from penstock.formats.noted import Seen, class_names, image_columns, seen_in
 from penstock.formats.recognise import Found, recognise
 
 
@@ -135,7 +128,7 @@ def _huggingface(found: Found) -> Opened:
 
 
 def _parquet(found: Found) -> Opened:
-    from penstock.formats.huggingface import features_of
+    from penstock.formats.noted import features_of
 
     features: Mapping[str, Any] = {}
     try:

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from penstock.block.arrow import too_little_memory
-from penstock.dataset.array_record import ArrayRecordDataset
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.image_folder import ImageFolderDataset
-from penstock.dataset.lmdb import LmdbDataset
-from penstock.dataset.text_line import TextLineDataset
+from penstock.dataset.record_files import ArrayRecordDataset, LmdbDataset, TextLineDataset
 from penstock.dataset.tfrecord import TFRecordDataset
 from penstock.dataset.webdataset import WebDataset
 from penstock.errors import (
@@ -27,8 +25,7 @@ from penstock.errors import (
     NotFoundError,
     PenstockError,
 )
-from penstock.formats.examples import seen_in
-from penstock.formats.huggingface import features_of, noted
+from penstock.formats.noted import features_of, noted, seen_in
 from penstock.formats.recognise import Found
 from penstock.formats.suffixes import columns_of, value_of
 from penstock.formats.writers import numbers_in

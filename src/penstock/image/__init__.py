@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from penstock.trace.nature import FAMILIES, Family
+from penstock.trace.lift import FAMILIES, Family
 
 FAMILIES["image"] = Family(work="works on pictures", fuse="penstock.image.fuse:fuse")
 

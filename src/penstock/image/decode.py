@@ -1,4 +1,7 @@
-"""Decode an image of any known format, found out from its first bytes."""
+"""Decode an image of any known format, found out from its first bytes.
+
+BMP without a package of images, WebP by OpenCV.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.block.column import BytesColumn, Column, column_of
-from penstock.errors import InvalidArgumentError
+from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
-from penstock.image.bmp import decode_bmp
+from penstock.image.backends import opencv
 from penstock.image.channels import with_channels
-from penstock.image.checks import check_choice, check_contents, format_of
+from penstock.image.checks import check_choice, check_contents, format_of, refuse_absurd_size
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.gif import gif_frames
 from penstock.image.jpeg.decode import decode_jpeg, jpeg_block
 from penstock.image.png.decode import decode_png, png_block
-from penstock.image.webp import webp_frames
-from penstock.trace.lift import traceable
-from penstock.trace.nature import of_nature
+from penstock.trace.lift import of_nature, traceable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,176 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.trace.graph import Allocate
+
+HEADER = 54  # bytes of the file's header and the shortest description of a picture that is taken
+NONE, MASKS = 0, 3  # compression; masks say which bits are which colour
+USUAL_MASKS = b"\x00\x00\xff\x00\x00\xff\x00\x00\xff\x00\x00\x00"  # red, green, blue as without masks
+
+
+@of_nature(rules.DECODER)
+@traceable("image.decode_bmp", rules.decoded)
+def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
+    r"""Decode one BMP into (height, width, channels) uint8, as tf.io.decode_bmp does.
+
+    Files of 8 bits per pixel give their values as they are stored, without a look at the palette; 24 bits are RGB, 32
+    RGBA. Bytes after the pixels are passed over.
+
+    >>> row = b"\x03\x02\x01\x00"  # blue, green, red, and a byte that fills up to four
+    >>> sizes = [58, 0, 54, 40, 1, 1, 1 | 24 << 16, 0, 0, 0, 0, 0, 0]
+    >>> decode_bmp(b"BM" + b"".join(size.to_bytes(4, "little") for size in sizes) + row).tolist()
+    [[[1, 2, 3]]]
+
+    Args:
+        contents: the bytes of the file.
+        channels: 1 grey, 3 RGB, 4 RGBA, 0 what the file has.
+
+    Raises:
+        DataLossError: the file is cut short or damaged.
+        InvalidArgumentError: not a BMP, packed or of another depth, an absurd size, or an argument out of range.
+    """
+    data = check_contents("decode_bmp", contents)
+    check_choice("decode_bmp", "channels", channels, (0, 1, 3, 4))
+    if bytes(data[:2]) != b"BM":
+        kind = format_of(data)
+        message = f"decode_bmp: these {len(data)} bytes are not a BMP" + (f" but {kind}." if kind else ".")
+        raise InvalidArgumentError(message, hint="Use decode_image, which finds out the format." if kind else None)
+    if len(data) < HEADER:
+        message = f"BMP cut short: it ends after {len(data)} bytes, inside its header."
+        raise DataLossError(message)
+    height, width, depth = _described(data)
+    down = height < 0
+    height = abs(height)
+    stored = depth // 8
+    refuse_absurd_size("decode_bmp", height, width, stored)
+    stride = (width * stored + 3) // 4 * 4
+    start = _number(data, 10, 4)
+    if start < HEADER:
+        message = f"BMP damaged: its pixels begin at byte {start}, inside its header."
+        raise DataLossError(message)
+    if start + height * stride > len(data):
+        message = f"BMP cut short: {width} x {height} pixels from byte {start} on do not fit into {len(data)} bytes."
+        raise DataLossError(message)
+    rows = np.frombuffer(data, np.uint8, height * stride, start).reshape(height, stride)
+    image = rows[:, : width * stored].reshape(height, width, stored)[:: 1 if down else -1]
+    if stored > 1:
+        image = image[..., [2, 1, 0, 3][:stored]]
+    return with_channels(image, channels)
+
+
+def _described(data: bytes | memoryview) -> tuple[int, int, int]:
+    """Height, negative from the top down, width, and bits per pixel."""
+    kind, compression = _number(data, 14, 4), _number(data, 30, 4)
+    width, height, depth = _number(data, 18, 4, signed=True), _number(data, 22, 4, signed=True), _number(data, 28, 2)
+    if kind < 40:
+        message = f"decode_bmp takes headers of 40 bytes and more, this file's has {kind}."
+        raise InvalidArgumentError(message, hint="OS/2 wrote such files; convert it to PNG.")
+    usual = compression == NONE or (compression == MASKS and depth == 32 and bytes(data[54:66]) == USUAL_MASKS)
+    if depth not in (8, 24, 32) or not usual:
+        how = "" if compression == NONE else f", compression {compression}"
+        message = f"decode_bmp takes plain files of 8, 24 or 32 bits per pixel, this one has {depth}{how}."
+        raise InvalidArgumentError(message, hint="Convert it to PNG.")
+    if width <= 0 or height == 0:
+        message = f"decode_bmp: the header claims {width} x {height} pixels."
+        raise InvalidArgumentError(message, hint="The header is damaged.")
+    return height, width, depth
+
+
+def _number(data: bytes | memoryview, at: int, size: int, *, signed: bool = False) -> int:
+    return int.from_bytes(data[at : at + size], "little", signed=signed)
+
+
+ANIMATION = 0x02  # a flag of VP8X
+SHORTEST = 32  # bytes without which OpenCV does not begin
+
+
+@of_nature(rules.DECODER)
+@traceable("image.decode_webp", rules.decoded_frames)
+def decode_webp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
+    """Decode a WebP into (frames, height, width, channels) uint8, as tf.image.decode_webp does.
+
+    A still picture is one frame. Animations have four channels, as have pictures with transparency.
+
+    >>> import cv2
+    >>> decode_webp(cv2.imencode(".webp", np.zeros((4, 6, 3), np.uint8))[1]).shape
+    (1, 4, 6, 3)
+
+    Args:
+        contents: the bytes of the file.
+        channels: 1 grey, 3 RGB, 4 RGBA, 0 what the file has.
+
+    Raises:
+        DataLossError: the file is cut short or damaged.
+        InvalidArgumentError: not a WebP, an absurd size, or an argument out of range.
+        MissingDependencyError: OpenCV is not installed.
+    """
+    data = bytes(check_contents("decode_webp", contents))
+    check_choice("decode_webp", "channels", channels, (0, 1, 3, 4))
+    if format_of(data) != "WebP":
+        kind = format_of(data)
+        message = f"decode_webp: these {len(data)} bytes are not a WebP" + (f" but {kind}." if kind else ".")
+        raise InvalidArgumentError(message, hint="Use decode_image, which finds out the format." if kind else None)
+    return with_channels(webp_frames("decode_webp", data), channels)
+
+
+def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
+    """The frames of `data`, (frames, height, width, 3 or 4).
+
+    Raises:
+        DataLossError: the file is cut short or damaged.
+        InvalidArgumentError: an absurd size.
+    """
+    height, width, frames = _claimed(data)
+    refuse_absurd_size(op, height * max(frames, 1), width, 4 if frames else 3)
+    cv2 = opencv()
+    packed = np.frombuffer(data.ljust(SHORTEST, b"\0"), np.uint8)
+    try:
+        found = _moving(cv2, packed) if frames else [cv2.imdecode(packed, cv2.IMREAD_UNCHANGED)]
+    except cv2.error as error:
+        message = f"WebP damaged: OpenCV reports {error.err!r} in {len(data)} bytes."
+        raise DataLossError(message) from None
+    if not found or any(frame is None or frame.shape[:2] != (height, width) for frame in found):
+        message = f"WebP cut short or damaged: its {len(data)} bytes cannot be decoded."
+        raise DataLossError(message)
+    batch: npt.NDArray[np.uint8] = np.stack(found)
+    return with_channels(batch[..., [2, 1, 0, 3][: batch.shape[-1]]], 4 if frames else 0)
+
+
+def _moving(cv2: Any, packed: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
+    whole, animation = cv2.imdecodeanimation(packed)
+    return list(animation.frames) if whole else []
+
+
+def _claimed(data: bytes) -> tuple[int, int, int]:
+    """Height and width as the first chunk says, and how many frames an animation has, 0 for a still picture."""
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(data[at : at + size], "little")
+
+    if 8 + number(4, 4) > len(data):
+        message = f"WebP cut short: it has {len(data)} bytes of the {8 + number(4, 4)} that its header says."
+        raise DataLossError(message)
+    kind = data[12:16]
+    if kind == b"VP8X" and len(data) >= 30:
+        frames = _frames(data) if data[20] & ANIMATION else 0
+        return number(27, 3) + 1, number(24, 3) + 1, frames
+    if kind == b"VP8L" and len(data) >= 25:
+        packed = number(21, 4)
+        return (packed >> 14 & 0x3FFF) + 1, (packed & 0x3FFF) + 1, 0
+    if kind == b"VP8 " and len(data) >= 30:
+        return number(28, 2) & 0x3FFF, number(26, 2) & 0x3FFF, 0
+    message = f"WebP cut short or damaged: its {len(data)} bytes begin with no header of a picture."
+    raise DataLossError(message)
+
+
+def _frames(data: bytes) -> int:
+    """How many frames follow; at least 1."""
+    frames, at = 0, 12
+    while at + 8 <= len(data):
+        frames += data[at : at + 4] == b"ANMF"
+        size = int.from_bytes(data[at + 4 : at + 8], "little")
+        at += 8 + size + size % 2
+    return max(frames, 1)
+
 
 _JPEG = {name: value.default for name, value in signature(decode_jpeg).parameters.items() if name != "contents"}
 DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))

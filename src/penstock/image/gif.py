@@ -12,8 +12,7 @@ from penstock.compiled import Compiled
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
 from penstock.image.checks import check_contents, format_of, refuse_absurd_size
-from penstock.trace.lift import traceable
-from penstock.trace.nature import of_nature
+from penstock.trace.lift import of_nature, traceable
 
 NATIVE = Compiled("penstock.image.gif_native")
 PIXELS_PER_BYTE = 2731  # no code stands for more than 4096 pixels, and such a long one takes 12 bits

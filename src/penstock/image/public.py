@@ -16,7 +16,6 @@ from penstock.image.augment import (
     stateless_sample_distorted_bounding_box,
     trivial_augment,
 )
-from penstock.image.bmp import decode_bmp
 from penstock.image.colour import (
     adjust_brightness,
     adjust_contrast,
@@ -44,7 +43,7 @@ from penstock.image.colour import (
     stateless_random_hue,
     stateless_random_saturation,
 )
-from penstock.image.decode import decode_image
+from penstock.image.decode import decode_bmp, decode_image, decode_webp
 from penstock.image.dtypes import cast, convert_image_dtype
 from penstock.image.geometry import (
     central_crop,
@@ -84,7 +83,6 @@ from penstock.image.jpeg import (
 from penstock.image.measures import psnr
 from penstock.image.png import decode_png, encode_png
 from penstock.image.resizing import ResizeMethod, crop_and_resize, resize, resize_with_pad
-from penstock.image.webp import decode_webp
 
 __all__ = [
     "ResizeMethod",

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.lift import byte_string, tensor
-from penstock.trace.nature import Nature
+from penstock.trace.lift import Nature, byte_string, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,10 @@ import numpy as np
 from penstock.block.column import BytesColumn, used_numbers
 from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
-from penstock.io.columns import ParsedColumn
+from penstock.io.columns import ParsedColumn, outside, plain_columns
 from penstock.io.expected import Expected, expect
 from penstock.io.features import Feature, FixedLenFeature
 from penstock.io.plain import parse_plain
-from penstock.io.plain_columns import outside, plain_columns
 
 if TYPE_CHECKING:
     from penstock.io.tables import Output, Tables
@@ -71,7 +70,7 @@ def parse_strings(
     kernel = _KERNEL.ready()
     if kernel is None:
         return plain_columns(buffers, which, starts, lengths, expected)
-    from penstock.io.outputs import columns_of
+    from penstock.io.columns import columns_of
     from penstock.io.tables import Output, tables_of
 
     tables = tables_of(expected)

@@ -6,8 +6,7 @@ import numpy as np
 
 from penstock.errors import DataLossError
 from penstock.io import storage
-from penstock.io.tfrecord.chunk import RecordChunk
-from penstock.io.window import LONGEST, Window
+from penstock.io.window import LONGEST, RecordChunk, Window
 
 _NEWLINE, _RETURN = 10, 13
 _LEAST_SEARCH, _MOST_SEARCH = 1 << 12, 1 << 20  # bytes looked through for newlines at a time

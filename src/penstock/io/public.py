@@ -1,20 +1,23 @@
 """What `penstock.io` offers: it is imported when the first of these names is asked for."""
 
-from penstock.image.bmp import decode_bmp
-from penstock.image.decode import decode_image
+from penstock.image.decode import decode_bmp, decode_image, decode_webp
 from penstock.image.gif import decode_gif
 from penstock.image.jpeg import decode_jpeg, encode_jpeg, extract_jpeg_shape, is_jpeg
 from penstock.image.png import decode_png, encode_png
-from penstock.image.webp import decode_webp
-from penstock.io.batch import parse_example
+from penstock.io.batch import parse_example, parse_single_example
 from penstock.io.blocks import parse_columns
 from penstock.io.columns import BytesValues, DenseValues, FlatValues, ParsedColumn, PartitionedValues
-from penstock.io.example import Example, decode_example, encode_example
+from penstock.io.compression import TFRecordOptions
+from penstock.io.example import (
+    Example,
+    SequenceExample,
+    decode_example,
+    decode_sequence_example,
+    encode_example,
+    encode_sequence_example,
+)
 from penstock.io.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from penstock.io.sequence import parse_single_sequence_example
-from penstock.io.sequence_example import SequenceExample, decode_sequence_example, encode_sequence_example
-from penstock.io.single import parse_single_example
-from penstock.io.tfrecord.options import TFRecordOptions
+from penstock.io.plain import parse_single_sequence_example
 from penstock.io.tfrecord.writer import TFRecordWriter
 
 __all__ = [

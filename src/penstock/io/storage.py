@@ -143,7 +143,7 @@ def open_read(path: Path) -> BinaryIO:
     name = as_path(path)
     try:
         if is_url(name):
-            from penstock.io.remote.ahead import open_remote
+            from penstock.io.remote.file import open_remote
 
             return cast(BinaryIO, open_remote(name))
         return open(name, "rb")

@@ -1,14 +1,18 @@
-"""Window: the part of a file's content that is in memory, which its reader moves forward."""
+"""Window: the part of a file's content that is in memory, which its reader moves forward.
+
+RecordChunk: records in it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidArgumentError, ResourceExhaustedError
 from penstock.io import storage
-from penstock.io.tfrecord.options import as_compression
+from penstock.io.compression import as_compression
 from penstock.io.tfrecord.streams import InflatedStream, PlainStream
 
 BUFFER_SIZE = 1 << 18
@@ -189,3 +193,30 @@ class Window:
         message = f"Reading was to continue at byte {offset}, and the file has {size}."
         hint = "The file is not the one that was read before; start again, or restore it."
         raise DataLossError(message, hint=hint, file=self.name, offset=offset)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordChunk:
+    """Record i is `buffer[starts[i] : starts[i] + lengths[i]]`; nothing is copied out of the buffer.
+
+    `buffer` is read-only uint8 and never changes afterwards; `starts`, `lengths` and `offsets` are int64 of shape (n,).
+    `offsets` says where each record's header begins in the file (in its uncompressed content), for error messages.
+    """
+
+    buffer: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def slice(self, start: int, stop: int) -> RecordChunk:
+        """The records from number `start` up to, not including, number `stop`."""
+        return RecordChunk(self.buffer, self.starts[start:stop], self.lengths[start:stop], self.offsets[start:stop])
+
+    def records(self) -> list[bytes]:
+        """The records as byte strings, copied."""
+        view = self.buffer.data
+        spans = zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
+        return [bytes(view[start : start + length]) for start, length in spans]

@@ -1,4 +1,4 @@
-"""Access: the elements of a plan by their numbers. The modules of `physical.accesses` say how for each node type."""
+"""Access: the elements of a plan by their numbers, a Block at a time, on any worker."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks
+from penstock.block.column import DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.errors import UnimplementedError
 from penstock.physical.lower import Lowering
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failure
+from penstock.physical.transform import Outcome, Transform
 from penstock.plan.explain import short_location
 from penstock.plan.node import INFINITE_CARDINALITY, Node
 from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, DiskCache
+from penstock.trace.graph import Allocate
 
 
 class Access(ABC):
@@ -146,3 +150,52 @@ def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
     if (np.diff(found) < 0).any():
         block = block.take(np.argsort(found, kind="stable"))
     return Stretch(block, tuple(failures))
+
+
+class Fetch(Transform):
+    """The elements of a plan with the numbers that come, in the pass that `lowering` describes."""
+
+    one_to_one = True
+
+    def __init__(self, plan: Node, lowering: Lowering) -> None:
+        self.label = plan.label
+        self.where = plan.where
+        self._arguments = plan, lowering.beside()
+        self._elements = access(*self._arguments)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self._elements.size
+
+    def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
+        (column,) = block.columns
+        assert isinstance(column, DenseColumn)
+        made = self._rows(column.array)
+        if not made.failures:
+            return Outcome(made.block)
+        rows = np.delete(np.arange(block.size), [row for row, _ in made.failures])
+        return Outcome(made.block, rows, made.failures)
+
+    def _rows(self, numbers: np.ndarray) -> Stretch:
+        try:
+            return self._elements.rows(numbers)
+        except Exception as error:
+            if len(numbers) == 1:
+                return failure(error)
+        return self._one_by_one(numbers)
+
+    def _one_by_one(self, numbers: np.ndarray) -> Stretch:
+        """For elements of which some are of another kind than the first: these fail."""
+        found = self._rows(numbers[:1])
+        for number in numbers[1:]:
+            more = self._rows(np.array([number]))
+            pieces = [*found.pieces(), *more.pieces()]
+            try:
+                found = stretch_of(pieces)
+            except Exception as error:
+                found = stretch_of([*found.pieces(), error])
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Fetch, self._arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.block.block import Block
 from penstock.physical.fatal import failed
-from penstock.physical.filling_log import FillingLog
+from penstock.physical.memory import FillingLog
 from penstock.physical.stage import Stage
 
 _AT_ONCE = 1024  # elements that a cache is asked for at a time, at most, while it fills

@@ -19,13 +19,12 @@ import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.column import Column, DenseColumn, column_of
-from penstock.block.fixed import fixed_column, fixed_values
+from penstock.block.fixed import fixed_column, fixed_values, without_aliasing
 from penstock.block.given import Given
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
-from penstock.block.without_aliasing import without_aliasing
 from penstock.forked import new_lock
-from penstock.physical.equivalence import (
+from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
     Trial,
@@ -33,14 +32,14 @@ from penstock.physical.equivalence import (
     equal_blocks,
     in_one_piece,
     is_view,
+    optimised,
     same_in_all,
 )
-from penstock.physical.vectorise import optimised
+from penstock.trace.arithmetic import views_together
 from penstock.trace.drawing import Draws, Element
 from penstock.trace.ends import Ended, Ends, Split, may_be_passed_on
 from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Ref
 from penstock.trace.parts import Parts, rows_of
-from penstock.trace.views import views_together
 
 Run = Callable[[Parts, Block, Draws], "list[list[Any]] | None"]  # the beginning's values, None where it fails
 

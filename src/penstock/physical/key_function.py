@@ -1,4 +1,4 @@
-"""KeyFunction: a user's function from an element to an integer, for all elements of a Block."""
+"""What users' functions say of elements, for all of a Block: an integer for each, or whether a predicate holds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.physical.vectorise import Vectoriser
+from penstock.trace.drawing import UNNUMBERED, Draws
 from penstock.trace.kinds.warn_of_text import warn_of_text
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -82,3 +83,24 @@ def whole_number(value: Any, argument: str) -> int:
         message = f"{argument} must return an integer that fits int64, got {value}."
         raise InvalidArgumentError(message)
     return int(value)
+
+
+def truth(verdict: Any) -> bool:
+    """The verdict as a bool; raises InvalidTypeError for anything that is not one."""
+    if isinstance(verdict, (bool, np.bool_)):
+        return bool(verdict)
+    if isinstance(verdict, np.ndarray) and verdict.shape == () and verdict.dtype == bool:
+        return bool(verdict)
+    message = f"A predicate returns one bool, got {verdict!r:.60} ({type(verdict).__name__})."
+    raise InvalidTypeError(message, hint="Compare, for example `x % 2 == 0`; for arrays use .any() or .all().")
+
+
+def verdicts(vectoriser: Vectoriser, block: Block, draws: Draws = UNNUMBERED) -> np.ndarray | None:
+    """One bool for every element of a Block, or None where the predicate has to be called per element."""
+    found = vectoriser.run(block, None, draws)
+    if found is None or not found.structure.is_leaf:
+        return None
+    column = found.columns[0]
+    if isinstance(column, DenseColumn) and column.array.dtype == bool and column.array.ndim == 1:
+        return column.array
+    return None

@@ -18,7 +18,7 @@ from penstock.physical.stage import Around, Stage
 from penstock.physical.transform import Transform
 from penstock.physical.transform_of import transform_of
 from penstock.plan.node import Node
-from penstock.plan.once import Answers, asking, question
+from penstock.plan.node_base import Answers, asking, question
 from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.scan import Scan
 from penstock.plan.visible import acts

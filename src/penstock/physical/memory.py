@@ -1,11 +1,20 @@
-"""Memory: where stages say how many bytes their buffers hold, so that one budget can be kept over all of them."""
+"""Memory: where stages say how many bytes their buffers hold, so that one budget can be kept.
+
+Collect: positions that wait until there are enough of them; FillingLog: what is said of a step that fills before it
+gives its first element.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.physical.fatal import Fatal
+from penstock.physical.stage import Cursor
+from penstock.physical.stretch import Stretch, failure, join
 
 if TYPE_CHECKING:
     from penstock.physical.stage import Around, Stage
@@ -72,3 +81,112 @@ class _Nowhere(Memory):
 
 _NOBODY = _Uncounted()
 UNCOUNTED: Memory = _Nowhere()
+
+
+# Where an element takes long, few are asked for: nobody can stop a pass, or say how far it is, in the middle of a
+# Block.
+
+_LOG = logging.getLogger("penstock.physical")
+_FIRST = 5.0  # seconds until something is said, ...
+_AGAIN = 20.0  # ... and until it is said again
+_SHORT, _LONG = 0.02, 0.1  # seconds that a Block may take, until more or fewer are asked for
+
+
+class FillingLog:
+    """Told how far a step is; a line after five seconds, one every twenty, and one when it is full.
+
+    The first time it asks for `ask` elements, and never for more than `at_once`. `most` is how many there will be;
+    negative where nobody knows.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        most: int,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        ask: int = 1,
+        at_once: int = 4096,
+    ) -> None:
+        self._at_once = at_once
+        self._ask = ask
+        self._label = label
+        self._most = most
+        self._clock = clock
+        self._begun = clock()
+        self._next = self._begun + _FIRST
+        self._said = False
+        self._last = self._begun
+
+    def ask(self) -> int:
+        """How many elements to ask for next."""
+        return self._ask
+
+    def at(self, count: int) -> None:
+        """Note that `count` elements are there, the last of them those that were asked for."""
+        now = self._clock()
+        taken, self._last = now - self._last, now
+        if taken < _SHORT:
+            self._ask = min(4 * self._ask, self._at_once)
+        elif taken > _LONG:
+            self._ask = max(self._ask // 4, 1)
+        if now < self._next:
+            return
+        self._next = now + _AGAIN
+        self._said = True
+        of = f"{count:,} of {self._most:,}" if self._most >= 0 else f"{count:,}"
+        text = "%s fills: %s elements after %.0f seconds; the first one comes when it is full"
+        _LOG.warning(text, self._label, of, now - self._begun)
+
+    def full(self, count: int) -> None:
+        if self._said:
+            seconds = self._clock() - self._begun
+            _LOG.warning("%s is full: %s elements after %.0f seconds", self._label, f"{count:,}", seconds)
+            self._said = False
+
+
+class Collector:
+    """Takes as `Cursor.take` does. Its account keeps the most that has waited: what is being filled will again."""
+
+    def __init__(self, cursor: Cursor, account: Account) -> None:
+        self._cursor = cursor
+        self._account = account
+        self._most = 0
+        self._late: Stretch | None = None  # a failure that came first
+
+    def ready(self, ask: int) -> None:
+        """Have elements at hand, if the next position is one; a failure waits for `take`."""
+        if not self._cursor.available():
+            try:
+                self._cursor.fill(ask)
+            except Exception as error:
+                self._late = failure(error)
+
+    def take(self, count: int, ask: int = 0) -> Stretch | None:
+        """The next `count` positions, fewer only at the end; None if there are none."""
+        cursor, ask = self._cursor, max(ask, count)
+        parts = [] if self._late is None else [self._late]
+        self._late = None
+        got, waiting = len(parts), 0
+        while got < count:
+            try:
+                if not cursor.fill(count - got if cursor.stage.seen or (got and cursor.stage.cuts) else ask):
+                    break
+                parts.append(Stretch(cursor.take_available(count - got)))
+            except Exception as error:
+                parts.append(failure(error))
+            got += parts[-1].size
+            block = parts[-1].block
+            if block is not None and (len(parts) > 1 or got < count):
+                waiting += block.nbytes
+                self._reach(waiting)
+        return join(parts) if parts else None
+
+    def _reach(self, nbytes: int) -> None:
+        if nbytes > self._most:
+            self._most = nbytes
+            self._account.hold(nbytes)
+
+    def close(self) -> None:
+        self._account.close()
+        self._cursor.close()

@@ -17,17 +17,24 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.block.fixed import fixed_column, fixed_values
+from penstock.block.fixed import fixed_column, fixed_values, without_aliasing
 from penstock.block.given import Given
-from penstock.block.without_aliasing import without_aliasing
 from penstock.forked import new_lock
 from penstock.physical.ended import Endings
-from penstock.physical.equivalence import ELEMENTS, SECONDS, Trial, column_of_output, same_in_all
-from penstock.physical.vectorise import any_extent, kind_of, optimised
+from penstock.physical.vectorise import (
+    ELEMENTS,
+    SECONDS,
+    Trial,
+    any_extent,
+    column_of_output,
+    kind_of,
+    optimised,
+    same_in_all,
+)
+from penstock.trace.arithmetic import views_together
 from penstock.trace.drawing import Draws, Element, drawing
 from penstock.trace.graph import Allocate, Graph, Ref
 from penstock.trace.parts import Parts, in_parts
-from penstock.trace.views import views_together
 
 
 class Parted:

@@ -16,8 +16,8 @@ from penstock.block.same_kind import SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.ended import Endings
+from penstock.physical.key_function import truth, verdicts
 from penstock.physical.parted import Calls, Parted
-from penstock.physical.predicate import truth, verdicts
 from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser

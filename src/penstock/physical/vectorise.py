@@ -2,22 +2,263 @@
 
 from __future__ import annotations
 
+import functools
+import time
+import weakref
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block
-from penstock.block.column import Column, DenseColumn, ListColumn
+from penstock.block.arena import ARENA
+from penstock.block.block import Block, Builder
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.fixed import without_aliasing
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.block.structure import Structure
+from penstock.block.structure import Structure, components
 from penstock.forked import new_lock
-from penstock.physical.equivalence import EquivalenceCheck, Ready, check_of
-from penstock.trace.drawing import UNNUMBERED, Draws
-from penstock.trace.graph import Allocate, Graph
-from penstock.trace.nature import families
+from penstock.trace.arithmetic import VIEWS
+from penstock.trace.drawing import UNNUMBERED, Draws, drawing
+from penstock.trace.graph import Allocate, Const, Graph, Ref
+from penstock.trace.lift import families
 from penstock.trace.traced import Traced, traced
+
+ELEMENTS = 8  # that are compared: all over one Block, or of several small ones
+_PIXEL = 16  # bytes that are copied as one
+SECONDS = 0.02  # that running them as written may take; two are run however long they take
+
+
+@dataclass(slots=True)
+class Trial:
+    """The check of a part of a function, kept for all passes: the first elements run both ways."""
+
+    checked: int = 0
+    spent: float = 0.0
+    failed: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.failed or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A graph to run, with the pairs of its outputs that may share memory, and which are views.
+
+    A view takes no memory that is offered.
+    """
+
+    graph: Graph
+    sharing: tuple[tuple[int, int], ...]
+    views: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Ready:
+        return cls(graph, graph.sharing(), tuple(is_view(graph, k) for k in range(len(graph.outputs))))
+
+    def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
+        columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
+        made = [
+            column
+            if not view and type(column) is DenseColumn and column.array.flags.c_contiguous
+            else in_one_piece(
+                column_of_output(column, block.size), None if allocate is None else allocate(k), view=view
+            )
+            for k, (column, view) in enumerate(zip(columns, self.views, strict=True))
+        ]
+        if self.sharing:
+            made = without_aliasing(made, self.sharing)
+        return block.with_columns(self.graph.structure, made)
+
+
+def is_view(graph: Graph, output: int) -> bool:
+    """Whether an output is a view, which takes no memory that is offered."""
+    ref = graph.outputs[output]
+    return isinstance(ref, Ref) and ref.equation >= 0 and graph.equations[ref.equation].primitive in VIEWS
+
+
+@dataclass(slots=True)
+class EquivalenceCheck:
+    """The check of a pure function's graph, kept for all passes."""
+
+    ready: Ready
+    checked: int = 0
+    spent: float = 0.0
+    failed: str = ""  # the reason not to run by Block
+
+    @property
+    def over(self) -> bool:
+        """Whether enough has been compared."""
+        return bool(self.failed) or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
+
+    def go_on(self, function: Callable[..., Any], block: Block, draws: Draws) -> None:
+        """Compare elements all over this Block, its last the first."""
+        self.failed = self.failed or self._why_not(function, block, draws)
+
+    def _why_not(self, function: Callable[..., Any], block: Block, draws: Draws) -> str:
+        rows = _rows(block.size)
+        unpacks = block.structure.unpacks
+        plain, done = self._plain(function, block.take(rows).elements(), rows, draws, unpacks=unpacks)
+        rows = rows[:done]
+        try:
+            fast = self.ready.run(block.take(rows), None, Draws(draws.key, draws.numbers.take(rows)))
+        except Exception as error:
+            return "" if plain is None else f"as a Block it raised {type(error).__name__}"
+        return "as a Block its result was another" if plain is None or not equal_blocks(fast, plain) else ""
+
+    def _plain(
+        self, function: Callable[..., Any], elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool
+    ) -> tuple[Block | None, int]:
+        """What as many of these elements as there is time for become, or None where one raises; and how many."""
+        builder = Builder()
+        done, began = 0, time.perf_counter()
+        try:
+            with drawing(draws) as now:
+                for row, element in zip(rows.tolist(), elements, strict=True):
+                    done += 1
+                    now.begin(row)
+                    builder.add(components(function(*element) if unpacks else function(element)))
+                    if done >= 2 and time.perf_counter() - began >= SECONDS:
+                        break
+            return builder.build(), done
+        except Exception:  # the run per element, which follows, raises it again in its place
+            return None, done
+        finally:
+            self.checked += done
+            self.spent += time.perf_counter() - began
+
+
+@functools.lru_cache(64)
+def _rows(size: int) -> np.ndarray:
+    """The rows of a Block that are compared, its last the first; not to be written to."""
+    return np.linspace(size - 1, 0, min(ELEMENTS, size)).astype(np.int64)
+
+
+_TRIALS: weakref.WeakKeyDictionary[Traced, EquivalenceCheck] = weakref.WeakKeyDictionary()
+_LOCK = new_lock()
+
+
+def check_of(found: Traced, ready: Ready) -> EquivalenceCheck:
+    """The check of what a function was traced to: one for all passes, and for all functions alike."""
+    with _LOCK:
+        return _TRIALS.setdefault(found.like or found, EquivalenceCheck(ready))
+
+
+def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True) -> Column:
+    """A column whose rows lie as those of a copy of each do: a view is copied, into the memory offered."""
+    if isinstance(column, ListColumn):
+        return ListColumn([_copied(item, view=view) for item in column.items])
+    if not isinstance(column, DenseColumn):
+        return column
+    keeps = 0 if column.array.base is None else getattr(column.array.base, "nbytes", 0)
+    if column.array.flags.c_contiguous and (not view or keeps <= 2 * column.array.nbytes):
+        return column  # of a view less than half would keep all of it in memory
+    array = column.array
+    place = None if allocate is None else allocate(array.shape[1:], array.dtype)
+    if place is None:
+        place = ARENA.empty(array.shape, array.dtype)
+    _copy_into(place, array)
+    return DenseColumn(place)
+
+
+def _copy_into(place: np.ndarray, array: np.ndarray) -> None:
+    """`np.copyto`; of pictures turned into planes, or with pixels or channels in another order, at twice its speed."""
+    if array.ndim == 4 and 1 < array.shape[1] <= 4 and array.dtype in (np.uint8, np.float32):
+        pixels = array.transpose(0, 2, 3, 1)
+        if pixels.flags.c_contiguous and place.flags.c_contiguous and place.dtype == array.dtype and array.size:
+            from penstock.image.channels import split
+
+            if split(pixels, place):
+                return
+    if array.ndim == 4 and array.shape[-1] == 3 and array.strides[-1] < 0 and array.dtype in (np.uint8, np.float32):
+        pixels = array[..., ::-1]
+        if pixels.flags.c_contiguous and place.flags.c_contiguous and place.dtype == array.dtype and array.size:
+            from penstock.image.channels import swapped
+
+            if swapped(pixels, place):
+                return
+    pixel = array.shape[-1] * array.itemsize if array.ndim else 0
+    whole = array.ndim > 2 and array.strides[-1] == array.itemsize and place.flags.c_contiguous
+    if whole and 1 < pixel <= _PIXEL and place.dtype == array.dtype and not array.dtype.hasobject:
+        array, place = (one.view(f"V{pixel}") for one in (array, place))
+    np.copyto(place, array)
+
+
+def _copied(item: Any, *, view: bool) -> Any:
+    return item.copy() if isinstance(item, np.ndarray) and (view or not item.flags.c_contiguous) else item
+
+
+def column_of_output(value: Column | Const, rows: int) -> Column:
+    """An output of a graph for all rows, where it may be the same for each."""
+    if not isinstance(value, Const):
+        return value
+    if isinstance(value.value, bytes):
+        zeros = np.zeros(rows, np.int64)
+        return BytesColumn((np.frombuffer(value.value, np.uint8),), zeros, zeros + len(value.value))
+    return DenseColumn(np.full(rows, value.value))
+
+
+def equal_blocks(fast: Block, plain: Block) -> bool:
+    """Same structure, dtypes, shapes, layout and bits (NaN equals NaN)."""
+    if not fast.structure.same_as(plain.structure):
+        return False
+    columns = [pair for pair in zip(fast.columns, plain.columns, strict=True) if not _same_numbers(*pair)]
+    pairs = (pair for a, b in columns for pair in zip(a.values(), b.values(), strict=True))
+    for left, right in pairs:
+        if type(left) is not type(right) and not (isinstance(left, np.generic) and isinstance(right, np.generic)):
+            return False
+        if isinstance(left, (np.ndarray, np.generic)):
+            if left.dtype != right.dtype or left.shape != right.shape or steps(left) != steps(right):
+                return False
+            if left.dtype == object:
+                if left.tolist() != right.tolist():
+                    return False
+            elif left.tobytes() != right.tobytes() and not np.array_equal(
+                left, right, equal_nan=left.dtype.kind in "fc"
+            ):
+                return False
+        elif not _same_value(left, right):
+            return False
+    return True
+
+
+def _same_numbers(fast: Column, plain: Column) -> bool:
+    """Whether both are columns of single numbers that are the same in all bits."""
+    if type(fast) is not DenseColumn or type(plain) is not DenseColumn:
+        return False
+    left, right = fast.array, plain.array
+    return (
+        left.ndim == 1 and left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    )
+
+
+def steps(array: Any) -> list[int]:
+    """How far apart neighbours are, where there are some: sums are added in an order that follows from it."""
+    return [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]
+
+
+def same_in_all(fast: Any, plain: Any) -> bool:
+    """Whether a value is the same in all that can be seen of it: bits, layout, whether it can be written to."""
+    if type(fast) is not type(plain):
+        return False
+    if isinstance(plain, np.ndarray):
+        return (
+            fast.dtype == plain.dtype
+            and fast.shape == plain.shape
+            and fast.flags.writeable == plain.flags.writeable
+            and steps(fast) == steps(plain)
+            and (fast.tolist() == plain.tolist() if plain.dtype == object else fast.tobytes() == plain.tobytes())
+        )
+    if isinstance(plain, np.generic):
+        return bool(fast.dtype == plain.dtype and fast.tobytes() == plain.tobytes())
+    return bool(fast == plain)
+
+
+def _same_value(left: Any, right: Any) -> bool:
+    """Equality of byte strings, and of sparse and ragged tensors, whose arrays are compared."""
+    equals = getattr(left, "equals", None)
+    return bool(equals(right)) if equals is not None else bool(left == right)
 
 
 class Vectoriser:

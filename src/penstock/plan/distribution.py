@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.plan.batching import PaddedBatch, RaggedBatch, SparseBatch
+from penstock.plan.counted import Seen
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import (
     INFINITE_CARDINALITY,
@@ -43,10 +44,9 @@ from penstock.plan.ops import (
     Shard,
     Shuffle,
 )
-from penstock.plan.seen import Seen
+from penstock.plan.rows import Unbatch
 from penstock.plan.stateful import IgnoreErrors
 from penstock.plan.storing import Cache, Snapshot
-from penstock.plan.unbatch import Unbatch
 
 BATCHES = (Batch, PaddedBatch, RaggedBatch, SparseBatch)
 # few elements below them become many, or are asked for by number: they are part of the base

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from penstock.block.known_bytes import known_bytes
 from penstock.block.provenance import Provenance
 from penstock.block.spec import TensorSpec
+from penstock.block.structure import known_bytes
 from penstock.plan.combine import Zip
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, Node, UnaryNode, check_seed
 from penstock.plan.ops import (
@@ -26,9 +26,9 @@ from penstock.plan.ops import (
     Skip,
     Take,
 )
+from penstock.plan.rows import Unbatch
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
-from penstock.plan.unbatch import Unbatch
 
 _BUFFER = 1 << 28  # bytes that a buffer of AUTOTUNE's may hold, if elements are what their spec says
 _UNKNOWN = 1 << 17  # bytes that stand for all parts of an element whose size no spec tells: an encoded picture

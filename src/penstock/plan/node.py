@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
 from penstock.keys import fold
-from penstock.plan.frozen import Frozen
-from penstock.plan.once import once
+from penstock.plan.node_base import Frozen, once
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1

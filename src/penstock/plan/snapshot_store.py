@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Any
 
 from penstock.block.size_text import size_text
-from penstock.cache.alike import Alike, Kept, stored_as
+from penstock.cache.column_buffer import Alike, Kept, stored_as
 from penstock.cache.entry.committer import Committer
 from penstock.cache.entry.entry import Entry, stamp
 from penstock.cache.entry.lease import Lease, take_lease
@@ -18,7 +18,7 @@ from penstock.cache.entry.removal import size_of
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.forked import new_lock
 from penstock.io import storage
-from penstock.io.saved.compression import codec_of
+from penstock.io.compression import codec_of
 from penstock.io.saved.journal import NAME as JOURNAL
 from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest, spec_as_json
 from penstock.plan.content_key import MadeOf, made_of, why_not

@@ -12,6 +12,7 @@ from penstock.block.scan_state import InitialState
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.forked import new_lock
 from penstock.io.storage import as_path, is_url
 from penstock.plan.node import (
     INFINITE_CARDINALITY,
@@ -23,7 +24,25 @@ from penstock.plan.node import (
     check_seed,
     function_name,
 )
-from penstock.plan.tally import Tally
+
+
+class Tally:
+    """A count that belongs to a step of a plan. Thread-safe; a copy in another process counts for itself."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def add(self) -> None:
+        with self._lock:
+            self._count += 1
+
+    def __reduce__(self) -> tuple[type[Tally], tuple[()]]:
+        return Tally, ()
 
 
 class StatefulMap(UnaryNode):

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from penstock.block.leaf import NESTED
 from penstock.block.structure import leaves_rank_open
 from penstock.cache.memory import MemoryStore
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
-from penstock.io.saved.compression import codec_of
+from penstock.io.compression import codec_of
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
+from penstock.plan.ops import Map
+from penstock.plan.scan import Scan
 from penstock.redacted import redacted
+from penstock.sources.arrays import RangeSource
+from penstock.sources.saved import SavedSource
 
 if TYPE_CHECKING:
     from penstock.plan.snapshot_store import SnapshotStore
@@ -128,3 +135,18 @@ def folder_to_write(path: Any, step: str) -> str:
         message = f"{step} writes into a folder, and {name!r} is a file."
         raise InvalidArgumentError(message, hint="Give the path of a folder, which need not be there.")
     return name
+
+
+def read_by(reader_func: Callable[[Any], Any], source: SavedSource, dataset: Callable[[Node], Any]) -> Any:
+    """The data set that `reader_func` makes of the shards; `dataset` makes a data set of a plan."""
+
+    def shard(number: Any) -> Any:
+        return dataset(Scan(source=replace(source, shards=(source.shards[number],))))
+
+    numbers = Scan(source=RangeSource(range(len(source.shards)), np.dtype(np.int64)))
+    found = reader_func(dataset(Map(input=numbers, function=shard)))
+    if not isinstance(getattr(found, NESTED, None), Node):
+        message = f"reader_func must return a Dataset of elements, got {type(found).__name__}."
+        hint = "For example lambda shards: shards.interleave(lambda shard: shard)."
+        raise InvalidTypeError(message, hint=hint)
+    return found

@@ -16,13 +16,12 @@ from typing import Any
 
 from penstock.plan import grouping, ops
 from penstock.plan.distribution import Distribute
+from penstock.plan.grouping import Reducer
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node
-from penstock.plan.reducer import Reducer
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
-from penstock.sources.sliced import SlicedSource
-from penstock.sources.source import Source
+from penstock.sources.source import SlicedSource, Source
 from penstock.trace.purity import why_impure
 
 # the data sets that they open are looked at when they are open, and a reducer is asked for all of its input at once

@@ -1,23 +1,30 @@
-"""The text of `Dataset.explain`: the plan, the rewrites, the stages, advice."""
+"""What `Dataset.explain` says: the plan, the rewrites, the stages, advice.
+
+As text for people, as plain values for programs.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from penstock.block.structure import flatten
+from penstock.compiled import plain_versions
 from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
 from penstock.physical.vectorise import optimised
+from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
-from penstock.plan.explain import tree
+from penstock.plan.explain import short_location, tree
 from penstock.plan.fingerprint import fingerprint
-from penstock.plan.in_files import count_text
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node
-from penstock.plan.once import question
+from penstock.plan.node_base import question
 from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
+from penstock.profiler.analysis.as_json import analysis_values
+from penstock.profiler.analysis.figures import Analysis
 from penstock.rewrite.driver import outcomes, rewrite
 from penstock.rewrite.phases import RULES
 from penstock.runtime.autotune.remembered import recall, tuning_digest
@@ -178,3 +185,49 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
             return beginning.described(optimised)
         return f"runs per element: {broken_by(function, structure, leaves) or found.reason}"
     return f"runs by Block: {optimised(found.graph, copied=range(len(found.graph.outputs))).describe()}"
+
+
+def explanation_json(
+    plan: Node, options: Options, running: Node, analysis: Analysis | None, placed: Sequence[str] = ()
+) -> str:
+    """A JSON text; `json.loads` gives a dict with the keys that `Dataset.explain` lists."""
+    from penstock.profiler.lint.driver import lint
+
+    rewritten, record = rewrite(running, options)
+    values: dict[str, Any] = {
+        "dataset": options.dataset_name,
+        "cardinality": count_text(plan, options.seed, options.deterministic),
+        "plan": _tree(plan),
+        "rewritten": [
+            {"rule": step.rule, "before": step.before, "after": step.after, "because": RULES[step.rule].sentence}
+            for step in outcomes(record)
+        ],
+        "runs_as": stages(rewritten, options),
+        "advice": [
+            {
+                "code": advice.code,
+                "concern": advice.concern,
+                "step": advice.step,
+                "where": advice.where,
+                "message": advice.message,
+                "mended": advice.mended,
+                "why": advice.why,
+            }
+            for advice in lint(plan, options)
+        ],
+    }
+    if placed:
+        values["autocache"] = list(placed)
+    if analysis is not None:
+        values["plain_versions"] = plain_versions()
+        values["analysis"] = analysis_values(analysis)
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _tree(node: Node) -> dict[str, Any]:
+    return {
+        "step": node.label,
+        "kind": node.name,
+        "where": short_location(node.where) or None,
+        "inputs": [_tree(below) for below in node.inputs],
+    }

@@ -9,11 +9,9 @@ from typing import Any
 from penstock.block.size_text import size_text
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.runtime.memory.budget import Budget, process_budget
-from penstock.runtime.memory.counted import Counted
+from penstock.runtime.memory.budget import Budget, Counted, Window, process_budget
 from penstock.runtime.memory.kept import KEPT
 from penstock.runtime.memory.ledger import live_ledgers
-from penstock.runtime.memory.window import Window
 
 _PROCESS = "this process"
 _TITLES = ("buffer", "stage", "holds", "may hold")

@@ -9,15 +9,162 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Protocol
 from weakref import WeakSet
 
+from penstock.block.block import Block
+from penstock.block.numbers import Numbers
+from penstock.errors import InvalidArgumentError
+from penstock.physical.stretch import Stretch
+from penstock.physical.transform import RunAll, Transform
 from penstock.runtime.autotune.figures import Flow, Knobs, Limits
 from penstock.runtime.counts import Counts, Sums
-from penstock.runtime.executors.choice import ExecutorChoice
-from penstock.runtime.gate import Gate
+
+
+class Waiter(Protocol):
+    """A worker that waits for a segment from which the gate may keep others out."""
+
+    def nudge(self) -> None:
+        """The gate has opened."""
+
+
+class Gate:
+    """Lets in as many workers as `most` says; any number where it is None. Thread-safe.
+
+    A worker that waits for its segment's result would help with it. Kept out by the gate it sleeps, and `leave` gives
+    those who have to be told that they may come in again.
+
+    >>> gate = Gate(1)
+    >>> gate.enter(), gate.enter(), gate.is_open
+    (True, False, False)
+    >>> gate.leave(), gate.is_open
+    ((), True)
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._inside = 0  # counted where there is a bound
+        self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
+        self._waiters: list[Waiter] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another worker may come in; read without a lock."""
+        return self._most is None or self._inside < self._most
+
+    @property
+    def is_bounded(self) -> bool:
+        return self._most is not None
+
+    def enter(self) -> bool:
+        """A worker comes in, if it may."""
+        if self._most is None:
+            return True
+        with self._lock:
+            if not self.is_open:
+                return False
+            self._inside += 1
+            return True
+
+    def leave(self) -> Sequence[Waiter] | None:
+        """A worker goes; those who may have been kept out, or None where nobody was."""
+        if self._most is None:
+            return None
+        with self._lock:
+            self._inside -= 1
+            return tuple(self._waiters) if self._inside == self._most - 1 else None
+
+    def set(self, most: int) -> None:
+        """Let in so many from now on, where there is a bound; those inside stay until they are done."""
+        if self._most is None:
+            return
+        with self._lock:
+            self._most = most
+            waiters = tuple(self._waiters)
+        for waiter in waiters:
+            waiter.nudge()
+
+    def watch(self, waiter: Waiter) -> None:
+        """Somebody waits, to be told when the gate opens."""
+        with self._lock:
+            self._waiters.append(waiter)
+
+    def unwatch(self, waiter: Waiter) -> None:
+        with self._lock:
+            self._waiters.remove(waiter)
+
+
+class Task(Protocol):
+    """Transforms that worker processes know."""
+
+    cpu_seconds: float  # that they have spent
+
+    def __call__(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch: ...
+
+
+class ExecutorChoice:
+    """The choice for all segments of one lane. Thread-safe.
+
+    `ask` tells the executors that may be chosen, and is asked once, when somebody first wants to know: looking through
+    a function takes a moment. Without it `limits` name them.
+    """
+
+    def __init__(self, limits: Limits, ask: Callable[[], tuple[str, ...]] | None = None) -> None:
+        self.obstacle: str | None = None  # why functions cannot be in worker processes, which were tried
+        self.here: RunAll | None = None  # who takes Blocks through the transforms in this process
+        self._limits = limits
+        self._ask = ask
+        self._tasks: dict[Hashable, Task | None] = {}
+        self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
+
+    @property
+    def limits(self) -> Limits:
+        """Between which the tuner may choose."""
+        if self._ask is not None:
+            with self._lock:  # a worker with its first Block and whoever samples the lane may ask at once
+                if self._ask is not None:
+                    self._limits = replace(self._limits, executors=self._ask())
+                    self._ask = None
+        return self._limits
+
+    def settle(self) -> None:
+        """Find out which executors may be chosen, unless that is known."""
+        assert self.limits
+
+    def task(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
+        """The transforms as worker processes know them, sent once; None where they cannot be sent."""
+        if "process" not in self.limits.executors:  # any more
+            return None
+        kin = tuple(transform.kin() for transform in transforms)
+        if kin not in self._tasks:
+            with self._lock:
+                if kin not in self._tasks:
+                    self._tasks[kin] = self._sent(transforms, make)
+        return self._tasks[kin]
+
+    def _sent(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
+        try:
+            return make(transforms)
+        except InvalidArgumentError as error:
+            if not self.stay(error.message):
+                raise
+            return None
+
+    def stay(self, obstacle: str | None = None) -> bool:
+        """Functions stay in this process, unless the user wants it otherwise; whether they do."""
+        if "thread" not in self.limits.executors:
+            return False
+        self._limits = replace(self._limits, executors=("thread",))
+        self.obstacle = self.obstacle or obstacle
+        return True
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds that others than the lane's workers spent: processes, and threads with a time limit."""
+        tasks = sum(task.cpu_seconds for task in list(self._tasks.values()) if task is not None)
+        return tasks + float(getattr(self.here, "cpu_seconds", 0.0))
+
 
 _RESULTS = 1.5  # for each worker, that there is room for, made or in the making: who finds none stands idle
 _MOST_CALLS = 256  # threads for segments that stand side by side on one line, as the sources that a function makes do

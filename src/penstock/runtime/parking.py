@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, Protocol
 
 
@@ -97,3 +99,27 @@ def new_token() -> threading.Lock:
     token = threading.Lock()
     token.acquire()
     return token
+
+
+_INSIDE: set[int] = set()
+
+
+def collecting() -> bool:
+    """Whether this was called by a collection: what the thread was at then, and which locks it holds, nobody knows.
+
+    So whoever is called by one must not wait for other threads, who may want these locks.
+
+    >>> collecting()
+    False
+    """
+    return get_ident() in _INSIDE
+
+
+def _note(phase: str, info: object) -> None:
+    if phase == "start":
+        _INSIDE.add(get_ident())
+    else:
+        _INSIDE.discard(get_ident())
+
+
+gc.callbacks.append(_note)

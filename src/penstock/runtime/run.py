@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Generic, NoReturn
 
 from penstock.block.block import Block
-from penstock.block.element_type import T_co
 from penstock.block.handover import handed_over
+from penstock.block.spec import T_co
 from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError
 from penstock.frames import let_go, tidied
 from penstock.image.backends import calm_opencv
@@ -26,27 +26,25 @@ from penstock.physical.lower import Lowering, StageObserver, lower
 from penstock.physical.stage import Stage, State, as_of_now
 from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node, check_executor, check_int
-from penstock.plan.once import Answers
+from penstock.plan.node_base import Answers
 from penstock.rewrite.driver import optimise, optimise_inner
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.autotune.means import means
+from penstock.runtime.autotune.figures import means
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.executors.threads import ThreadExecutor
-from penstock.runtime.instrument import Instrument, Silent
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import budget_for
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.runtime.memory.trimming import Trimmer
+from penstock.runtime.observers import Instrument, Placing, Silent, Watching
 from penstock.runtime.pausing import pausing
-from penstock.runtime.placing import Placing, Watching
 from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
-from penstock.runtime.sealed import opened, sealed
+from penstock.runtime.sealed import brought_back, opened, sealed, set_aside
 from penstock.runtime.segment import Aborted
-from penstock.runtime.side_file import brought_back, set_aside
 from penstock.runtime.tracebacks import folded
 
 _TRIMMER = Trimmer(lambda: bool(live_ledgers()))

@@ -17,10 +17,9 @@ from weakref import WeakSet
 from penstock.forked import in_child, new_lock
 from penstock.frames import tidied
 from penstock.options import Options
-from penstock.runtime.collecting import collecting
 from penstock.runtime.machine.granted import granted_cpus
-from penstock.runtime.machine.queued import Queued
-from penstock.runtime.parking import ParkingLot, new_token
+from penstock.runtime.machine.load import Queued
+from penstock.runtime.parking import ParkingLot, collecting, new_token
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 PATIENCE = 0.05  # seconds that a worker may be in a user's generator, until another takes its place where one is needed

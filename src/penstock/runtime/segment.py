@@ -20,15 +20,13 @@ from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.clock import CLOCKS, TaskTimes
-from penstock.runtime.counts import Counts
+from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
 from penstock.runtime.lane import Lane
 from penstock.runtime.parking import ParkingLot
 from penstock.runtime.results import Held, Results
 from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
-from penstock.runtime.task import Task, Work
+from penstock.runtime.task import Task, Work, Worked
 from penstock.runtime.work import BatchWork
-from penstock.runtime.worked import Worked
 
 
 class Aborted(BaseException):

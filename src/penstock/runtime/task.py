@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from penstock.physical.chained import Place, Ratios
+from penstock.physical.chained import Chained, ChainedStage, Place, Ratios
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.block_sizer import BlockSizer
+from penstock.runtime.counts import CLOCKS
 from penstock.runtime.free_order import FreeOrder, Ranges
 
 
@@ -101,3 +103,72 @@ class Work(ABC):
 
     def close(self) -> None:
         self.upstream.close()
+
+
+class Worked(ChainedStage):
+    """What a segment and its inline form have in common: the states of their work.
+
+    A place is [state of the work, ranges done, ranges that come first, number of the next element of the input]. Only
+    free order has such ranges; elsewhere the state is one of steps in a row.
+    """
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work.label, (work.upstream,), work.where)
+        self.work = work
+        self.ratios = work.ratios()
+
+    def chained(self, place: State, skip: int) -> State:
+        assert self.ratios is not None
+        state, _, _, count = place
+        below, first = self.work.under(state)
+        return Chained(below, first, count if self.work.numbered else None, self.ratios, skip)
+
+    def go_on(self, place: Place) -> int:
+        self.work.numbered = place.count is not None
+        state, count, skip = self.work.at(place)
+        self.go_to([state, [], [], count])
+        return skip
+
+    def part(self, count: int) -> None:
+        self.work.part(count)
+        self.inputs = (self.work.upstream,)
+
+    def portion(self) -> None:
+        self.work.portion()
+        self.inputs = (self.work.upstream,)
+
+
+class Direct(Worked):
+    """A segment without workers: the same work, one task after the other, and a state that segments understand."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+
+    def make(self, want: int) -> Stretch | None:
+        if self.seen:
+            self.work.most = want
+        while (task := self.work.pull()) is not None:
+            started = time.perf_counter()
+            cpu = CLOCKS.own.cpu(started)
+            made = self.work.run(task)
+            done = time.perf_counter()
+            self.work.observe(task, made, done - started, CLOCKS.own.cpu(done) - cpu)
+            if made is not None:
+                return made
+        return None
+
+    def can_skip(self) -> bool:
+        return self.work.can_skip()
+
+    def pass_over(self, count: int) -> int:
+        return self.work.skip(count)
+
+    def place(self) -> State:
+        return [self.work.state(), [], [], self.work.count()]
+
+    def go_to(self, place: State) -> None:
+        below, done, first, start = place
+        self.work.restore(below, [tuple(span) for span in done], [tuple(span) for span in first], start)
+
+    def close(self) -> None:
+        self.work.close()

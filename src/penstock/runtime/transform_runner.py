@@ -2,21 +2,137 @@
 
 from __future__ import annotations
 
+import contextvars
+import queue
+import threading
+import time
+import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.errors import InvalidArgumentError
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, join
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.lane import Lane
-from penstock.runtime.processes.failures import Unworkable
+from penstock.runtime.processes.failures import Unworkable, in_place, too_late
 from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.task import OwnWorkers, ProcessTask
-from penstock.runtime.watched import watched
+from penstock.runtime.scheduler import counts_as_worker, on_worker
 from penstock.trace.graph import Allocate
+
+
+def watched(run: RunAll, element_timeout: float) -> Watched:
+    """As `run`, where an element that takes longer than `element_timeout` seconds becomes a failure."""
+    return Watched(run, element_timeout)
+
+
+class Watched:
+    """A `RunAll` whose work is done in a thread of its own, while the caller waits no longer than it has to.
+
+    A Block gets `element_timeout` seconds. If it is not done by then, its thread is left alone (Python cannot end it),
+    and every element is done again with the full time for each. What is done again never meets memory that an
+    abandoned thread may still write to: nothing is allocated outside.
+
+    `run_seconds` and `cpu_seconds` are what the transforms took so far, without what was given up.
+    """
+
+    here = False  # transforms do not run in the thread that calls
+
+    def __init__(self, run: RunAll, element_timeout: float) -> None:
+        self._run = run
+        self._timeout = element_timeout
+        self._helpers: deque[_Helper] = deque()  # without work
+        self._lock = threading.Lock()
+        self.run_seconds = self.cpu_seconds = 0.0
+        weakref.finalize(self, _dismiss, self._helpers).atexit = False
+
+    def __call__(
+        self, transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: object = None
+    ) -> Stretch:
+        made = self._in_time(transforms, block, numbers)
+        if made is not None:
+            return made
+        if block.size == 1:
+            return self._late(transforms, block, numbers)
+        parts = []
+        for row in range(block.size):
+            part, its = block.slice(row, row + 1), numbers.part(row, row + 1)
+            made = self._in_time(transforms, part, its)
+            parts.append(self._late(transforms, part, its) if made is None else made)
+        return join(parts)
+
+    def _late(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:
+        return in_place(too_late(transforms, self._timeout), transforms, block, numbers)
+
+    def _in_time(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch | None:
+        """What becomes of a Block, or None if it is not done in time."""
+        try:
+            helper = self._helpers.pop()
+        except IndexError:
+            helper = _Helper()
+        answer = helper.ask(partial(self._run, transforms, block, numbers, None))
+        try:
+            made, error, seconds, cpu_seconds = answer.get(timeout=self._timeout)
+        except queue.Empty:
+            helper.dismiss()
+            return None
+        except BaseException:  # interrupted: what comes is for nobody
+            helper.dismiss()
+            raise
+        self._helpers.append(helper)
+        with self._lock:
+            self.run_seconds += seconds
+            self.cpu_seconds += cpu_seconds
+        if error is not None:
+            raise error
+        return made
+
+
+_Answer = queue.SimpleQueue[tuple[Stretch | None, BaseException | None, float, float]]
+_Question = tuple[Callable[[], Stretch], bool, contextvars.Context, _Answer]
+
+
+class _Helper:
+    """A thread that does one thing after the other."""
+
+    def __init__(self) -> None:
+        self._questions: queue.SimpleQueue[_Question | None] = queue.SimpleQueue()
+        threading.Thread(target=_help, args=(self._questions,), name="penstock-watched", daemon=True).start()
+
+    def ask(self, call: Callable[[], Stretch]) -> _Answer:
+        """Have it call; what comes of it is in the answer then. In the caller's context, and as much a worker as it."""
+        answer: _Answer = queue.SimpleQueue()
+        self._questions.put((call, on_worker(), contextvars.copy_context(), answer))
+        return answer
+
+    def dismiss(self) -> None:
+        """It ends when it is done with what it does."""
+        self._questions.put(None)
+
+
+def _help(questions: queue.SimpleQueue[_Question | None]) -> None:
+    while (question := questions.get()) is not None:
+        call, for_worker, context, answer = question
+        counts_as_worker(for_worker)
+        started, cpu_started = time.perf_counter(), time.thread_time()
+        made: Stretch | None = None
+        error: BaseException | None = None
+        try:
+            made = context.run(call)
+        except BaseException as raised:
+            error = raised
+        answer.put((made, error, time.perf_counter() - started, time.thread_time() - cpu_started))
+        del question, call, context, answer, made, error
+
+
+def _dismiss(helpers: deque[Any]) -> None:
+    while helpers:
+        helpers.pop().dismiss()
+
 
 T = TypeVar("T")
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.structure import LEAF
-from penstock.cache.alike import Alike, stored_as
+from penstock.cache.column_buffer import Alike, stored_as
 from penstock.cache.writer import SavedWriter
 from penstock.dataset.base import inner
 from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.io import storage
+from penstock.io.compression import AUTO, codec_of
 from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_writer import ChunkWriter
-from penstock.io.saved.compression import AUTO, codec_of
+from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.physical.stretch import Stretch, failure
 from penstock.plan.combine import relaxed
 from penstock.plan.content_key import files_of

@@ -1,11 +1,11 @@
-"""Sources that sit in memory: ranges, single elements, and slices of arrays."""
+"""Sources that sit in memory: ranges, single elements, slices of arrays, and the Block of a window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from penstock.block.leaf import NESTED, as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure, refuse_none
 from penstock.errors import InvalidArgumentError
-from penstock.sources.indexed import IndexedSource
+from penstock.sources.source import IndexedSource
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1  # of int64
 
@@ -133,3 +133,35 @@ def strings_source(values: Sequence[str], name: str) -> ArraysSource:
     """Elements are texts, as UTF-8 bytes."""
     column = BytesColumn.from_values([value.encode() for value in values])
     return ArraysSource(LEAF, (column,), len(values), name)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSource(IndexedSource):
+    """The elements of one Block, with their origins. The Block is read again and again: see `read_only`."""
+
+    holds_spec: ClassVar[bool] = True
+    block: Block = field(repr=False)
+    name: str
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def spec(self) -> Any:
+        return self.block.structure.build(self.block.specs())
+
+    @property
+    def cardinality(self) -> int:
+        return self.block.size
+
+    def rows(self, start: int, stop: int) -> Block:
+        return self.block.slice(start, stop)
+
+    def rows_at(self, indices: np.ndarray) -> Block:
+        return self.block.take(indices)
+
+
+def read_only(block: Block) -> Block:
+    """The same elements in arrays that nobody can write through, without a copy."""
+    return block.with_columns(block.structure, [fixed_column(column) for column in block.columns])

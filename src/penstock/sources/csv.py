@@ -18,7 +18,7 @@ from penstock.io.csv_columns import LEAST, arrow_columns, plain_columns, rows_of
 from penstock.io.csv_format import CsvFormat
 from penstock.io.csv_reader import CsvChunk, CsvReader
 from penstock.sources.files import FileReader, FilesSource, Place
-from penstock.sources.rows import ReadRows, RowQueue
+from penstock.sources.row_files import ReadRows, RowQueue
 
 
 @dataclass(frozen=True, kw_only=True)

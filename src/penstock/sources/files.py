@@ -12,7 +12,7 @@ from penstock.redacted import redacted
 from penstock.sources.source import Position, Reader, Source
 
 if TYPE_CHECKING:
-    from penstock.io.remote.ahead import FilesAhead
+    from penstock.io.remote.file import FilesAhead
 
 Place = Any  # where in a file: a byte offset, or a list that begins with one
 
@@ -83,7 +83,7 @@ class FilesReader(Reader):
         self._open: FileReader | None = None
         self._ahead: FilesAhead | None = None
         if len(source.files) > file + 1 and is_url(source.files[file]):
-            from penstock.io.remote.ahead import FilesAhead
+            from penstock.io.remote.file import FilesAhead
 
             self._ahead = FilesAhead(source.files)
 

@@ -14,7 +14,7 @@ from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure, flatten
 from penstock.io import storage
-from penstock.sources.fetched import FetchedSource
+from penstock.sources.source import FetchedSource
 
 _ENOUGH = 1 << 20  # bytes of files that are handed over together
 _PAIR = flatten((0, 0))[1]

@@ -12,7 +12,7 @@ from penstock.block.block import Block, Builder
 from penstock.block.same_kind import SameKind
 from penstock.errors import Context, InvalidArgumentError, as_failure
 from penstock.forked import new_rlock
-from penstock.sources.fetched import FetchedSource
+from penstock.sources.source import FetchedSource
 
 _PATIENCE = 0.002  # seconds: elements that take long are handed over as they come
 _MOST = 256  # elements of one `__getitems__`

@@ -17,7 +17,7 @@ from penstock.block.spec import DType, TensorSpec, dtype_name
 from penstock.block.structure import Structure
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.io import storage
-from penstock.sources.rows import ReadRows, RowQueue, unreadable
+from penstock.sources.row_files import ReadRows, RowQueue, unreadable
 from penstock.sources.source import Position, Reader, Source
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from itertools import chain, islice
 from typing import Any
 
-from penstock.adaptors.framework import framework
+from penstock.adaptors.conversion import framework
 from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
 from penstock.forked import when_gone

@@ -22,14 +22,13 @@ from penstock.block.spec import TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.forked import new_lock
 from penstock.functions.captured import Captured
-from penstock.trace.arithmetic import ASTYPE, EXACT, WHERE
+from penstock.trace.arithmetic import ASTYPE, EXACT, VIEWS, WHERE, memory_of
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.nature import families
+from penstock.trace.lift import families
 from penstock.trace.statements import Cut, reads, returns, writes
 from penstock.trace.traced import output_of
 from penstock.trace.tracer import Tracer
-from penstock.trace.views import VIEWS, memory_of
 
 if TYPE_CHECKING:
     from penstock.trace.parts import Template

@@ -1,17 +1,28 @@
-"""traceable: makes a public function a primitive, so that functions built of it can run a Block at a time."""
+"""traceable: makes a public function a primitive, so that functions built of it can run a Block at a time.
+
+random_op does so for random functions. What kind of work an operation does is declared with it.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.graph import Allocate, NotTraceable, Primitive
+from penstock.trace.graph import Allocate, Keys, NotTraceable, Primitive
 from penstock.trace.tracer import Tracer, bind
+
+if TYPE_CHECKING:
+    from penstock.trace.graph import Graph
 
 F = TypeVar("F", bound=Callable[..., Any])
 BlockForm = Callable[[Any, Mapping[str, Any], int, Allocate | None], Sequence[Column] | None]
@@ -102,3 +113,163 @@ def byte_string(spec: LeafSpec) -> None:
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or spec.shape:
         message = "a decoder called with what is no byte string"
         raise NotTraceable(message)
+
+
+# It is declared where an operation is defined. Rewrite rules, lint checks and stages go by it, and know no operation by
+# its name.
+
+
+@dataclass(frozen=True, slots=True)
+class Nature:
+    """What kind of work a function does; of one that declares nothing, none that takes long.
+
+    `work` says what it does that takes so long that other threads may help, such as "works on pictures". One that
+    `decodes` makes an array of uint8 of the bytes of an encoded file.
+    """
+
+    work: str = ""
+    decodes: bool = False
+
+
+_UNKNOWN = Nature()
+
+
+def of_nature(nature: Nature) -> Callable[[F], F]:
+    """Declare the nature of a function.
+
+    >>> @of_nature(Nature("works on pictures"))
+    ... def blur(image): ...
+    >>> nature_of(blur).work, nature_of(len).work
+    ('works on pictures', '')
+    """
+
+    def decorate(function: F) -> F:
+        function.__penstock_nature__ = nature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def nature_of(value: Any) -> Nature:
+    """The nature that a function declares; of anything else, and of a function that declares none, an empty one."""
+    found = vars(value).get("__penstock_nature__") if type(value) is FunctionType else None
+    return found if isinstance(found, Nature) else _UNKNOWN
+
+
+def draws(value: Any) -> bool:
+    """Whether a function is declared as one that draws from the key of its element (`random_op`)."""
+    return type(value) is FunctionType and "__penstock_draws__" in vars(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Primitives whose names begin with one word, as `image.resize` does with `image`.
+
+    `work` says what they do; their bits do not depend on how arrays lie in memory. `fuse`, named "module:function" as
+    it is imported when it is first needed, takes a graph, `approximate` and `copied`, and gives it with neighbouring
+    primitives as one.
+    """
+
+    work: str
+    fuse: str
+
+    def fused(self, graph: Graph, *, approximate: bool, copied: Collection[int]) -> Graph:
+        """The graph with neighbours as one; also such that give other bits, if `approximate`.
+
+        Of the outputs that are `copied` before anybody sees them, the layout in memory may be another.
+        """
+        module, _, name = self.fuse.partition(":")
+        found: Graph = getattr(import_module(module), name)(graph, approximate=approximate, copied=copied)
+        return found
+
+
+FAMILIES: dict[str, Family] = {}
+
+
+def families(primitives: Iterable[Primitive]) -> list[Family]:
+    """The families of primitives, each once, in the order in which they come."""
+    words = dict.fromkeys(primitive.name.partition(".")[0] for primitive in primitives)
+    return [FAMILIES[word] for word in words if word in FAMILIES]
+
+
+#     random_brightness(image, max_delta)   →   adjust_brightness(image, delta)   with delta = sample(key, …)
+#
+# Declared so, a function that uses it can be traced: a Block of elements draws all its parameters at once and is then
+# the business of the deterministic primitive, or of a kernel that knows it.
+
+Sample = Callable[..., Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomOp:
+    """What `name` draws, and the public function that it then is.
+
+    `sample(key, shape, **params)` gives the arguments for `becomes` beside the value: pure, from a 64-bit key, the
+    value's shape, and the parameters of the random function but `seed`. `batches(rank)` says whether `sample` also
+    takes an array of keys for values of that rank, with the shape of one, and `becomes` then the batch.
+    """
+
+    name: str
+    sample: Sample
+    becomes: Callable[..., Any]
+    batches: Callable[[int], bool]
+
+
+RANDOM_OPS: dict[str, RandomOp] = {}  # by the name of their primitive
+
+
+def random_op(
+    name: str,
+    rule: Callable[..., LeafSpec],
+    *,
+    sample: Sample,
+    becomes: Callable[..., Any],
+    batches: Callable[[int], bool] = lambda rank: False,
+) -> Callable[[F], F]:
+    """Declare a random function of one value, static parameters and `seed` as the primitive `name`.
+
+    The function itself calls `element_key(seed)` once and gives `becomes(value, **sample(key, shape, **params))`.
+    `rule(spec, **params)` gives the spec of its result.
+    """
+    op = RANDOM_OPS[name] = RandomOp(name, sample, becomes, batches)
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        first_name = next(iter(signature.parameters))
+
+        def check(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
+            return [rule(specs[0], **params)]
+
+        primitive = Primitive(name, check, functools.partial(_run, op))
+
+        def lift(*args: Any, **kwargs: Any) -> Tracer:
+            found = signature.bind(*args, **kwargs)
+            found.apply_defaults()
+            params = {key: item for key, item in found.arguments.items() if key not in (first_name, "seed")}
+            seed = found.arguments["seed"]
+            if any(isinstance(item, Tracer) for item in (*params.values(), seed)):
+                message = f"a parameter of {name} that differs between elements"
+                raise NotTraceable(message)
+            value = found.arguments[first_name]
+            ordinal = value.builder.next_draw() if seed is None else 0
+            return bind(primitive, [value, Keys(ordinal, seed)], params)[0]
+
+        call = lifted_by(lift)(function)
+        call.__penstock_draws__ = True  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _run(
+    op: RandomOp, operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+) -> Sequence[Column]:
+    column, keys = operands
+    assert isinstance(keys, np.ndarray)
+    if isinstance(column, DenseColumn) and op.batches(column.array.ndim - 1):
+        return [DenseColumn(op.becomes(column.array, **op.sample(keys, column.array.shape[1:], **params)))]
+    made = [
+        as_leaf(op.becomes(value, **op.sample(int(key), np.shape(value), **params)))
+        for value, key in zip(column.values(), keys, strict=True)
+    ]
+    return [column_of(made)]

@@ -12,10 +12,21 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.trace.arithmetic import ASTYPE, CLIP, TRIED_ASTYPE, UFUNCS, WHERE, astype
+from penstock.trace.arithmetic import (
+    ASTYPE,
+    CLIP,
+    ITEM,
+    RESHAPE,
+    TRANSPOSE,
+    TRIED_ASTYPE,
+    UFUNCS,
+    WHERE,
+    astype,
+    is_basic,
+    permuted,
+)
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
 from penstock.trace.rowwise import ALONG, CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
-from penstock.trace.views import ITEM, RESHAPE, TRANSPOSE, is_basic, permuted
 
 
 def _refused(why: str) -> Callable[..., NoReturn]:

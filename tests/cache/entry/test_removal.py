@@ -6,7 +6,7 @@ import os
 import pytest
 
 import penstock as ps
-from penstock.cache.entry import active_writers
+from penstock.cache.entry import writer
 from penstock.cache.entry.lock import last_used, take, unused, use
 from penstock.cache.entry.removal import kept_below, make_room, remove, size_of
 
@@ -19,7 +19,7 @@ def entries(tmp_path):
         folder = tmp_path / f"plan{number}"
         list(ps.Dataset.range(number, number + 50).cache(folder))
         (entry,) = folder.iterdir()
-        active_writers.is_writing(str(entry))
+        writer.is_writing(str(entry))
         use(str(entry)).release()
         os.utime(entry / "users.lock", ns=(number, number))
         found.append(entry)

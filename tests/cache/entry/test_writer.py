@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from penstock.block.block import Block
-from penstock.cache.alike import Alike
+from penstock.cache.column_buffer import Alike
 from penstock.cache.entry import writer
 from penstock.cache.entry.writer import EntryWriter
 

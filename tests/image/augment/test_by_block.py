@@ -11,7 +11,7 @@ from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import Draws
-from penstock.trace.random_op import RANDOM_OPS
+from penstock.trace.lift import RANDOM_OPS
 from penstock.trace.traced import trace
 
 image = ps.image

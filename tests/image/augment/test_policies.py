@@ -9,7 +9,7 @@ from tests.image.photos import photo
 
 from penstock import image as im
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.augment import enhance
+from penstock.image.augment import operations
 from penstock.image.augment.operations import OPERATIONS, RAND, TRIVIAL_WIDE
 from penstock.image.augment.policies import apply_operations, some_operation, some_operations
 from penstock.keys import fold
@@ -162,11 +162,11 @@ def test_small_and_grey_images(name, shape):
 
 def test_a_factor_of_one_changes_nothing_and_greys_stay_grey():
     grey = np.repeat(IMAGE[..., :1], 3, axis=-1)
-    for blend in (enhance.brightness, enhance.contrast, enhance.color):
+    for blend in (operations.brightness, operations.contrast, operations.color):
         np.testing.assert_array_equal(blend(IMAGE, 1.0), IMAGE)
-    levels = enhance.grey(grey)
+    levels = operations.grey(grey)
     assert np.abs(levels.astype(int) - grey[..., 0]).max() <= 1
-    found = enhance.color(grey, 0.3)
+    found = operations.color(grey, 0.3)
     np.testing.assert_array_equal(found, found[..., :1].repeat(3, axis=-1))
 
 

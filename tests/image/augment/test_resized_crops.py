@@ -9,7 +9,7 @@ from tests.image.photos import photo
 from penstock.errors import InvalidArgumentError
 from penstock.image import random_resized_crop, resize, stateless_random_resized_crop
 from penstock.image.augment.arguments import ATTEMPTS, tried
-from penstock.image.augment.resized_crops import some_box
+from penstock.image.augment.random_parts import some_box
 from penstock.keys import fold
 
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.image.colour.pictures import batches
 
-from penstock.image.colour import means, pixels, run, tables
+from penstock.image.colour import means, pixels, run
+from penstock.image.colour import pixels as tables
 
 FACTORS = st.floats(-3, 3, width=32)
 TURNS = st.floats(-1, 1, width=32)

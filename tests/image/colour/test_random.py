@@ -8,8 +8,8 @@ import pytest
 import penstock as ps
 from penstock.image.colour import arguments as draws
 from penstock.keys import fold, uniform
+from penstock.trace.lift import RANDOM_OPS
 from penstock.trace.purity import why_impure
-from penstock.trace.random_op import RANDOM_OPS
 
 IMAGES = np.random.default_rng(7).integers(0, 256, (12, 6, 5, 3), dtype=np.uint8)
 FORMS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.image.colour import means, pixels
-from penstock.image.colour.units import STRIP, from_unit, in_strips, to_unit
+from penstock.image.colour.pixels import STRIP, from_unit, in_strips, to_unit
 
 OPERATIONS = {"brightness": (pixels.brightness, 0.1), "saturation": (pixels.saturation, 1.3), "hue": (pixels.hue, 0.2)}
 

@@ -15,7 +15,7 @@ from penstock.image import drawn
 from penstock.keys import draw, units
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import Draws
-from penstock.trace.random_op import RANDOM_OPS
+from penstock.trace.lift import RANDOM_OPS
 from penstock.trace.traced import trace
 
 image = ps.image

@@ -22,11 +22,9 @@ import penstock as ps
 from penstock import errors
 from penstock.io import storage
 from penstock.io.remote import retry
-from penstock.io.remote.ahead import FilesAhead
-from penstock.io.remote.block_cache import BLOCK, BlockCache
-from penstock.io.remote.file import RemoteFile
+from penstock.io.remote.file import FilesAhead, RemoteFile
 from penstock.io.remote.in_flight import LEAST, ROOM, InFlight
-from penstock.io.remote.object import GAP, RemoteObject, coalesced
+from penstock.io.remote.object import BLOCK, GAP, BlockCache, RemoteObject, coalesced
 from penstock.io.remote.system import full_name
 from penstock.redacted import redacted
 

@@ -18,8 +18,7 @@ from penstock.block.structure import flatten
 from penstock.errors import DataLossError, NotFoundError, PenstockError
 from penstock.io.saved import chunk as chunk_module
 from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_file import ChunkFile
-from penstock.io.saved.encode import batch_rows, encode
+from penstock.io.saved.chunk_files import ChunkFile, batch_rows, encode
 
 STRUCTURE = flatten((1, 2))[1]
 

@@ -6,9 +6,9 @@ import os
 import numpy as np
 import pytest
 
-from penstock.io.saved import direct_file
+from penstock.io.saved import durable
 from penstock.io.saved.chunk import PAGE, checksums
-from penstock.io.saved.direct_file import ROOM, DirectFile, room
+from penstock.io.saved.durable import ROOM, DirectFile, room
 
 CONTENT = np.random.default_rng(0).integers(0, 256, ROOM + PAGE + 5000, np.uint8).tobytes()
 DIRECT = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct files")
@@ -107,7 +107,7 @@ def test_any_other_error_is_the_callers(kind, tmp_path, monkeypatch):
 
 
 def test_a_system_without_direct_files_has_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(direct_file, "_DIRECT", 0)
+    monkeypatch.setattr(durable, "_DIRECT", 0)
     check(tmp_path / "file", [CONTENT], written(tmp_path / "file", [CONTENT]))
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.io.saved import chunk_writer
-from penstock.io.saved.chunk_writer import KEPT
-from penstock.io.saved.direct_file import DirectFile, room
+from penstock.io.saved import chunk_files
+from penstock.io.saved.chunk_files import KEPT
+from penstock.io.saved.durable import DirectFile, room
 
 ADVISED = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
 
@@ -40,9 +40,9 @@ def test_a_file_that_is_finished_is_asked_for_as_a_whole(size, tmp_path, kept):
 @pytest.mark.parametrize("left", ["machine_left", "memory_left"])  # by the machine, and by its control groups
 def test_a_cache_in_files_stays_in_memory_up_to_its_share(left, tmp_path, kept, monkeypatch):
     rows = np.random.default_rng(0).integers(0, 256, (40, 1 << 20), np.uint8)  # in chunks of 16 MiB
-    monkeypatch.setattr(chunk_writer, "machine_left", lambda: None)
-    monkeypatch.setattr(chunk_writer, "memory_left", lambda: None)
-    monkeypatch.setattr(chunk_writer, left, lambda: int(40 * (1 << 20) / KEPT))
+    monkeypatch.setattr(chunk_files, "machine_left", lambda: None)
+    monkeypatch.setattr(chunk_files, "memory_left", lambda: None)
+    monkeypatch.setattr(chunk_files, left, lambda: int(40 * (1 << 20) / KEPT))
     ds = ps.Dataset.from_tensor_slices(rows).cache(str(tmp_path / "all"))
     assert sum(1 for _ in ds) == len(rows)
     told = [size for size, (begin, *_) in kept if size > 1 << 20 and begin == 0]
@@ -53,7 +53,7 @@ def test_a_cache_in_files_stays_in_memory_up_to_its_share(left, tmp_path, kept, 
 
 
 def test_where_nobody_tells_what_is_free_nothing_is_kept(tmp_path, kept, monkeypatch):
-    monkeypatch.setattr(chunk_writer, "machine_left", lambda: None)
-    monkeypatch.setattr(chunk_writer, "memory_left", lambda: None)
+    monkeypatch.setattr(chunk_files, "machine_left", lambda: None)
+    monkeypatch.setattr(chunk_files, "memory_left", lambda: None)
     assert sum(1 for _ in ps.Dataset.range(8).cache(str(tmp_path / "all"))) == 8
     assert not [args for _, args in kept if args[2] == os.POSIX_FADV_WILLNEED]

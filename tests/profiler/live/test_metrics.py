@@ -12,8 +12,7 @@ import pytest
 import penstock as ps
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, MissingDependencyError
 from penstock.profiler.live import metrics
-from penstock.profiler.live.observer import no_longer, observed
-from penstock.profiler.live.snapshot import snapshot
+from penstock.profiler.live.snapshot import no_longer, observed, snapshot
 
 
 @pytest.fixture

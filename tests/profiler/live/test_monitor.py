@@ -26,9 +26,8 @@ from penstock.cli.top import drawn
 from penstock.errors import FailedPreconditionError, NotFoundError
 from penstock.profiler.live import table
 from penstock.profiler.live.html import body
-from penstock.profiler.live.observer import observed
-from penstock.profiler.live.snapshot import snapshot
-from penstock.profiler.live.sockets import ask, folder, monitored, path_of
+from penstock.profiler.live.monitor import ask, folder, monitored, path_of
+from penstock.profiler.live.snapshot import observed, snapshot
 from penstock.profiler.live.web import Page
 from penstock.runtime import profiled
 

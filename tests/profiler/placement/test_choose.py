@@ -2,8 +2,7 @@
 
 import pytest
 
-from penstock.profiler.placement.choose import choose
-from penstock.profiler.placement.figures import Room, Spot
+from penstock.profiler.placement.choose import Room, Spot, choose
 
 GB = 10**9
 PLENTY = Room(memory=100 * GB, disk=1000 * GB)

@@ -20,7 +20,7 @@ from penstock.cli.main import main
 from penstock.errors import FailedPreconditionError
 from penstock.io.tfrecord.reader import RecordReader
 from penstock.profiler.recording import sampler
-from penstock.profiler.recording.recording import Recording
+from penstock.profiler.recording.profiler import Recording
 from penstock.profiler.recording.store import Recorded
 from penstock.profiler.views.write import write_views
 

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from penstock.runtime.autotune.compact_history import compacted
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
+from penstock.runtime.autotune.tuner_state import compacted
 
 DT = 0.01
 SLOT = 0.1  # seconds over which the noise is constant

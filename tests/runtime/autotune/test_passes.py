@@ -4,10 +4,9 @@ import pytest
 from tests.runtime.autotune.scenarios import pipeline
 from tests.runtime.autotune.simulator import Work, play
 
-from penstock.runtime.autotune.compact_history import continued
 from penstock.runtime.autotune.figures import Knobs
 from penstock.runtime.autotune.tuner import decide
-from penstock.runtime.autotune.tuner_state import tuner_state
+from penstock.runtime.autotune.tuner_state import continued, tuner_state
 
 PYTHON = 30e-6  # CPU seconds of an element beside its wait, under the interpreter's lock
 

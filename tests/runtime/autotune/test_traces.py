@@ -7,10 +7,10 @@ import pytest
 from tests.runtime.autotune.scenarios import SCENARIOS, simulation
 from tests.runtime.autotune.simulator import play
 
-from penstock.runtime.autotune.compact_history import compacted
-from penstock.runtime.autotune.steady_periods import steady_periods
-from penstock.runtime.autotune.traces import from_json, to_json
+from penstock.runtime.autotune.figures import from_json, to_json
+from penstock.runtime.autotune.measure import steady_periods
 from penstock.runtime.autotune.tuner import decide
+from penstock.runtime.autotune.tuner_state import compacted
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.json"))
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from penstock.cache.alike import Alike, Kept, joined, whole
+from penstock.cache.column_buffer import Alike, Kept, joined, whole
 from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lease import Lease
 from penstock.cache.entry.lock import OWN, Lock
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_writer import ChunkWriter
+from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.io.saved.durable import write_whole
 from penstock.io.saved.journal import NAME as JOURNAL
 from penstock.io.saved.journal import Commit, JournalWriter, text_of

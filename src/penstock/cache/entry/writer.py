@@ -1,24 +1,144 @@
-"""EntryWriter: the thread that writes what a pass makes into its entry, behind what is committed there."""
+"""EntryWriter: the thread that writes what a pass makes into its entry, behind what is committed.
+
+The entries that this process writes to at the moment, whose passes must not wait for each other.
+"""
 
 from __future__ import annotations
 
+import atexit
 import errno
 import logging
+import math
+import os
 import threading
 import weakref
+from functools import cache
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
-from penstock.cache.alike import Alike
-from penstock.cache.entry import active_writers
-from penstock.cache.entry.commit_buffer import CommitBuffer
+from penstock.cache.column_buffer import Alike, ColumnBuffer, Kept
 from penstock.cache.entry.committer import Committer
+from penstock.cache.writer import by_shard, waiting_of
+from penstock.forked import in_child
+from penstock.io import storage
 from penstock.redacted import redacted
+
+_BLOCK = 1 << 10  # bytes that a Block costs beside its elements
+
+
+class CommitBuffer:
+    """Elements by their shards, and the state of the input behind them. `nbytes` is what they cost.
+
+    Some `expected` bytes will come.
+    """
+
+    def __init__(self, expected: int) -> None:
+        self.nbytes = 0
+        self.state: Any = None
+        self._expected = expected
+        self._shards: dict[int, ColumnBuffer] = {}
+
+    def add(self, block: Block, specs: list[LeafSpec], shards: np.ndarray | None, state: Any) -> None:
+        """The next elements, of these shards (0). If this is interrupted, what is here is of no use any more."""
+        for shard, part in by_shard(block, shards):
+            if shard not in self._shards:
+                self._shards[shard] = waiting_of(shards, part, self._expected)
+            self._shards[shard].add(part, specs)
+        self.state = state
+        self.nbytes += block.nbytes + _BLOCK
+
+    def shards(self) -> dict[int, list[Kept]]:
+        """The elements of each shard."""
+        return {shard: waiting.kept() for shard, waiting in self._shards.items()}
+
+
+_IDLE = 1.0  # seconds without a new element, after which a pass has been left standing
+_EXIT_PATIENCE = 30.0  # seconds that interpreter exit waits for the disk
+
+
+class Work(Protocol):
+    """What a thread writes. `leaving`: it has been told to end; `over`: it has let go of the entry.
+
+    `fed` is when it got its last element, on the clock of `time.monotonic`.
+    """
+
+    leaving: bool
+    fed: float
+    over: threading.Event
+
+    def leave(self, *, complete: bool) -> None:
+        """Commit and let go of the entry."""
+
+    def forget(self) -> None:
+        """In a forked child: there is no thread."""
+
+
+_WORKS: dict[str, Work] = {}  # by folder
+
+
+def _name(folder: str) -> str:
+    return folder if storage.is_url(folder) else os.path.realpath(folder)
+
+
+def begin(folder: str, work: Work) -> None:
+    """An entry is written to from now on."""
+    _prepare()
+    _WORKS[_name(folder)] = work
+
+
+def end(folder: str, work: Work) -> None:
+    """It is not any more."""
+    if _WORKS.get(_name(folder)) is work:
+        del _WORKS[_name(folder)]
+
+
+def is_writing(folder: str) -> bool:
+    """Whether a pass of this process writes to an entry; returns when one that has ended has let go of it."""
+    return _still(folder, idle=math.inf)
+
+
+def goes_on_writing(folder: str) -> bool:
+    """The same; a pass that has been left standing for a while is taken the entry from."""
+    return _still(folder, idle=_IDLE)
+
+
+def _still(folder: str, idle: float) -> bool:
+    work = _WORKS.get(_name(folder))
+    if work is None:
+        return False
+    if not work.leaving and monotonic() >= work.fed + idle:
+        work.leave(complete=False)
+    if work.leaving:
+        work.over.wait()
+    return not work.over.is_set()
+
+
+@cache
+def _prepare() -> None:
+    atexit.register(_leave)
+    in_child(_forget)
+
+
+def _leave() -> None:
+    """At interpreter exit: what passes have made is committed."""
+    works = list(_WORKS.values())
+    for work in works:
+        if not work.leaving:
+            work.leave(complete=False)
+    for work in works:
+        work.over.wait(_EXIT_PATIENCE)
+
+
+def _forget() -> None:
+    for work in _WORKS.values():
+        work.forget()
+    _WORKS.clear()
+
 
 _LOG = logging.getLogger("penstock.cache")
 _BYTES = 1 << 24  # that wait to become chunks
@@ -38,11 +158,11 @@ class EntryWriter:
     def __init__(self, committer: Committer, alike: Alike, label: str) -> None:
         self._alike = alike
         self._work = work = _Work(committer, label)
-        active_writers.begin(committer.folder, work)
+        begin(committer.folder, work)
         try:
             threading.Thread(target=work.run, name="penstock-entry", daemon=True).start()
         except RuntimeError as error:  # the system gives no more threads
-            active_writers.end(committer.folder, work)
+            end(committer.folder, work)
             committer.close()
             raise OSError(errno.EAGAIN, str(error)) from error
         weakref.finalize(self, work.leave, complete=False).atexit = False
@@ -149,7 +269,7 @@ class _Work:
                 self._committer.close()
             finally:
                 self._drop()
-                active_writers.end(self._committer.folder, self)
+                end(self._committer.folder, self)
                 self.over.set()
 
     def _serve(self) -> None:

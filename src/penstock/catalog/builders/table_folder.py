@@ -15,7 +15,7 @@ from penstock.catalog.features.from_json import UnknownFeature
 from penstock.catalog.in_place import InPlace
 from penstock.catalog.info import DatasetInfo, supervised
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.parquet import ParquetDataset
+from penstock.dataset.table_files import ParquetDataset
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, NotFoundError
 
 # "train-00003-of-00010", "train-00003-of-00010-1f2e3d4c", "train_3"; what is before it is the split.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from penstock.adaptors.framework import framework
+from penstock.adaptors.conversion import framework
 from penstock.compat.dataset import Dataset
 
 

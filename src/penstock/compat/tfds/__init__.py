@@ -19,7 +19,7 @@ import numpy as np
 
 import penstock as ps
 from penstock import catalog
-from penstock.adaptors.framework import framework
+from penstock.adaptors.conversion import framework
 from penstock.block.structure import flatten, map_leaves
 from penstock.catalog import (
     ReadConfig,

@@ -7,14 +7,15 @@ from penstock.image.augment.covering import (
     stateless_random_cutout,
     stateless_random_erasing,
 )
-from penstock.image.augment.distorted_boxes import (
-    sample_distorted_bounding_box,
-    stateless_sample_distorted_bounding_box,
-)
 from penstock.image.augment.drawing import draw_bounding_boxes
 from penstock.image.augment.mixing import cutmix, mixup
 from penstock.image.augment.policies import rand_augment, trivial_augment
-from penstock.image.augment.resized_crops import random_resized_crop, stateless_random_resized_crop
+from penstock.image.augment.random_parts import (
+    random_resized_crop,
+    sample_distorted_bounding_box,
+    stateless_random_resized_crop,
+    stateless_sample_distorted_bounding_box,
+)
 
 __all__ = [
     "cutmix",

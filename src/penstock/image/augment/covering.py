@@ -19,8 +19,7 @@ from penstock.image.geometry.arguments import check_fill, check_fills, check_siz
 from penstock.image.geometry.projective import refuse_one_for_each
 from penstock.keys import draws, fold, uniform, units
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import traceable
-from penstock.trace.random_op import random_op
+from penstock.trace.lift import random_op, traceable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

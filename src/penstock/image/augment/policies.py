@@ -16,8 +16,7 @@ from penstock.image.geometry.projective import INTERPOLATIONS
 from penstock.keys import draw, fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import NotTraceable
-from penstock.trace.nature import of_nature
-from penstock.trace.random_op import random_op
+from penstock.trace.lift import of_nature, random_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,17 +3,15 @@
 from penstock.image.colour.adjust import (
     adjust_brightness,
     adjust_contrast,
+    adjust_hue,
+    adjust_saturation,
     adjust_sharpness,
     random_brightness,
     random_contrast,
-    stateless_random_brightness,
-    stateless_random_contrast,
-)
-from penstock.image.colour.hue import (
-    adjust_hue,
-    adjust_saturation,
     random_hue,
     random_saturation,
+    stateless_random_brightness,
+    stateless_random_contrast,
     stateless_random_hue,
     stateless_random_saturation,
 )

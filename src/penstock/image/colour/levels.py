@@ -8,11 +8,10 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
-from penstock.image.colour import run, tables
+from penstock.image.colour import pixels, run
 from penstock.image.colour.arguments import check_kind, check_number, check_numbers, on_batch
 from penstock.image.dtypes import convert_image_dtype
-from penstock.trace.lift import traceable
-from penstock.trace.nature import of_nature
+from penstock.trace.lift import of_nature, traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,9 +41,9 @@ def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> 
     array = check_numbers("adjust_gamma", image)
     power, factor = check_number("adjust_gamma", "gamma", gamma, 0), check_number("adjust_gamma", "gain", gain)
     if array.dtype == np.uint8:
-        table = tables.power_table(power, factor)
+        table = pixels.power_table(power, factor)
         return on_batch(lambda images: run.look_up(images, table), array)
-    made = tables.powers(np.asarray(convert_image_dtype(array, np.float32)), power, factor)
+    made = pixels.powers(np.asarray(convert_image_dtype(array, np.float32)), power, factor)
     changed: npt.NDArray[Any] = convert_image_dtype(made, array.dtype, saturate=True)
     return changed
 
@@ -138,7 +137,7 @@ def autocontrast(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         InvalidTypeError: another dtype.
     """
     array = check_kind("autocontrast", image, floats=False)
-    return on_batch(lambda images: _by_counts(images, tables.stretching), array)
+    return on_batch(lambda images: _by_counts(images, pixels.stretching), array)
 
 
 @of_nature(rules.COSTLY)
@@ -159,7 +158,7 @@ def equalize(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         InvalidTypeError: another dtype.
     """
     array = check_kind("equalize", image, floats=False)
-    return on_batch(lambda images: _by_counts(images, tables.equalising), array)
+    return on_batch(lambda images: _by_counts(images, pixels.equalising), array)
 
 
 def _by_counts(images: npt.NDArray[np.uint8], tables_of: Any) -> npt.NDArray[np.uint8]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from penstock.image.colour.units import STRIP, from_unit, in_strips, to_unit
+from penstock.image.colour.pixels import STRIP, from_unit, in_strips, to_unit
 
 if TYPE_CHECKING:
     import numpy.typing as npt

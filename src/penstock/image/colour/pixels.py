@@ -1,4 +1,7 @@
-"""Definition of what concerns pixels: brightness, saturation, hue, HSV and grey, and sharpness.
+"""Definition of what concerns pixels: brightness, saturation, hue, HSV and grey, sharpness.
+
+Levels mapped to other levels by tables of 256 entries; and the way between stored values and the float32 range of 0 to
+1 that tf.image computes in.
 
 `pixels` are uint8 or float32 with the channels last; the result has their dtype. The order of float32 operations is
 TensorFlow's, of sharpness PIL's ImageEnhance.Sharpness.
@@ -10,12 +13,64 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.image.colour.units import as_levels, from_unit, to_unit
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float32]
+    Array = npt.NDArray[Any]
+
+
+PER_LEVEL = np.float32(1 / 255)  # tf.image multiplies, where x / 255 would give other bits
+LEVELS = np.float32(255.5)
+
+
+def to_unit(pixels: npt.NDArray[Any]) -> Floats:
+    """uint8 as float32 from 0 to 1, as convert_image_dtype; float32 as it is.
+
+    >>> to_unit(np.array([0, 51, 255], np.uint8)).tolist()
+    [0.0, 0.20000001788139343, 1.0]
+    """
+    return pixels.astype(np.float32) * PER_LEVEL if pixels.dtype == np.uint8 else pixels
+
+
+def from_unit(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The way back, saturating and truncating, as convert_image_dtype; NaN becomes 0.
+
+    >>> from_unit(np.array([-1, 0.5, 0.999, 2], np.float32), np.dtype(np.uint8)).tolist()
+    [0, 127, 255, 255]
+    """
+    return as_levels(values * LEVELS) if dtype == np.uint8 else values
+
+
+def as_levels(values: Floats) -> npt.NDArray[np.uint8]:
+    """Floats as uint8: what does not fit is clipped, the fraction lost; NaN becomes 0.
+
+    >>> as_levels(np.array([-1, 1.9, 300], np.float32)).tolist()
+    [0, 1, 255]
+    """
+    return np.fmin(np.fmax(values, np.float32(0)), np.float32(255)).astype(np.uint8)
+
+
+STRIP = 4096  # pixels: what the operation makes on the way stays in the processor's cache
+
+
+def in_strips(operation: Callable[[Array, float], Array]) -> Callable[[Array, float], Array]:
+    """`operation`, whose result has shape and type of its image, for images of any size in half the time.
+
+    >>> in_strips(lambda pixels, factor: pixels * np.float32(factor))(np.ones((2, 1), np.float32), 3).tolist()
+    [[3.0], [3.0]]
+    """
+
+    def whole(image: Array, factor: float) -> Array:
+        pixels = image.reshape(-1, image.shape[-1])
+        made = np.empty(pixels.shape, pixels.dtype)
+        for at in range(0, len(pixels), STRIP):
+            made[at : at + STRIP] = operation(pixels[at : at + STRIP], factor)
+        return made.reshape(image.shape)
+
+    return whole
 
 
 ZERO, HALF, ONE, TWO, THREE, FOUR, FIVE, SIX = (np.float32(value) for value in (0, 0.5, 1, 2, 3, 4, 5, 6))
@@ -204,3 +259,86 @@ def sharpened(images: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
         return as_levels(mixed)
     above = np.where(mixed > 0, mixed, np.float32(0))
     return np.where(above < 1, above, np.float32(1))
+
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Levels = npt.NDArray[np.uint8]
+
+
+def looked_up(images: Levels, tables: Levels) -> Levels:
+    """Each value replaced by the table's entry; `tables` is (256,), or (N, C, 256) for images (N, H, W, C).
+
+    >>> looked_up(np.array([0, 3], np.uint8).reshape(1, 1, 2, 1), np.arange(255, -1, -1, np.uint8)).ravel().tolist()
+    [255, 252]
+    """
+    if tables.ndim == 1:
+        return tables[images]
+    count, _, _, channels = images.shape
+    rows = np.arange(count)[:, None, None, None]
+    return tables[rows, np.arange(channels), images]
+
+
+def counted(images: Levels) -> npt.NDArray[np.int64]:
+    """How often each level occurs in each channel of (N, H, W, C), as (N, C, 256).
+
+    >>> counted(np.array([3, 3, 1], np.uint8).reshape(1, 3, 1, 1))[0, 0, :4].tolist()
+    [0, 1, 0, 2]
+    """
+    count, _, _, channels = images.shape
+    found = np.zeros((count, channels, 256), np.int64)
+    for n in range(count):
+        for c in range(channels):
+            found[n, c] = np.bincount(images[n, :, :, c].reshape(-1), minlength=256)
+    return found
+
+
+def stretching(counts: npt.NDArray[np.int64]) -> Levels:
+    """Make of (..., 256) counts the tables that stretch what occurs to 0 to 255, as torchvision rounds it.
+
+    >>> stretching(np.bincount([10, 20, 30], minlength=256))[[10, 20, 30]].tolist()
+    [0, 127, 255]
+    """
+    present = counts > 0
+    low = present.argmax(axis=-1)[..., None].astype(np.float32)
+    high = (255 - present[..., ::-1].argmax(axis=-1))[..., None].astype(np.float32)
+    flat = high <= low
+    scale = np.float32(1) / np.where(flat, np.float32(1), high - low) * np.where(flat, np.float32(1), np.float32(255))
+    levels = np.arange(256, dtype=np.float32)
+    values = (levels - np.where(flat, np.float32(0), low)) * scale
+    return np.clip(values, 0, 255).astype(np.uint8)
+
+
+def equalising(counts: npt.NDArray[np.int64]) -> Levels:
+    """Make of (..., 256) counts the tables that make all levels about equally frequent, as PIL's ImageOps.equalize.
+
+    >>> equalising(np.full(256, 7))[[0, 100, 255]].tolist()
+    [0, 100, 255]
+    """
+    last = counts.shape[-1] - 1 - (counts > 0)[..., ::-1].argmax(axis=-1)
+    step = (counts.sum(axis=-1) - np.take_along_axis(counts, last[..., None], -1)[..., 0]) // 255
+    before = counts.cumsum(axis=-1) - counts
+    spread = (before + step[..., None] // 2) // np.maximum(step, 1)[..., None]
+    tables = np.where(step[..., None] == 0, np.arange(256), np.minimum(spread, 255))
+    return tables.astype(np.uint8)
+
+
+def power_table(gamma: float, gain: float) -> Levels:
+    """The table of `gain * x ** gamma` for x from 0 to 1.
+
+    >>> power_table(2.0, 1.0)[[0, 128, 255]].tolist()
+    [0, 64, 255]
+    """
+    values: npt.NDArray[Any] = to_unit(np.arange(256, dtype=np.uint8))
+    return from_unit(powers(values, gamma, gain), np.dtype(np.uint8))
+
+
+def powers(values: npt.NDArray[np.float32], gamma: float, gain: float) -> npt.NDArray[np.float32]:
+    """`gain * values ** gamma`; the power in float64, so that it does not depend on the machine's mathematical library.
+
+    >>> powers(np.array([0.25], np.float32), 0.5, 2.0).tolist()
+    [1.0]
+    """
+    with np.errstate(all="ignore"):
+        return np.float32(gain) * np.power(values.astype(np.float64), np.float64(np.float32(gamma))).astype(np.float32)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.compiled import Compiled
-from penstock.image.colour import means, pixels, tables
-from penstock.image.colour.units import in_strips
+from penstock.image.colour import means, pixels
+from penstock.image.colour.pixels import in_strips
 from penstock.image.dtypes import cast, convert_image_dtype
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ def spread(image: Array) -> Array:
 
 
 def look_up(images: npt.NDArray[np.uint8], entries: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """`tables.looked_up` of uint8 (N, H, W, C)."""
+    """`pixels.looked_up` of uint8 (N, H, W, C)."""
     native = _PIXELS.ready()
     if native is None or images.size == 0:
-        return tables.looked_up(images, entries)
+        return pixels.looked_up(images, entries)
     _, height, width, channels = images.shape
     result = np.empty(images.shape, np.uint8)
     native.look_up(flat(images), flat(entries), channels, height * width, result.reshape(-1))
@@ -141,10 +141,10 @@ def look_up(images: npt.NDArray[np.uint8], entries: npt.NDArray[np.uint8]) -> np
 
 
 def count(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """`tables.counted` of uint8 (N, H, W, C)."""
+    """`pixels.counted` of uint8 (N, H, W, C)."""
     native = _PIXELS.ready()
     if native is None or images.size == 0:
-        return tables.counted(images)
+        return pixels.counted(images)
     number, height, width, channels = images.shape
     found = np.zeros((number, channels, 256), np.int64)
     native.count(flat(images), channels, height * width, found.reshape(-1))

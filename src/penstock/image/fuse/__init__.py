@@ -1,5 +1,5 @@
 """Chains of image operations in a graph as one primitive, which makes few passes over each image."""
 
-from penstock.image.fuse.rewrite import fuse
+from penstock.image.fuse.primitives import fuse
 
 __all__ = ["fuse"]

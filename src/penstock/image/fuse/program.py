@@ -23,9 +23,9 @@ from penstock.image.kernels.numbers import (
     SUBTRACT,
     UP_DOWN,
 )
+from penstock.trace.arithmetic import TRANSPOSE
 from penstock.trace.graph import Const, Equation, Keys
-from penstock.trace.random_op import RANDOM_OPS, RandomOp
-from penstock.trace.views import TRANSPOSE
+from penstock.trace.lift import RANDOM_OPS, RandomOp
 
 COLOURS = {
     "image.adjust_brightness": (BRIGHTNESS, "delta"),

@@ -13,9 +13,7 @@ from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, stateless_key, uniforms
 from penstock.image.geometry.projective import refuse_one_for_each, transform_checked, transformed
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import traceable
-from penstock.trace.nature import of_nature
-from penstock.trace.random_op import random_op
+from penstock.trace.lift import of_nature, random_op, traceable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,7 @@ from penstock.image.drawn import Keys, integers, stateless_key
 from penstock.image.geometry.arguments import check_integer
 from penstock.image.geometry.window import window_batch
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import tensor, traceable
-from penstock.trace.random_op import random_op
+from penstock.trace.lift import random_op, tensor, traceable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

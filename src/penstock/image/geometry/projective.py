@@ -14,8 +14,7 @@ from penstock.image.checks import check_choice, check_image, numbers
 from penstock.image.geometry import transform_reference as reference
 from penstock.image.geometry.arguments import check_fills, check_sizes
 from penstock.trace.graph import NotTraceable
-from penstock.trace.lift import tensor, traceable
-from penstock.trace.nature import of_nature
+from penstock.trace.lift import of_nature, tensor, traceable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from penstock.image.checks import check_contents
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
 from penstock.image.jpeg.places import FLIPS, check_places, cropped, decode_resize_into, flip_codes
 from penstock.image.kernels.numbers import ADD, DIVIDE, MULTIPLY, SUBTRACT
-from penstock.image.resizing.bilinear import resize_bilinear_into
+from penstock.image.resizing.sampling import resize_bilinear_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

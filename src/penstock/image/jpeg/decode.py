@@ -19,8 +19,7 @@ from penstock.image.jpeg.damage import intact_rows
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into
 from penstock.image.jpeg.places import cropped
 from penstock.trace.graph import Allocate, NotTraceable
-from penstock.trace.lift import byte_string, traceable
-from penstock.trace.nature import of_nature
+from penstock.trace.lift import byte_string, of_nature, traceable
 
 if TYPE_CHECKING:
     import numpy.typing as npt

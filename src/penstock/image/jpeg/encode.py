@@ -18,9 +18,7 @@ from penstock.image.geometry.arguments import check_integer
 from penstock.image.jpeg.decode import decode_jpeg
 from penstock.keys import draw
 from penstock.trace.drawing import element_key
-from penstock.trace.lift import traceable
-from penstock.trace.nature import of_nature
-from penstock.trace.random_op import random_op
+from penstock.trace.lift import of_nature, random_op, traceable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ import numpy as np
 from penstock.errors import InvalidArgumentError
 from penstock.image.checks import check_choice, check_contents
 from penstock.image.jpeg.libjpeg import Scratch, decode_into, thread_scratch
-from penstock.image.resizing.bilinear import resize_bilinear_into
-from penstock.image.resizing.taps import Flip
+from penstock.image.resizing.reference import Flip
+from penstock.image.resizing.sampling import resize_bilinear_into
 
 if TYPE_CHECKING:
     import numpy.typing as npt

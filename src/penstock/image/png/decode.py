@@ -20,8 +20,7 @@ from penstock.image.checks import MAX_VALUES, check_choice, check_contents
 from penstock.image.png.chunks import MAX_INFLATION, PALETTE, SAMPLES, read_png
 from penstock.image.png.pixels import NATIVE, pixels_of
 from penstock.trace.graph import Allocate
-from penstock.trace.lift import traceable
-from penstock.trace.nature import of_nature
+from penstock.trace.lift import of_nature, traceable
 
 SHORTEST = 57  # bytes of the smallest file there can be
 SIZE = slice(16, 24)  # where width and height are

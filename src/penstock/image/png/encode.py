@@ -13,7 +13,7 @@ from penstock.image import rules
 from penstock.image.checks import check_choice
 from penstock.image.checks import check_encodable as _checked
 from penstock.image.png.chunks import GREY, GREY_ALPHA, RGB, RGBA, SIGNATURE
-from penstock.trace.nature import of_nature
+from penstock.trace.lift import of_nature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,5 @@
 """Bring images to another size: stretched, with zeros around them, or parts of them."""
 
-from penstock.image.resizing.boxes import crop_and_resize
-from penstock.image.resizing.resize import ResizeMethod, resize, resize_with_pad
+from penstock.image.resizing.resize import ResizeMethod, crop_and_resize, resize, resize_with_pad
 
 __all__ = ["ResizeMethod", "crop_and_resize", "resize", "resize_with_pad"]

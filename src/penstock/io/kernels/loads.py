@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import inlined
-from penstock.compiled.uncounted import uncounted
+from penstock.compiled.kernel import inlined, uncounted
 
 U = np.uint64
 

@@ -15,8 +15,7 @@ from penstock.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
-from penstock.io.remote.settings import settings
-from penstock.io.remote.system import scheme_of
+from penstock.io.remote.system import scheme_of, settings
 from penstock.redacted import redacted
 
 Result = TypeVar("Result")

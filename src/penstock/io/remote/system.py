@@ -1,8 +1,14 @@
-"""The fsspec file system behind a URL. It is asked for anew each time: it knows what a forked child may not use."""
+"""The fsspec file system behind a URL, and the limits of reading there.
+
+It is asked for anew each time: it knows what a forked process has to make again. The environment sets the limits, which
+workers of this machine share.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from penstock.errors import InvalidArgumentError, MissingDependencyError, PenstockError
@@ -85,3 +91,55 @@ def full_name(system: Any, path: str, url: str, inner: str) -> str:
     if told or "::" in scheme or not place or inner.strip("/") != behind.strip("/"):
         return found
     return f"{scheme}://{place}/{found.partition('://')[2].lstrip('/')}"
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_NAMES = {
+    "tries": "PENSTOCK_REMOTE_TRIES",
+    "timeout": "PENSTOCK_REMOTE_TIMEOUT",
+    "patience": "PENSTOCK_REMOTE_PATIENCE",
+    "buffer": "PENSTOCK_REMOTE_BUFFER",
+    "cache": "PENSTOCK_REMOTE_CACHE",
+    "cache_bytes": "PENSTOCK_REMOTE_CACHE_BYTES",
+}
+
+
+@dataclass(frozen=True)
+class RemoteSettings:
+    """How often and how long a request is tried, what is read ahead, and where blocks are kept."""
+
+    tries: int = 8  # of one request
+    timeout: float = 60.0  # seconds for one try
+    patience: float = 300.0  # seconds for all tries of one request
+    buffer: int = 1 << 28  # bytes that all files of a process together read ahead
+    cache: str | None = None  # a local folder
+    cache_bytes: int = 10 << 30
+
+
+def settings() -> RemoteSettings:
+    """Read the settings from the environment as it is now. Raises InvalidArgumentError for a value that is none."""
+    return _parsed(tuple(os.environ.get(name) for name in _NAMES.values()))
+
+
+@cache
+def _parsed(values: tuple[str | None, ...]) -> RemoteSettings:
+    given = {field: text for field, text in zip(_NAMES, values, strict=True) if text}
+    found: dict[str, int | float | str] = {}
+    for field, text in given.items():
+        found[field] = text if field == "cache" else _number(field, text)
+    return RemoteSettings(**found)  # type: ignore[arg-type]
+
+
+def _number(field: str, text: str) -> int | float:
+    seconds = field in ("timeout", "patience")
+    unit = text[-1:].upper()
+    scale = 1 if seconds or unit not in _UNITS else _UNITS[unit]
+    try:
+        number = float(text) if seconds else int(text[:-1] if unit in _UNITS else text) * scale
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        what = "a number of seconds" if seconds else "a positive number, with K, M, G or T behind it for a larger one"
+        message = f"{_NAMES[field]} is {what}, got {text!r:.40}."
+        raise InvalidArgumentError(message, hint="Correct the environment variable, or leave it out.")
+    return number

@@ -14,8 +14,7 @@ from typing import Any
 
 from penstock.forked import new_lock
 from penstock.io.remote.retry import ShortReplyError, Verdict
-from penstock.io.remote.settings import settings
-from penstock.io.remote.system import file_system
+from penstock.io.remote.system import file_system, settings
 
 VERSIONS = (  # of fsspec's descriptions of a file: what changes with its content
     "generation",  # of Google's storage

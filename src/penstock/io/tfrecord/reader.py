@@ -1,4 +1,8 @@
-"""RecordReader: the records of one TFRecord file, in chunks of positions rather than byte strings."""
+"""RecordReader: the records of one TFRecord file, in chunks of positions rather than byte strings.
+
+RecordIndex: the same by number, for uncompressed local files. The walk over the framing is compiled, or in plain Python
+until it is.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,69 @@ from types import TracebackType
 
 import numpy as np
 
+from penstock.compiled import Compiled
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from penstock.io import storage
-from penstock.io.tfrecord.chunk import RecordChunk
-from penstock.io.tfrecord.damage import damaged_record, other_format, passed_over
 from penstock.io.tfrecord.framing import (
     EVERYTHING,
     FINE,
     FOOTER,
     HEADER,
+    LENGTHS,
     NOTHING,
     SHORT_BODY,
     SHORT_HEADER,
     WRONG_DATA,
     WRONG_LENGTH,
+    damaged_record,
+    other_format,
+    passed_over,
+    plain_find,
+    plain_gather,
+    plain_scan,
 )
-from penstock.io.tfrecord.walk import find_record, scan
-from penstock.io.window import Window
+from penstock.io.window import RecordChunk, Window
+
+_KERNELS = "penstock.io.kernels.tfrecord"
+_SCAN = Compiled(f"{_KERNELS}.scan")
+_FIND = Compiled(f"{_KERNELS}.find_record")
+_GATHER = Compiled(f"{_KERNELS}.gather")
+
+
+def scan(
+    buffer: np.ndarray, at: int, max_bytes: int, check: int, starts: np.ndarray, lengths: np.ndarray
+) -> tuple[int, int, int]:
+    """Fill `starts` and `lengths` with records from `at` on; returns (records, next position, status).
+
+    Stops when the arrays are full, at the end, after `max_bytes` of data, or in front of the first damaged record.
+    """
+    kernels = _SCAN.ready()
+    walk = plain_scan if kernels is None else kernels.scan
+    found: tuple[int, int, int] = walk(buffer, at, max_bytes, check, starts, lengths)
+    return found
+
+
+def find_record(buffer: np.ndarray, at: int) -> tuple[int, int]:
+    """Where the next record begins, from `at` on, and its status.
+
+    FINE is a record whose both checksums match, SHORT_BODY one with a good header that the buffer does not hold to its
+    end. SHORT_HEADER stands for none, at the first place where a header would not fit.
+    """
+    kernels = _FIND.ready()
+    find = plain_find if kernels is None else kernels.find_record
+    found: tuple[int, int] = find(buffer, at)
+    return found
+
+
+def gather(
+    buffer: np.ndarray, offsets: np.ndarray, check: int, starts: np.ndarray, lengths: np.ndarray
+) -> tuple[int, int]:
+    """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
+    kernels = _GATHER.ready()
+    take = plain_gather if kernels is None else kernels.gather
+    found: tuple[int, int] = take(buffer, offsets, check, starts, lengths)
+    return found
+
 
 _INSIDE = (WRONG_LENGTH, WRONG_DATA)  # damages that no further bytes can mend
 
@@ -164,3 +214,62 @@ class RecordReader:
             return True
         window.at = len(window.buffer)
         return False
+
+
+_STEP = 1 << 16  # records per call of the kernel
+
+
+def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets of all record headers and lengths of the records' data, both int64 (records,).
+
+    Hops from header to header: their checksums are verified, the data is not looked at.
+
+    >>> import pathlib, tempfile
+    >>> from penstock.io.tfrecord.writer import TFRecordWriter
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.tfrecord"
+    >>> with TFRecordWriter(path) as writer:
+    ...     writer.write(b"one")
+    ...     writer.write(b"three")
+    >>> [part.tolist() for part in build_index(path)]
+    [[0, 19], [3, 5]]
+
+    Raises DataLossError at the first damaged header, NotFoundError, InvalidArgumentError for a URL.
+    """
+    name = storage.as_path(path)
+    if storage.is_url(name):
+        message = f"Only local files have an index, got {name!r}."
+        raise InvalidArgumentError(message, hint="Read it in order, or copy it to a local disk first.")
+    buffer = storage.bytes_of(name)
+    at = 0
+    starts, lengths = [], []
+    while at < len(buffer):
+        found, sizes = np.empty(_STEP, np.int64), np.empty(_STEP, np.int64)
+        count, at, status = scan(buffer, at, np.iinfo(np.int64).max, LENGTHS, found, sizes)
+        if status != FINE:
+            raise damaged_record(status, name, at, buffer[at : at + 16], len(buffer) - at, at_start=at == 0)
+        starts.append(found[:count])
+        lengths.append(sizes[:count])
+    if not starts:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate(starts) - HEADER, np.concatenate(lengths)
+
+
+def read_at(
+    path: storage.Path, offsets: np.ndarray, *, verify: bool = True, buffer: np.ndarray | None = None
+) -> RecordChunk:
+    """The records whose headers begin at `offsets`, in that order, without copying.
+
+    `buffer` is the mapped file (`storage.bytes_of`), for callers that read from it many times.
+    Raises DataLossError at the first damaged record, or at an offset where no record begins.
+    """
+    name = storage.as_path(path)
+    mapped = storage.bytes_of(name) if buffer is None else buffer
+    places = np.array(offsets, np.int64)  # a copy: the chunk keeps it
+    starts, lengths = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
+    check = EVERYTHING if verify else NOTHING
+    count, status = gather(mapped, places, check, starts, lengths)
+    if status != FINE:
+        at = int(places[count])
+        rest = mapped[at:] if at >= 0 else mapped[:0]
+        raise damaged_record(status, name, at, rest[:16], len(rest), at_start=False)
+    return RecordChunk(mapped, starts, lengths, places)

@@ -6,8 +6,8 @@ import zlib
 from typing import Any, BinaryIO
 
 from penstock.errors import DataLossError
-from penstock.io.tfrecord.damage import damaged_compression
-from penstock.io.tfrecord.options import WINDOW_BITS
+from penstock.io.compression import WINDOW_BITS
+from penstock.io.tfrecord.framing import damaged_compression
 
 _PIECE = 1 << 16  # compressed bytes per step; what has to be gone through again to find the place of a damage
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from penstock.errors import FailedPreconditionError, InvalidTypeError, writing_to
 from penstock.io import storage
+from penstock.io.compression import WINDOW_BITS, TFRecordOptions, as_compression
 from penstock.io.remote.upload import RemoteWriter
 from penstock.io.tfrecord.framing import frame
-from penstock.io.tfrecord.options import WINDOW_BITS, TFRecordOptions, as_compression
 
 _GATHER = 1 << 18  # small records are joined to writes of about this size
 

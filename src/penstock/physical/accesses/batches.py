@@ -1,25 +1,25 @@
-"""By number: batches, each of neighbours."""
+"""By number: batches, each of neighbours, and the slices of elements."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import ListColumn
-from penstock.errors import Context, PenstockError, annotate
-from penstock.physical.access import Access, access, accessible
+from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
+from penstock.physical.access import Access, access, accessible, obstacle, scattered
 from penstock.physical.accesses.single import mapped
 from penstock.physical.lower import Lowering
-from penstock.physical.stages.batch import stack_block
+from penstock.physical.stages.batch import first_extents, stack_block, taken_apart
 from penstock.physical.stages.grouped import Stack
-from penstock.physical.stages.padded import Padder
-from penstock.physical.stages.ragged import ragged_block
-from penstock.physical.stages.sparse import Sparser
+from penstock.physical.stages.padded import Padder, Sparser, ragged_block
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.plan import batching, ops
 from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.rows import Unbatch, rows_of
 
 
 class _Groups(Access):
@@ -100,3 +100,104 @@ def _ragged_batch(node: batching.RaggedBatch, lowering: Lowering) -> Access:
 @accessible(batching.SparseBatch)
 def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Access:
     return _Groups(access(node.input, lowering), node, Sparser(node.row_shape, node.check))
+
+
+class _Slices(Access):
+    """The slices of elements: `each` of all but the last. Of an element that failed every slice has failed."""
+
+    def __init__(self, elements: Access, each: int, total: Callable[[], int], context: Context) -> None:
+        self._elements = elements
+        self._each = each
+        self._total_of = total
+        self._context = context
+
+    @cached_property
+    def _total(self) -> int:
+        return self._total_of()
+
+    @property
+    def size(self) -> int:
+        return self._total
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        which, inner = np.divmod(numbers, self._each)
+        needed = np.unique(which)
+        at_once = max(len(numbers) // self._each, 1)  # elements, which have no more slices than are asked for
+        parts = []
+        for begin in range(0, len(needed), at_once):
+            some = needed[begin : begin + at_once]
+            places = np.flatnonzero((which >= some[0]) & (which <= some[-1]))
+            parts += self._of(some, places, which[places], inner[places])
+        return parts[0][1] if len(parts) == 1 and len(parts[0][0]) == len(numbers) else scattered(parts)
+
+    def _of(
+        self, some: np.ndarray, places: np.ndarray, which: np.ndarray, inner: np.ndarray
+    ) -> list[tuple[np.ndarray, Stretch]]:
+        """The slices `inner` of the elements `which`, all of them among `some`, as parts that go to `places`."""
+        found = self._elements.rows(some)
+        if not found.failures and found.block is not None:
+            block = self._apart(found.block, some)
+            if isinstance(block, Block):
+                return [(places, Stretch(block.take(np.searchsorted(some, which) * self._each + inner)))]
+        parts = []
+        for at, number in enumerate(some.tolist()):
+            mine = np.flatnonzero(which == number)
+            one = found.slice(at, at + 1)
+            slices = one.error if one.block is None else self._apart(one.block, some[at : at + 1])
+            assert slices is not None
+            if isinstance(slices, Block):
+                parts.append((places[mine], Stretch(slices.take(inner[mine]))))
+            else:
+                parts.append((places[mine], Stretch(None, tuple((i, slices) for i in range(len(mine))))))
+        return parts
+
+    def _apart(self, block: Block, numbers: np.ndarray) -> Block | Exception:
+        """All slices of elements, or why there are none."""
+        try:
+            self._check(block, numbers)
+            slices = taken_apart(block)
+            assert slices is not None
+            return slices
+        except Exception as error:
+            annotate(error, self._context)
+            return failure(error).failures[0][1]
+
+    def _check(self, block: Block, numbers: np.ndarray) -> None:
+        for number, found in zip(numbers.tolist(), first_extents(block), strict=True):
+            left = self._each if self._total == INFINITE_CARDINALITY else self._total - number * self._each
+            wanted = min(self._each, left)
+            if found != wanted:
+                message = f"Element {number} has {found} slices along the first axis, its spec says {wanted}."
+                hint = "The spec that a source or function was given must hold for all its elements."
+                raise InvalidArgumentError(message, hint=hint)
+
+
+def _counted(elements: Access, each: int) -> int:
+    """All slices of elements at hand, the last of which may have fewer."""
+    count = elements.size
+    if count <= 0:
+        return count
+    last = elements.rows(np.array([count - 1])).block
+    return (count - 1) * each + (each if last is None else first_extents(last)[0])
+
+
+def _no_rows(node: Unbatch) -> str | None:
+    rows = rows_of(node.input)
+    return None if rows is not None and rows.each else "cuts elements whose length is not known beforehand"
+
+
+@accessible(Unbatch, unless=_no_rows)
+def _unbatch(node: Unbatch, lowering: Lowering) -> Access:
+    rows = rows_of(node.input)
+    assert rows is not None
+
+    elements = access(node.input, lowering)
+
+    def total() -> int:
+        if obstacle(node.input, fill=False) is not None:  # a cache that was filled: only what it keeps tells
+            return _counted(elements, rows.each)
+        found = rows_of(node.input, lambda below: access(below, lowering).size)
+        assert found is not None
+        return found.total
+
+    return _Slices(elements, rows.each, total, Context(node.label, node.where))

@@ -14,8 +14,8 @@ from penstock.forked import new_lock
 from penstock.keys import fold
 from penstock.physical.access import Access, access, accessible, require_access, scattered
 from penstock.physical.fatal import failed
-from penstock.physical.filling_log import FillingLog
 from penstock.physical.lower import Lowering, opener
+from penstock.physical.memory import FillingLog
 from penstock.physical.stretch import Stretch
 from penstock.plan import ops
 from penstock.plan.combine import Concatenate, Zip

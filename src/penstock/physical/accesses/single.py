@@ -16,9 +16,9 @@ from penstock.errors import Context, annotate
 from penstock.keys import fold
 from penstock.permutation import permutation
 from penstock.physical.access import Access, access, accessible, scattered, stretch_of
-from penstock.physical.located import located
 from penstock.physical.lower import Lowering
-from penstock.physical.stages.assert_cardinality import other_cardinality
+from penstock.physical.stages.cardinality import other_cardinality
+from penstock.physical.stages.located import located
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import run_all
 from penstock.physical.transform_of import transform_of
@@ -27,7 +27,7 @@ from penstock.plan.indexing import GlobalShuffle, WithProvenance
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.plan.scan import Scan
 from penstock.plan.stateful import AssertCardinality
-from penstock.sources.indexed import IndexedSource
+from penstock.sources.source import IndexedSource
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 

@@ -1,22 +1,39 @@
-"""How padded, ragged and sparse batches, rebatch and padding to a number of elements run."""
+"""How batches of all kinds, windows, groups, and sequences packed into rows run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
-from penstock.block.spec import TensorSpec
-from penstock.block.structure import flatten
+import numpy as np
+
+from penstock.block.block import Block
+from penstock.block.leaf import NESTED
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.structure import Structure, flatten
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, raise_as_failure
+from penstock.keys import fold
 from penstock.physical.builders.core import rows_of_batches
+from penstock.physical.key_function import KeyFunction, whole_number
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
-from penstock.physical.stages.grouped import Grouped, Stack
-from penstock.physical.stages.pad_to_cardinality import PadToCardinality
-from penstock.physical.stages.padded import Padder
-from penstock.physical.stages.ragged import ragged_block
+from penstock.physical.stages.batch import stack_block
+from penstock.physical.stages.cardinality import PadToCardinality
+from penstock.physical.stages.grouped import Bucket, Grouped, Stack
+from penstock.physical.stages.groups import GroupByReducer, GroupByWindow
+from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
+from penstock.physical.stages.pack import Pack
+from penstock.physical.stages.padded import Padder, Sparser, ragged_block
 from penstock.physical.stages.rebatch import Rebatch
-from penstock.physical.stages.sparse import Sparser
-from penstock.plan import batching
-from penstock.plan.pad_to_cardinality import PadToCardinality as PadToCardinalityNode
+from penstock.physical.stages.token_batches import SortedTokenBatches, TokenBatches
+from penstock.physical.stages.window import Window
+from penstock.plan import batching, grouping, packing
+from penstock.plan.batching import PadToCardinality as PadToCardinalityNode
+from penstock.plan.node import Node
+from penstock.plan.padding import Padding
+from penstock.plan.scan import Scan
+from penstock.sources.arrays import BlockSource, read_only
 
 
 def _grouped(node: batching.BatchNode, lowering: Lowering, stack: Stack) -> Stage:
@@ -68,3 +85,149 @@ def _pad_to_cardinality(node: PadToCardinalityNode, lowering: Lowering) -> Stage
     specs = [leaf for leaf in leaves if isinstance(leaf, TensorSpec)]
     upstream = lower(node.input, lowering)
     return PadToCardinality(upstream, node.count, node.mask_key, structure, specs, node.label, node.where)
+
+
+@register(packing.Pack)
+def _pack(node: packing.Pack, lowering: Lowering) -> Stage:
+    return Pack(lower(node.input, lowering), node, memory=lowering.memory)
+
+
+@register(packing.BatchByTokens)
+def _batch_by_tokens(node: packing.BatchByTokens, lowering: Lowering) -> Stage:
+    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
+    upstream = lower(node.input, lowering)
+    if node.sort_window is None:
+        return TokenBatches(upstream, node, vectorise=vectorise, memory=lowering.memory)
+    key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
+    if node.reshuffle_each_iteration:
+        key = fold(key, lowering.epoch)
+    chosen = key if node.shuffle_batches else None
+    return SortedTokenBatches(upstream, node, chosen, vectorise=vectorise, memory=lowering.memory)
+
+
+_EXPECTED_SIZE = 32  # of a window whose size a function decides
+
+
+@register(grouping.Window)
+def _window(node: grouping.Window, lowering: Lowering) -> Stage:
+    assert node.shift is not None
+    return Window(
+        lower(node.input, lowering),
+        node.size,
+        node.shift,
+        node.stride,
+        node.label,
+        node.where,
+        drop_remainder=node.drop_remainder,
+        dataset=lowering.dataset,
+        memory=lowering.memory,
+    )
+
+
+@register(grouping.GroupByWindow)
+def _group_by_window(node: grouping.GroupByWindow, lowering: Lowering) -> Stage:
+    upstream = lower(node.input, lowering)
+    windows = KeyedWindows(
+        upstream,
+        _keys(node, lowering),
+        _size_of(node),
+        node.window_size or _EXPECTED_SIZE,
+        Context(node.label, node.where),
+        memory=lowering.memory,
+    )
+    return GroupByWindow(upstream, windows, _window_opener(node, lowering), node.label, node.where)
+
+
+def _keys(node: grouping.GroupByWindow | grouping.GroupByReducer, lowering: Lowering) -> KeyFunction:
+    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
+    return KeyFunction(node.key_func, "key_func", node.label, node.where, vectorise=vectorise)
+
+
+@register(grouping.BucketBySequenceLength)
+def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: Lowering) -> Stage:
+    sizes = node.bucket_batch_sizes
+    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
+    lengths = KeyFunction(node.element_length_func, "element_length_func", node.label, node.where, vectorise=vectorise)
+
+    def bucket_of(block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
+        found, errors = lengths(block, first)
+        return np.searchsorted(node.bucket_boundaries, found, side="right"), errors
+
+    upstream = lower(node.input, lowering)
+    expected = sum(sizes) // len(sizes)
+    context = Context(node.label, node.where)
+    windows = KeyedWindows(upstream, bucket_of, sizes.__getitem__, expected, context, memory=lowering.memory)
+    return Bucket(
+        upstream,
+        windows,
+        sizes,
+        [_stack(node, bucket) for bucket in range(len(sizes))],
+        node.label,
+        node.where,
+        drop_remainder=node.drop_remainder,
+    )
+
+
+def _stack(node: grouping.BucketBySequenceLength, bucket: int) -> Stack:
+    """What makes a batch of the elements of one bucket."""
+    if node.no_padding:
+        return stack_block
+    if not node.pad_to_bucket_boundary:
+        return Padder(node.paddings)
+    if bucket == len(node.bucket_boundaries):
+        last = node.bucket_boundaries[-1] if bucket else 0
+
+        def refuse(block: Block, size: int) -> Block:
+            message = f"With pad_to_bucket_boundary all lengths must be below the last boundary, {last}."
+            raise InvalidArgumentError(message, hint="Give a further boundary, or filter longer elements out.")
+
+        return refuse
+    most = node.bucket_boundaries[bucket] - 1
+
+    def bounded(structure: Structure, specs: Sequence[LeafSpec]) -> list[Padding]:
+        return [
+            Padding(tuple(most if dim is None else dim for dim in shape), value)
+            for shape, value in node.paddings(structure, specs)
+        ]
+
+    return Padder(bounded)
+
+
+def _size_of(node: grouping.GroupByWindow) -> Callable[[int], int]:
+    function, constant = node.window_size_func, node.window_size
+    if function is None:
+        assert constant is not None
+        return lambda key: constant
+
+    def size_of(key: int) -> int:
+        size = whole_number(function(np.int64(key)), "window_size_func")
+        if size < 1:
+            message = f"window_size_func must return at least 1, got {size} for key {key}."
+            raise InvalidArgumentError(message, hint="A window holds at least one element.")
+        return size
+
+    return size_of
+
+
+def _window_opener(node: grouping.GroupByWindow, lowering: Lowering) -> Callable[[KeyedWindow], Stage]:
+    def open_window(window: KeyedWindow) -> Stage:
+        source = BlockSource(read_only(window.elements), node.name)
+        elements = lowering.dataset(Scan(source=source, where=node.where))
+        try:
+            dataset = node.reduce_func(np.int64(window.key), elements)
+        except Exception as raised:
+            raise_as_failure(raised, Context())
+        plan = getattr(dataset, NESTED, None)
+        if not isinstance(plan, Node):
+            message = f"reduce_func must return a Dataset, got {type(dataset).__name__}."
+            raise InvalidTypeError(message, hint="Return the window, or what its methods make of it: window.batch(4).")
+        epoch = fold(lowering.epoch, window.number) if window.number else lowering.epoch
+        return lower(lowering.optimise(plan, lowering.options), replace(lowering, epoch=epoch))
+
+    return open_window
+
+
+@register(grouping.GroupByReducer)
+def _group_by_reducer(node: grouping.GroupByReducer, lowering: Lowering) -> Stage:
+    upstream = lower(node.input, lowering)
+    return GroupByReducer(upstream, _keys(node, lowering), node.reducer, node.label, node.where)

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from penstock.cache.memory import MemoryStore
 from penstock.keys import fold
+from penstock.physical.access import Fetch
 from penstock.physical.chained import Portioned
+from penstock.physical.delivered import Service
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.inner_plans import InnerPlans
 from penstock.physical.lower import Lowering, lower, opener, register
 from penstock.physical.stage import Stage
+from penstock.physical.stages import shuffle as stages
 from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import Unbatch, stack_block
 from penstock.physical.stages.cached import Cached
-from penstock.physical.stages.combine import Enumerate, Sequence, Zip
+from penstock.physical.stages.combine import Enumerate, Rounds, Sequence, Zip
 from penstock.physical.stages.cut import Shard, Skip, Take
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.interleave import Interleave
-from penstock.physical.stages.located import Located
+from penstock.physical.stages.located import Located, Numbers, Provenanced
+from penstock.physical.stages.mix import Mix
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
-from penstock.plan import combine, ops, unbatch
+from penstock.plan import combine, ops, rows
+from penstock.plan import shuffle_and_repeat as plan
+from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
+from penstock.plan.indexing import GlobalShuffle, WithProvenance
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.scan import Scan as ScanNode
 from penstock.plan.storing import Cache
@@ -117,8 +126,8 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     )
 
 
-@register(unbatch.Unbatch)
-def _unbatch(node: unbatch.Unbatch, lowering: Lowering) -> Stage:
+@register(rows.Unbatch)
+def _unbatch(node: rows.Unbatch, lowering: Lowering) -> Stage:
     return Unbatch(lower(node.input, lowering), node.label, node.where, rows_of_batches(node.input))
 
 
@@ -254,3 +263,83 @@ def _opener(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Callable[
         return lower(plan, below if filled is None else below.at(below.epoch, filled))
 
     return open_input
+
+
+@register(plan.ShuffleAndRepeat)
+def _shuffle_and_repeat(node: plan.ShuffleAndRepeat, lowering: Lowering) -> Stage:
+    shuffle = replace(node.shuffle, input=plan.Held(input=node.input))
+
+    def build(index: int) -> Stage:
+        return lower(shuffle, lowering.turn(node.repeat.count, index))
+
+    return stages.ShuffleAndRepeat(build, node.repeat.count, node.shuffle.buffer_size, node.label, node.where)
+
+
+@register(plan.Held)
+def _held(node: plan.Held, lowering: Lowering) -> Stage:
+    return stages.Held(lower(node.input, lowering), memory=lowering.memory)
+
+
+@register(Distribute)
+def _distribute(node: Distribute, lowering: Lowering) -> Stage:
+    def optimise(plan: Node) -> Node:
+        return lowering.optimise(plan, lowering.options)
+
+    if node.parts is not None:
+        return lower(taken_in_turn(node, optimise), lowering)
+    plan, _ = parted(node)
+    return lower(optimise(plan), lowering)
+
+
+@register(InTurn)
+def _in_turn(node: InTurn, lowering: Lowering) -> Stage:
+    count = len(node.parts)
+    stages = tuple(lower(part, lowering.turn(count, index)) for index, part in enumerate(node.parts))
+    known = node.spec is not None
+    return Mix(
+        stages,
+        Rounds(count),
+        "continue",
+        node.label,
+        node.where,
+        same_kind=known,
+        any_rank=node.any_rank,
+        memory=lowering.memory,
+    )
+
+
+@register(Remote)
+def _remote(node: Remote, lowering: Lowering) -> Stage:
+    service: Service = node.service
+    return service.stage(node, lowering)
+
+
+@register(GlobalShuffle)
+def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
+    fetch = Fetch(node, lowering)
+    fill: list[Callable[[], Stage]] = [
+        partial(lower, cache, lowering.deeper())
+        for cache in _caches(node.input)
+        if isinstance(cache.store, MemoryStore) and cache.store.blocks() is None
+    ]
+    numbers = Numbers(lambda: fetch.size, fill, node.label, node.where)
+    parallel = node.num_parallel_calls
+    if parallel is None:
+        return Apply(numbers, [fetch])
+    return lowering.executor.segment(
+        numbers, [fetch], parallelism=parallel, ordered=lowering.ordered(None), depth=lowering.depth
+    )
+
+
+def _caches(node: Node) -> Iterator[Cache]:
+    """The caches nearest to the consumer."""
+    if isinstance(node, Cache):
+        yield node
+        return
+    for below in node.inputs:
+        yield from _caches(below)
+
+
+@register(WithProvenance)
+def _with_provenance(node: WithProvenance, lowering: Lowering) -> Stage:
+    return Provenanced(lower(node.input, replace(lowering, provenance=True)), node.label, node.where)

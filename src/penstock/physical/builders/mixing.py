@@ -9,11 +9,10 @@ from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages import resample
-from penstock.physical.stages.choosing import Choosing
 from penstock.physical.stages.mix import Mix
-from penstock.physical.stages.sampling import Sampling
-from penstock.physical.stages.weight_rows import Constant, FromData, Handled, Scheduled, Weights
-from penstock.plan import mixing, resampling
+from penstock.physical.stages.sampling import Choosing, Constant, FromData, Handled, Sampling, Scheduled, Weights
+from penstock.plan import mixing
+from penstock.plan import mixing as resampling
 from penstock.plan.mix_weights import MixWeights
 from penstock.plan.node import Node
 from penstock.plan.ops import Repeat

@@ -1,18 +1,23 @@
-"""How steps that carry a state from element to element run."""
+"""How steps that carry a state from element to element run, and those that keep elements, but for the memory cache."""
 
 from __future__ import annotations
 
+from penstock.cache.entry.entry import Entry
+from penstock.errors import Context, annotate
 from penstock.keys import fold
 from penstock.physical.chained import Portioned
+from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
-from penstock.physical.stages.assert_cardinality import AssertCardinality
+from penstock.physical.stages.cardinality import AssertCardinality
+from penstock.physical.stages.cut import TakeWhile
 from penstock.physical.stages.ignore_errors import IgnoreErrors
-from penstock.physical.stages.scan import Scan
+from penstock.physical.stages.scan import Followed, Scan
+from penstock.physical.stages.snapshot import Snapshot
 from penstock.physical.stages.stateful_map import StatefulMap
-from penstock.physical.stages.take_while import TakeWhile
 from penstock.physical.stages.unique import Unique
-from penstock.plan import stateful
+from penstock.physical.storage import storage_of
+from penstock.plan import stateful, storing
 from penstock.plan.visible import acts
 from penstock.sources.counting import RandomSource
 
@@ -59,3 +64,22 @@ def _random(node: stateful.Random, lowering: Lowering) -> Stage:
     if node.rerandomize:
         key = fold(key, lowering.epoch)
     return Scan(RandomSource(key), node.label, node.where)
+
+
+@register(storing.Snapshot)
+@register(storing.DiskCache)
+def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
+    shard_func = None
+    if node.shard_func is not None:
+        vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
+        shard_func = KeyFunction(node.shard_func, "shard_func", node.label, node.where, vectorise=vectorise)
+    try:
+        return Snapshot(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
+    except Exception as error:  # of what lies in its folder
+        annotate(error, Context(node.label, node.where))
+        raise
+
+
+@register(storing.Followed)
+def _followed(node: storing.Followed, lowering: Lowering) -> Stage:
+    return Followed(Entry(node.folder), lowering.pause, node.label, node.where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.compiled.kernel import kernel
-from penstock.physical.kernels.packing import PATIENCE, Assigned
+from penstock.physical.kernels.reference import PATIENCE, Assigned
 
 
 @kernel

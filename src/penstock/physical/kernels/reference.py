@@ -1,8 +1,15 @@
-"""The shuffle's two loops in numpy and plain Python: the definition."""
+"""The loops of stages in numpy and plain Python: the definition that compiled ones must equal.
+
+The shuffle's, sequences put into open rows, and an array's elements by their numbers.
+"""
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+
+from penstock.compiled import Compiled
 
 
 def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -33,3 +40,129 @@ def drain(picks: np.ndarray) -> np.ndarray:
         slots[pick] = slots[-1]
         slots.pop()
     return order
+
+
+_NATIVE = Compiled("penstock.physical.kernels.gather_native")
+_LARGE = 1 << 23  # bytes of a batch that is not in the cache any more when somebody reads it
+_WORTH_COMPILING = 1 << 34  # bytes from which loading numba (0.3 s once per process) pays
+
+_copied = 0  # bytes of large batches, about
+
+
+def gather(whole: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = whole[rows[i]], all of one dtype, C-contiguous, and the rows within `whole`."""
+    global _copied
+    if out.nbytes < _LARGE:
+        whole.take(rows, axis=0, out=out, mode="clip")  # "raise" would copy twice
+        return
+    _copied += out.nbytes
+    native = _NATIVE.ready() if "numba" in sys.modules or _copied > _WORTH_COMPILING else None
+    if native is None:
+        whole.take(rows, axis=0, out=out, mode="clip")
+    elif native.gather(_bytes(whole), rows, _bytes(out), -out.ctypes.data % native.LINE):
+        message = f"Elements {rows.min()} to {rows.max()} of {len(whole)} as {len(out)}."
+        raise IndexError(message)
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(len(array), -1).view(np.uint8)
+
+
+# The table of open rows has one line for each, in the order in which they were opened: how far each feature is filled,
+# how many sequences there are, and the number of the row.
+
+PATIENCE = 4  # times the rows that may be open: so many further ones opened, and a row leaves whatever it holds
+
+Assigned = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def assign(
+    sizes: np.ndarray,
+    table: np.ndarray,
+    opened: int,
+    lengths: np.ndarray,
+    most_sequences: int,
+    most_open: int,
+    best: bool,  # noqa: FBT001 - compiled functions take no keywords
+) -> Assigned:
+    """Give each sequence, in order, a place in a row.
+
+    It goes to the first open row with room in all features, or to the fullest if `best`; without one a row is opened.
+    A row in which a feature is full, or that has `most_sequences`, leaves. If then more than `most_open` are open one
+    of them leaves: the oldest if more than PATIENCE × `most_open` rows were opened since, otherwise the fullest. Full
+    means little room in all features together; of equals the oldest counts.
+
+    Returns for each sequence its row, its starts and its number in the row from 1; for each row that left the row and
+    the sequence at which it did; and the rows left open with their table. A row is named by its line in `table`, and
+    behind those by the order of opening. `opened` rows were opened before.
+    """
+    limits = lengths.tolist()
+    features = range(len(limits))
+    total = sum(limits)
+    rows: list[list[int]] = [[i, *line] for i, line in enumerate(table.tolist())]  # row, fills, count, number
+    count_at, number_at = len(limits) + 1, len(limits) + 2
+    known, first = len(rows), opened
+    placed, starts, segments, left, left_at = [], [], [], [], []
+    for piece, need in enumerate(sizes.tolist()):
+        row = None
+        least = total + 1
+        for candidate in rows:
+            if all(candidate[1 + f] + need[f] <= limits[f] for f in features):
+                room = total - sum(candidate[1:count_at])
+                if room < least:
+                    row, least = candidate, room
+                if not best:
+                    break
+        if row is None:
+            row = [known + opened - first, *[0] * len(limits), 0, opened]
+            rows.append(row)
+            opened += 1
+        placed.append(row[0])
+        starts.append(row[1:count_at])
+        for f in features:
+            row[1 + f] += need[f]
+        row[count_at] += 1
+        segments.append(row[count_at])
+        if row[count_at] >= most_sequences or any(row[1 + f] == limits[f] for f in features):
+            leaving = row
+        elif len(rows) <= most_open:
+            continue
+        elif opened - rows[0][number_at] > PATIENCE * most_open:
+            leaving = rows[0]
+        else:
+            leaving = max(rows, key=lambda r: (sum(r[1:count_at]), -r[number_at]))
+        rows.remove(leaving)
+        left.append(leaving[0])
+        left_at.append(piece)
+    shape = (-1, len(limits))
+    return (
+        np.array(placed, np.int64),
+        np.array(starts, np.int64).reshape(shape),
+        np.array(segments, np.int32),
+        np.array(left, np.int64),
+        np.array(left_at, np.int64),
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1:] for row in rows], np.int64).reshape(-1, table.shape[1]),
+    )
+
+
+def scatter(
+    flat: np.ndarray,
+    offsets: np.ndarray,
+    sizes: np.ndarray,
+    rows: np.ndarray,
+    starts: np.ndarray,
+    segments: np.ndarray,
+    values: np.ndarray,
+    ids: np.ndarray,
+    positions: np.ndarray,
+) -> None:
+    """Write `sizes[i]` values from `offsets[i]` on into row `rows[i]` from `starts[i]` on, and what they are.
+
+    `values`, `ids` and `positions` are contiguous arrays of rows; `values` has the dtype of `flat`.
+    """
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    target = within + np.repeat(rows * values.shape[1] + starts, sizes)
+    values.reshape(-1)[target] = flat[within + np.repeat(offsets, sizes)]
+    ids.reshape(-1)[target] = np.repeat(segments, sizes)
+    positions.reshape(-1)[target] = within

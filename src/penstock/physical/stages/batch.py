@@ -12,7 +12,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, 
 from penstock.block.indexed_column import IndexedColumn
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
-from penstock.physical.kernels.gather import gather
+from penstock.physical.kernels.reference import gather
 from penstock.physical.stacking import stack_each
 from penstock.physical.stage import Cursor, Stage, State
 

@@ -1,14 +1,55 @@
-"""IgnoreErrors: goes on behind elements that failed, counts them, and stops ignoring above a limit."""
+"""IgnoreErrors.
+
+Goes on behind elements that failed, counts them, writes them down where the user asked for it, and stops ignoring above
+a share.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+from pathlib import Path
 
 from penstock.block.block import Block
-from penstock.errors import Context, FailedPreconditionError, raise_as_failure
-from penstock.physical.quarantine import described, write_line
+from penstock.errors import (
+    Context,
+    FailedPreconditionError,
+    PenstockError,
+    context_of,
+    raise_as_failure,
+    said,
+    writing_to,
+)
 from penstock.physical.stage import Stage, State
 from penstock.plan.stateful import IgnoreErrors as IgnoreErrorsNode
+
+
+def write_line(path: str, error: Exception) -> None:
+    """Add a line to the file, made if it is missing, and its folders with it.
+
+    Each line is written at once and whole, so that passes may share a file, and a killed process leaves all of them.
+    """
+    line = json.dumps(described(error), ensure_ascii=False) + "\n"
+    try:
+        with writing_to(path), Path(path).open("ab", buffering=0) as file:
+            file.write(line.encode("utf-8", "backslashreplace"))
+    except FileNotFoundError:
+        Path(path).parent.mkdir(parents=True)
+        write_line(path, error)
+
+
+def described(error: Exception) -> dict[str, str | int | None]:
+    """Which element failed, and how: stage, line of the user's code, element, file, offset, error."""
+    context = error.context if isinstance(error, PenstockError) else context_of(error) or Context()
+    return {
+        "stage": context.stage,
+        "line": context.where,
+        "element": context.element,
+        "file": context.file,
+        "offset": context.offset,
+        "error": f"{type(error).__name__}: {said(error)}",
+    }
+
 
 _LOG = logging.getLogger("penstock.physical")
 RATE_OVER = 1000  # elements; below, a rate says little, and is looked at when the input ends

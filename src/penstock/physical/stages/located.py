@@ -1,16 +1,43 @@
-"""Located: a source's elements with their numbers; only where somebody asked for provenance."""
+"""Elements with where they come from. Their numbers in their source, only where somebody asked for provenance.
+
+Every element with where it was read; and 0, 1, 2, … for a plan that is read by number.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.block.column import DenseColumn
 from penstock.block.origin import Origin
+from penstock.block.provenance import with_provenance
 from penstock.errors import PenstockError
-from penstock.physical.located import located
+from penstock.physical.drain import drain
+from penstock.physical.fatal import fatal
 from penstock.physical.stage import Stage, State
-from penstock.sources.indexed import IndexedSource
-from penstock.sources.source import Source
+from penstock.sources.source import IndexedSource, SlicedSource, Source
+
+
+def located(block: Block, source: Source, numbers: np.ndarray) -> Block:
+    """A Block of a source's elements with these numbers, whose origin knows them."""
+    if isinstance(source, IndexedSource):
+        source, numbers = _whole(source, numbers)
+    origin = block.origin
+    if origin is None:
+        origin = Origin.of_source(source.label, numbers)
+    elif origin.position is None:
+        origin = Origin(origin.files, origin.file, origin.offset, numbers)
+    return Block(block.structure, block.columns, block.size, origin)
+
+
+def _whole(source: IndexedSource, numbers: np.ndarray) -> tuple[IndexedSource, np.ndarray]:
+    """The source that a slice was cut from, and the numbers there: rewrites cut, and nobody shall see that."""
+    while isinstance(source, SlicedSource):
+        numbers = source.start + numbers * source.step
+        source = source.inner
+    return source, numbers
 
 
 class Located(Stage):
@@ -71,3 +98,82 @@ class Located(Stage):
     def restore(self, state: State) -> None:
         below, self._count, self._file, self._offset = state
         self._upstream.restore(below)
+
+
+class Provenanced(Stage):
+    """`(element, Provenance)`, from the origins that Blocks carry."""
+
+    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+        super().__init__(label, (upstream,), where)
+        self._upstream = upstream
+
+    def next(self, want: int) -> Block | None:
+        block = self._upstream.next(want)
+        return None if block is None else with_provenance(block)
+
+    def can_skip(self) -> bool:
+        return self._upstream.can_skip()
+
+    def skip(self, count: int) -> int:
+        return self._upstream.skip(count)
+
+    def state(self) -> State:
+        return self._upstream.state()
+
+    def restore(self, state: State) -> None:
+        self._upstream.restore(state)
+
+
+class Numbers(Stage):
+    """The numbers below `size()`, which is asked for when the first is wanted.
+
+    Before that a pass is made over each of the streams that `fill` opens: caches, which keep whole passes only. Where
+    the size is not known, as a file cannot be counted, no element has a place, and the run ends.
+    """
+
+    def __init__(
+        self, size: Callable[[], int], fill: Sequence[Callable[[], Stage]], label: str, where: str | None
+    ) -> None:
+        super().__init__(label, (), where)
+        self._size_of = size
+        self._fill = list(fill)
+        self._size = -1
+        self._at = 0
+
+    def next(self, want: int) -> Block | None:
+        if self._size < 0:
+            self._prepare()
+        stop = min(self._at + want, self._size)
+        if stop <= self._at:
+            return None
+        numbers = np.arange(self._at, stop, dtype=np.int64)
+        self._at = stop
+        return Block.single(DenseColumn(numbers))
+
+    def _prepare(self) -> None:
+        while self._fill:
+            stream = self._fill.pop()()
+            try:
+                drain(stream, stream.label)
+            finally:
+                stream.close()
+        try:
+            self._size = self._size_of()
+        except Exception as error:
+            raise fatal(error, self.label, self.where) from error
+
+    def can_skip(self) -> bool:
+        return True
+
+    def skip(self, count: int) -> int:
+        if self._size < 0:
+            self._prepare()
+        at = self._at
+        self._at = max(min(at + count, self._size), at)
+        return self._at - at
+
+    def state(self) -> State:
+        return self._at
+
+    def restore(self, state: State) -> None:
+        self._at = state

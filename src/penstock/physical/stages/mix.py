@@ -16,7 +16,7 @@ from penstock.errors import Context, OutOfRangeError
 from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stages.agreement import Agreement
+from penstock.physical.stages.agreed import Agreement
 from penstock.physical.stretch import Stretch
 
 FAILED = -1  # a pick that is an error of its own

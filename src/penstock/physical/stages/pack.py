@@ -12,15 +12,13 @@ from penstock.block.spec import TensorSpec
 from penstock.block.structure import Structure
 from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, as_failure
-from penstock.physical.kernels import packing
-from penstock.physical.left_out import LeftOut
+from penstock.physical.kernels import reference
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.open_rows import OpenRows
-from penstock.physical.past import Past
-from penstock.physical.pieces import Pieces, fits_rows
+from penstock.physical.open_rows import OpenRows, Pieces, fits_rows
 from penstock.physical.stacking import ranks_of
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stretch import Stretch, failure, join
+from penstock.physical.stretch import Past, Stretch, failure, join
+from penstock.physical.token_batch import LeftOut
 from penstock.plan.packing import Pack as PackNode
 from penstock.plan.packing import open_spec
 
@@ -167,7 +165,7 @@ class Pack(StretchStage):
 
     def _kernels(self) -> ModuleType:
         native = _NATIVE.ready() if "numba" in sys.modules or self._pulled > _WORTH_COMPILING else None
-        return packing if native is None else native
+        return reference if native is None else native
 
     def place(self) -> State:
         self._note()

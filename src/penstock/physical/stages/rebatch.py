@@ -11,8 +11,7 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.origin import concat_origins
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import Context, annotate
-from penstock.physical.collect import Collector
-from penstock.physical.memory import UNCOUNTED, Memory
+from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stacking import stack_each
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.batch import Unbatch, stack_column

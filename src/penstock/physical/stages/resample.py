@@ -11,11 +11,10 @@ from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, InvalidArgumentError
 from penstock.keys import units
-from penstock.physical.held import held
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stretch import Stretch, failure
-from penstock.plan.resampling import GROUP, PRIOR, acceptance
+from penstock.physical.stretch import Stretch, failure, held
+from penstock.plan.mixing import GROUP, PRIOR, acceptance
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 

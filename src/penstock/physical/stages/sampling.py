@@ -1,15 +1,260 @@
-"""Sampling: each step draws its source by weight, from a key and the number of the step alone."""
+"""Sampling and Choosing: from which source each element comes.
+
+Drawn by weight, from a key and the number of the step alone; or as the elements of a data set say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.keys import fold, units
-from penstock.physical.stage import State
-from penstock.physical.stages.mix import END, FAILED, Choices, Chooser
-from penstock.physical.stages.weight_rows import Constant, WeightRows, Weights
+from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stages.mix import END, FAILED, NOTHING, Choices, Chooser
+from penstock.physical.stretch import held
+from penstock.plan.mix_weights import MixWeights, numbers, total, weights_fault
+
+
+class Chosen(Choices):
+    """Steps as the data set says; a choice of a source that has run dry is passed over."""
+
+    def __init__(self, picks: np.ndarray, errors: dict[int, Exception], dry: Collection[int]) -> None:
+        self.picks = picks
+        self.errors = errors
+        for source in dry:
+            self.ran_dry(source, 0)
+
+    def ran_dry(self, source: int, at: int) -> None:
+        behind = self.picks[at:]
+        behind[behind == source] = NOTHING
+
+
+class Choosing(Chooser):
+    """One choice for every step; one that is no number of a source is a failure in its place."""
+
+    def __init__(self, choices: Stage, count: int, label: str, where: str | None) -> None:
+        self.inputs = (choices,)
+        self._cursor = Cursor(choices)
+        self._count = count
+        self._label = label
+        self._where = where
+        self._taken = 0
+
+    def next(self, want: int, dry: Collection[int]) -> Choices | None:
+        found = self._cursor.take(want)
+        if found is None:
+            return None
+        errors = dict(found.failures)
+        picks = np.full(found.size, FAILED)
+        if found.block is not None:
+            given = held(found)
+            numbers = _integers(found.block)
+            if numbers is None:
+                errors |= {at: self._no_integer(found.block, at) for at in given.tolist()}
+            else:
+                wrong = (numbers < 0) | (numbers >= self._count)
+                for at, number in zip(given[wrong].tolist(), numbers[wrong].tolist(), strict=True):
+                    errors[at] = self._no_source(number, at)
+                picks[given[~wrong]] = numbers[~wrong]
+        self._taken += found.size
+        return Chosen(picks, errors, dry)
+
+    def _no_source(self, number: int, row: int) -> Exception:
+        message = f"A choice must be the number of a data set, from 0 to {self._count - 1}, got {number}."
+        return InvalidArgumentError(message, context=self._at(row))
+
+    def _no_integer(self, block: Block, row: int) -> Exception:
+        specs = block.structure.build(block.specs())
+        message = f"choice_dataset must give single integers, got an element of {specs}."
+        return InvalidTypeError(message, hint="int(x) converts.", context=self._at(row))
+
+    def _at(self, row: int) -> Context:
+        return Context(self._label, self._where, self._taken + row)
+
+    def state(self) -> State:
+        return [self._cursor.state(), self._taken]
+
+    def restore(self, state: State) -> None:
+        below, self._taken = state
+        self._cursor.restore(below)
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+def _integers(block: Block) -> np.ndarray | None:
+    column = block.columns[0] if block.structure.is_leaf else None
+    if isinstance(column, DenseColumn) and column.array.ndim == 1 and column.array.dtype.kind in "iu":
+        return column.array
+    return None
+
+
+@dataclass(slots=True)
+class WeightRows:
+    """Weights of `count` steps: a row for each, or one for all. Steps in `errors` have none."""
+
+    weights: np.ndarray
+    count: int
+    errors: dict[int, Exception] = field(default_factory=dict)
+
+
+class Weights(ABC):
+    """Gives the weights of the next steps."""
+
+    inputs: tuple[Stage, ...] = ()
+
+    @abstractmethod
+    def next(self, step: int, want: int) -> WeightRows | None:
+        """The rows of step `step`, and up to `want` in all; None at the end."""
+
+    @abstractmethod
+    def state(self) -> State: ...
+
+    @abstractmethod
+    def restore(self, state: State) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class _OfStep(Weights):
+    """Weights that follow from the number of the step alone."""
+
+    def state(self) -> State:
+        return None
+
+    def restore(self, state: State) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+class Constant(_OfStep):
+    """The same weights at every step."""
+
+    def __init__(self, weights: tuple[float, ...]) -> None:
+        self._weights = np.array(weights)
+
+    def next(self, step: int, want: int) -> WeightRows:
+        return WeightRows(self._weights, want)
+
+
+class Scheduled(_OfStep):
+    """A function of the step; one that has a `stretch` gives many steps at once."""
+
+    def __init__(self, function: Callable[[int], Any], count: int, label: str, where: str | None) -> None:
+        self._function = function
+        self._count = count
+        self._context = Context(label, where)
+        self._stretch = getattr(function, "stretch", None)
+
+    def next(self, step: int, want: int) -> WeightRows:
+        if self._stretch is not None:
+            return WeightRows(*self._stretch(step, want))
+        function = self._function
+        values: list[Any] = []
+        errors: dict[int, Exception] = {}
+        for number in range(step, step + want):
+            try:
+                values.append(function(number))
+            except Exception as raised:
+                errors[len(values)] = as_failure(raised, self._at(number))
+                values.append(None)
+        return checked(values, self._count, errors, step, self._at)
+
+    def _at(self, step: int) -> Context:
+        return Context(self._context.stage, self._context.where, step)
+
+
+class Handled(Weights):
+    """What the training sets while it runs."""
+
+    def __init__(self, handle: MixWeights) -> None:
+        self._handle = handle
+        self._pass = handle.begin()
+
+    def next(self, step: int, want: int) -> WeightRows:
+        return WeightRows(*self._pass.draw(step, want))
+
+    def state(self) -> State:
+        return self._pass.record
+
+    def restore(self, state: State) -> None:
+        self._pass.end()
+        self._pass = self._handle.begin(state)
+
+    def close(self) -> None:
+        self._pass.end()
+
+
+class FromData(Weights):
+    """One element of a data set for each step; the mixture ends with it."""
+
+    def __init__(self, stage: Stage, count: int, label: str, where: str | None) -> None:
+        self.inputs = (stage,)
+        self._cursor = Cursor(stage)
+        self._count = count
+        self._context = Context(label, where)
+
+    def next(self, step: int, want: int) -> WeightRows | None:
+        found = self._cursor.take(want)
+        if found is None:
+            return None
+        column = found.block.columns[0] if found.block is not None and found.block.structure.is_leaf else None
+        if isinstance(column, DenseColumn) and not found.failures:
+            return checked(column.array, self._count, {}, step, self._at)
+        values = [] if found.block is None else found.block.elements()
+        for at, _ in found.failures:
+            values.insert(at, None)
+        return checked(values, self._count, dict(found.failures), step, self._at)
+
+    def _at(self, step: int) -> Context:
+        return Context(self._context.stage, self._context.where, step)
+
+    def state(self) -> State:
+        return self._cursor.state()
+
+    def restore(self, state: State) -> None:
+        self._cursor.restore(state)
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+def checked(
+    values: Any, count: int, errors: dict[int, Exception], step: int, context: Callable[[int], Context]
+) -> WeightRows:
+    """Rows from what a user's function or data set gave, and an error for each that is no list of weights."""
+    rows = None if errors else numbers(values)
+    if rows is not None and rows.shape == (len(values), count):
+        right = np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1)
+        sums = total(rows)
+        if (right & (sums > 0) & np.isfinite(sums)).all():
+            return WeightRows(rows, len(rows))
+    rows = np.zeros((len(values), count))
+    for at, value in enumerate(values):
+        if at in errors:
+            continue
+        array = numbers(value)
+        if array is None:
+            message = f"The weights of a step must be a list of numbers, got {value!r:.60} ({type(value).__name__})."
+            errors[at] = InvalidTypeError(message, context=context(step + at))
+            continue
+        fault = weights_fault("weights", array, count)
+        if fault is None:
+            rows[at] = array
+        else:
+            fault.context = context(step + at)
+            errors[at] = fault
+    return WeightRows(rows, len(rows), errors)
 
 
 class Sampled(Choices):

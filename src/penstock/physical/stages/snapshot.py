@@ -13,9 +13,8 @@ from penstock.errors import Context, DataLossError, FailedPreconditionError, Inv
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State, StretchStage
-from penstock.physical.storage import Storage
+from penstock.physical.storage import Storage, WriteRole
 from penstock.physical.stretch import Stretch, failure
-from penstock.physical.write_role import WriteRole
 from penstock.plan.snapshot_store import without_hint
 
 _LOG = logging.getLogger("penstock.physical")

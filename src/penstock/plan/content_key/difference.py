@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.errors import PenstockError
 from penstock.io import storage
 from penstock.io.saved.manifest import NAME, Manifest, read_manifest
-from penstock.plan.content_key.file_versions import FileVersion
+from penstock.plan.content_key.digest import FileVersion
 from penstock.plan.content_key.made_of import BELOW, PYTHON, MadeOf, Part
 
 _Step = tuple[Part, ...]  # all parts of a step, or a setting; the first says what it is

@@ -1,12 +1,17 @@
-"""Digester: digests of values by their content."""
+"""Digester: digests of values by their content.
+
+FileVersions: sizes and times of the files that a plan reads, each looked at once.
+"""
 
 from __future__ import annotations
 
 import copyreg
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -17,16 +22,115 @@ from penstock.block.leaf import NESTED
 from penstock.functions.code import pieces_of
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import held
-from penstock.plan.content_key.file_versions import FileVersions, mapped_file, named_files
+from penstock.io import storage
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Prefetch
+from penstock.plan.scan import Scan
+from penstock.redacted import redacted
+from penstock.sources.arrays import ArraysSource
 from penstock.sources.source import Source
 from penstock.trace.purity import may_draw
+
+FileVersion = tuple[str, int, int | str]  # name; size; modification time in nanoseconds, or what a server calls it by
+
+MOST_LISTED = 10_000  # files of an entry
+_AT_ONCE = 16  # questions to servers
+
+
+class FileVersions:
+    """What was found, by name."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, FileVersion] = {}
+
+    def of(self, names: Sequence[str]) -> list[FileVersion]:
+        """The versions of files. One that is not there, or whose server does not answer, has the size -1."""
+        new = [name for name in dict.fromkeys(names) if name not in self.found]
+        remote = [name for name in new if storage.is_url(name)]
+        if len(remote) > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(_AT_ONCE, "penstock-etags") as asking:
+                self._keep(remote, asking.map(_version, remote))
+            new = [name for name in new if name not in self.found]
+        self._keep(new, map(_version, new))
+        return [self.found[name] for name in names]
+
+    def _keep(self, names: Iterable[str], versions: Iterable[FileVersion]) -> None:
+        self.found.update(zip(names, versions, strict=True))
+
+
+def _version(name: str) -> FileVersion:
+    try:
+        return redacted(name), *storage.version(name)
+    except Exception:  # whatever keeps it from being asked for will keep it from being read
+        return redacted(name), -1, ""
+
+
+def named_files(source: Any) -> tuple[str, ...]:
+    """The files that a source reads, or whose names are in its elements: byte strings, the first of which is a file."""
+    files = getattr(source, "files", ())
+    if isinstance(files, tuple) and files and all(isinstance(name, str) for name in files):
+        return files
+    columns = source.columns if isinstance(source, ArraysSource) else ()
+    return tuple(name for column in columns if isinstance(column, BytesColumn) for name in _names_in(column))
+
+
+def _names_in(column: BytesColumn) -> list[str]:
+    flat = BytesColumn(column.buffers, column.starts.reshape(-1), column.lengths.reshape(-1))
+    if not len(flat) or not _is_file(flat.slice(0, 1).values()[0]):
+        return []
+    return [os.fsdecode(name) for name in flat.values()]
+
+
+def _is_file(name: bytes) -> bool:
+    text = os.fsdecode(name)
+    return storage.is_url(text) or ("\0" not in text and len(text) < 4096 and Path(text).is_file())
+
+
+def files_of(plan: Node) -> tuple[FileVersion, ...]:
+    """The files that a plan reads, or whose names are in its elements, as they are now; of very many none."""
+    sources = (node.source for node in plan.walk() if isinstance(node, Scan))
+    names = [name for source in sources for name in named_files(source)]
+    versions = FileVersions()
+    if len(names) <= MOST_LISTED:
+        versions.of(names)
+    return tuple(versions.found.values())
+
+
+def mapped_file(array: np.ndarray) -> np.memmap[Any, Any] | None:
+    """The mapped file that an array is part of: its size and time stand for the content, which may be large."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap) and base.filename is not None:
+            return base
+        base = base.base
+    return None
+
 
 PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
 # a live object of a process; a count of it; who does the work, and how much at a time
 _NOT_TELLING = ("store", "tally", "num_parallel_calls", "vectorise")
-_KNOWN_AS = {"penstock.block.scan_state.InitialState": "penstock.block.carried.InitialState"}  # by older entries
+# Modules that classes of penstock's lay in when entries were written that are still to be found.
+_KNOWN_AS = {
+    f"penstock.{place}": f"penstock.{before}"
+    for place, before in {
+        "block.scan_state.InitialState": "block.carried.InitialState",
+        "block.spec.RaggedTensorSpec": "block.ragged_spec.RaggedTensorSpec",
+        "dataset.map_fn_lift.AnyShape": "dataset.map_fn_signature.AnyShape",
+        "dataset.map_fn_lift.Signature": "dataset.map_fn_signature.Signature",
+        "io.compression.TFRecordOptions": "io.tfrecord.options.TFRecordOptions",
+        "io.example.SequenceExample": "io.sequence_example.SequenceExample",
+        "plan.grouping.Reducer": "plan.reducer.Reducer",
+        "sources.arrays.BlockSource": "sources.held.BlockSource",
+        "sources.arrow.ArrowSource": "sources.arrow_ipc.ArrowSource",
+        "sources.arrow.TableSource": "sources.arrow_table.TableSource",
+        "sources.fixed.FixedLengthRowsSource": "sources.fixed_rows.FixedLengthRowsSource",
+        "sources.json_kinds.JsonLeaf": "sources.json_leaf.JsonLeaf",
+        "sources.source.SlicedSource": "sources.sliced.SlicedSource",
+        "trace.lift.RandomOp": "trace.random_op.RandomOp",
+    }.items()
+}
 
 
 def telling(node: Node) -> dict[str, Any]:

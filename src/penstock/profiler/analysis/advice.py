@@ -9,9 +9,8 @@ from penstock.plan.node import AUTOTUNE
 from penstock.profiler.analysis.applied import PREFETCH, applied
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
-from penstock.profiler.analysis.figures import LOOP, Analysis, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, size
 from penstock.profiler.analysis.model import cpu_seconds, fitted, rate, steps_in, workers_wanted
-from penstock.profiler.analysis.wording import named, number, size
 
 _WORTH = 0.05  # gain that is worth a line
 _MOST = 4

@@ -11,22 +11,50 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.cache.memory import MemoryStore
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.profiler.analysis.isolated import isolated
+from penstock.plan.stateful import Tally
+from penstock.plan.storing import Cache, Snapshot
 from penstock.profiler.analysis.meter import Costs, Enough, Frame, Key, Meter
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.run import Run, Settings
+
+
+@contextmanager
+def isolated(plan: Node, options: Options) -> Iterator[Node]:
+    """The same steps with caches, snapshots and counts of their own, where those of the data set are not full."""
+    with ExitStack() as scratch:
+        yield _isolated(plan, options, scratch)
+
+
+def _isolated(plan: Node, options: Options, scratch: ExitStack) -> Node:
+    inputs = tuple(_isolated(below, options, scratch) for below in plan.inputs)
+    if any(new is not old for new, old in zip(inputs, plan.inputs, strict=True)):
+        plan = plan.with_inputs(inputs)
+    if isinstance(plan, Cache):
+        return plan if plan.store.blocks() is not None else replace(plan, store=MemoryStore(silent=True))
+    if isinstance(plan, Snapshot) and plan.store is not None:
+        if plan.store.saved(plan.store.folder(options.seed, options.deterministic)) is not None:
+            return plan
+        folder = scratch.enter_context(TemporaryDirectory(prefix="penstock-"))
+        return replace(plan, path=folder, store=None)
+    changes: dict[str, Any] = {"tally": Tally()} if isinstance(getattr(plan, "tally", None), Tally) else {}
+    if getattr(plan, "quarantine", None) is not None:
+        changes["quarantine"] = None
+    return replace(plan, **changes) if changes else plan
+
 
 REFERENCE = Key(0, "reference")
 _CONTENT = bytes(1 << 18)

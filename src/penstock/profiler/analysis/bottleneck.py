@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.profiler.analysis.figures import LOOP, Analysis, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, seconds, size
 from penstock.profiler.analysis.model import Bound, bounds, cpu_seconds, fitted, lock_seconds, steps_in
-from penstock.profiler.analysis.wording import named, number, percent, seconds, size
 
 _MOSTLY = 0.5
 _PART = 0.05  # of the loop's time, from which making elements in its thread is worth a word

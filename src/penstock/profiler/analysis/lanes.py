@@ -5,8 +5,7 @@ from __future__ import annotations
 from penstock.plan.node import Node
 from penstock.profiler.analysis.figures import LOOP, Lane
 from penstock.profiler.analysis.places import Place
-from penstock.profiler.analysis.together import Together
-from penstock.profiler.analysis.watch import Look
+from penstock.profiler.analysis.together import Look, Together
 from penstock.runtime.autotune.figures import Knobs
 
 

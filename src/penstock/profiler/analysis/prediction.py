@@ -11,9 +11,8 @@ from penstock.profiler.analysis.advice import gain
 from penstock.profiler.analysis.applied import applied
 from penstock.profiler.analysis.bottleneck import Bottleneck, bottleneck
 from penstock.profiler.analysis.changes import Changes, check
-from penstock.profiler.analysis.figures import Analysis
+from penstock.profiler.analysis.figures import Analysis, number, seconds, size
 from penstock.profiler.analysis.model import fitted, rate
-from penstock.profiler.analysis.wording import number, seconds, size
 
 _WIDTH = 100
 _FAR_OFF = 0.7  # of the model's rate: less than that was reached

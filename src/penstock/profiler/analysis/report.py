@@ -6,10 +6,21 @@ import textwrap
 
 from penstock.profiler.analysis.advice import advice, nothing_to_do
 from penstock.profiler.analysis.bottleneck import bottleneck
-from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
+from penstock.profiler.analysis.figures import (
+    LOOP,
+    Analysis,
+    Lane,
+    Step,
+    named,
+    number,
+    percent,
+    rate_text,
+    seconds,
+    size,
+    workers,
+)
 from penstock.profiler.analysis.model import cpu_seconds, fitted
 from penstock.profiler.analysis.prediction import later
-from penstock.profiler.analysis.wording import named, number, percent, rate_text, seconds, size, workers
 
 WIDTH = 100
 _FIRST = 24

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.plan.once import question
+from penstock.plan.node_base import question
 from penstock.profiler.lint.advice import Check, Report
-from penstock.profiler.lint.checks.cache_cut import cache_cut
-from penstock.profiler.lint.checks.cache_endless import cache_endless
-from penstock.profiler.lint.checks.cache_grown import cache_grown
-from penstock.profiler.lint.checks.cache_random import cache_random
-from penstock.profiler.lint.checks.cache_repeated import cache_repeated
-from penstock.profiler.lint.checks.cache_shuffled import cache_shuffled
-from penstock.profiler.lint.checks.global_shuffle import global_shuffle
-from penstock.profiler.lint.checks.idle_cycle import idle_cycle
-from penstock.profiler.lint.checks.idle_prefetch import idle_prefetch
-from penstock.profiler.lint.checks.late_filter import late_filter
-from penstock.profiler.lint.checks.late_shard import late_shard
-from penstock.profiler.lint.checks.late_skip import late_skip
-from penstock.profiler.lint.checks.no_prefetch import no_prefetch
-from penstock.profiler.lint.checks.one_file import one_file
-from penstock.profiler.lint.checks.random_unkeyed import random_unkeyed
-from penstock.profiler.lint.checks.sequential_interleave import sequential_interleave
-from penstock.profiler.lint.checks.sequential_map import sequential_map
-from penstock.profiler.lint.checks.shuffle_batches import shuffle_batches
-from penstock.profiler.lint.checks.shuffle_decoded import shuffle_decoded
-from penstock.profiler.lint.checks.shuffle_epochs import shuffle_epochs
-from penstock.profiler.lint.checks.shuffle_small import shuffle_small
-from penstock.profiler.lint.checks.shuffle_split import shuffle_split
-from penstock.profiler.lint.checks.text_as_str import text_as_str
-from penstock.profiler.lint.checks.uneven_shards import uneven_shards
-from penstock.profiler.lint.checks.vectorise_batch import vectorise_batch
-from penstock.profiler.lint.checks.widened_floats import widened_floats
+from penstock.profiler.lint.checks.caches import (
+    cache_cut,
+    cache_endless,
+    cache_grown,
+    cache_random,
+    cache_repeated,
+    cache_shuffled,
+)
+from penstock.profiler.lint.checks.functions import random_unkeyed, text_as_str, vectorise_batch, widened_floats
+from penstock.profiler.lint.checks.order import late_filter, late_shard, late_skip, uneven_shards
+from penstock.profiler.lint.checks.parallel import (
+    idle_cycle,
+    idle_prefetch,
+    no_prefetch,
+    one_file,
+    sequential_interleave,
+    sequential_map,
+)
+from penstock.profiler.lint.checks.shuffles import (
+    global_shuffle,
+    shuffle_batches,
+    shuffle_decoded,
+    shuffle_epochs,
+    shuffle_small,
+    shuffle_split,
+)
 from penstock.profiler.lint.inspection import Inspection
 
 CHECKS: tuple[Check, ...] = (

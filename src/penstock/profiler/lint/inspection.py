@@ -1,14 +1,29 @@
-"""Inspection: a plan as checks see it."""
+"""Inspection: a plan as checks see it.
+
+How many records a file holds, how many bytes an element has, and of which kinds values are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
+import math
+import struct
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
 
+import numpy as np
+
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import flatten
 from penstock.options import Options
 from penstock.plan.node import Node, UnaryNode
+from penstock.plan.ops import Filter, FlatMap, Interleave, Map
+from penstock.plan.stateful import TakeWhile
 from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import RULES
+from penstock.trace.kinds.reader import Finding, read
+from penstock.trace.kinds.values import kind_of_spec
 
 Kind = TypeVar("Kind", bound=Node)
 
@@ -60,3 +75,84 @@ def between(top: Node, bottom: Node) -> list[Node]:
             break
         found.append(node)
     return found[::-1]
+
+
+_FRAME = 16  # bytes around the payload of a record
+
+
+def estimated_records(name: str) -> int | None:
+    """The file's size through that of its first record; None for what is not a local file that can be read."""
+    try:
+        size = Path(name).stat().st_size
+        with Path(name).open("rb") as file:
+            head = file.read(8)
+    except (OSError, ValueError):
+        return None
+    if len(head) < 8:
+        return None
+    length: int = struct.unpack("<Q", head)[0]
+    return max(round(size / (length + _FRAME)), 1)
+
+
+def element_bytes(spec: Any) -> int | None:
+    """Bytes of an element's arrays; None where the spec leaves them open. A byte string of unknown length counts 0."""
+    if spec is None:
+        return None
+    total = 0
+    for leaf in flatten(spec)[0]:
+        if not isinstance(leaf, TensorSpec) or not leaf.fixed:
+            return None
+        if leaf.dtype is not bytes:
+            total += math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize  # type: ignore[arg-type]
+    return total
+
+
+def has_bytes(spec: Any) -> bool:
+    """Whether an element holds byte strings, whose length no spec tells."""
+    return any(isinstance(leaf, TensorSpec) and leaf.dtype is bytes for leaf in flatten(spec)[0])
+
+
+def found_in_functions(plan: Node, *kinds: type) -> Iterator[tuple[UnaryNode, Any]]:
+    """What is found in the functions that get whole elements, of those whose spec is known."""
+    seen: set[int] = set()
+    for node in plan.walk():
+        function = _function(node)
+        if function is None or id(node) in seen or not isinstance(node, UnaryNode):
+            continue
+        seen.add(id(node))
+        for found in _found(function, node.input.spec):
+            if isinstance(found, kinds):
+                yield node, found
+
+
+def _function(node: Node) -> Callable[..., Any] | None:
+    if isinstance(node, (Map, FlatMap, Interleave)):
+        return node.function
+    return node.predicate if isinstance(node, (Filter, TakeWhile)) else None
+
+
+def _found(function: Callable[..., Any], spec: Any) -> list[Finding]:
+    if spec is None:
+        return []
+    unpacks = flatten(spec)[1].unpacks
+    arguments = [kind_of_spec(part) for part in (spec if unpacks else (spec,))]
+    try:
+        return read(function, arguments)
+    except Exception:  # code that is read may hold anything
+        return []
+
+
+_TOLD: set[tuple[str, str | None]] = set()  # what the process has been warned of
+
+
+def tell(what: str, hint: str, category: type[Warning], where: str | None) -> None:
+    """A warning on the user's line; `what` is told once for each line, whatever the hint."""
+    if (what, where) in _TOLD:
+        return
+    _TOLD.add((what, where))
+    message = f"{what} {hint}"
+    file, _, line = (where or "").rpartition(":")
+    if file and line.isdigit():
+        warnings.warn_explicit(message, category, file, int(line))
+    else:
+        warnings.warn(message, category, stacklevel=3)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import RandomnessWarning
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Shuffle
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, Snapshot
+from penstock.profiler.lint.inspection import tell
 from penstock.profiler.lint.names import are_names
 from penstock.profiler.lint.natures import randomness
 from penstock.sources.generator import GeneratorSource
@@ -69,3 +71,17 @@ def _by(keeper: Node, node: Node, *, shuffled: bool) -> Iterator[Kept]:
             yield Kept(keeper, node, None)
     for part in node.inputs:
         yield from _by(keeper, part, shuffled=shuffled)
+
+
+def warn_of_kept(plan: Node) -> None:
+    """A RandomnessWarning on the user's line for each step whose outcome is kept, once in a process."""
+    if not any(isinstance(node, KEEPERS) for node in plan.walk()):
+        return
+    for found in kept(plan):
+        hint = f"Put the step behind {found.keeper.name}(), so that every epoch has its own"
+        hint += (
+            "."
+            if found.drawn
+            else ", or give the shuffle reshuffle_each_iteration=False to say that one order is meant."
+        )
+        tell(found.message, hint, RandomnessWarning, found.node.where)

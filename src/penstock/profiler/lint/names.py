@@ -9,8 +9,7 @@ from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node, function_name
 from penstock.plan.ops import FlatMap, Interleave, Repeat, Shard, Shuffle, Skip, Take
 from penstock.plan.scan import Scan
-from penstock.profiler.lint.inspection import below
-from penstock.profiler.lint.telling import tell
+from penstock.profiler.lint.inspection import below, tell
 from penstock.sources.arrays import ArraysSource
 
 _ORDER = (Shuffle, GlobalShuffle, Shard, Take, Skip, Repeat)

@@ -12,7 +12,7 @@ import numpy as np
 from penstock.functions.code import words
 from penstock.functions.ownership import is_penstocks, is_users, is_users_path
 from penstock.functions.uses import Use, attribute, keeps_state, loops, uses
-from penstock.trace.nature import draws, nature_of
+from penstock.trace.lift import draws, nature_of
 
 _LIBRARIES = {
     **dict.fromkeys(["cv2", "PIL", "imageio", "skimage", "simplejpeg", "turbojpeg", "tifffile"], "works on pictures"),

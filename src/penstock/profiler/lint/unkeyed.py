@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from penstock.errors import RandomnessWarning
 from penstock.functions.uses import Use, uses
+from penstock.options import Options
 from penstock.plan.node import Node
+from penstock.profiler.lint.inspection import tell
 from penstock.profiler.lint.kept import KEEPERS, functions_of
 from penstock.profiler.lint.natures import draws_by_itself
 
@@ -73,3 +76,12 @@ def _read(function: Callable[..., Any]) -> Use | None:
         return None
     found = [use for use in uses(function) if draws_by_itself(use)]
     return next((use for use in found if use.always), found[0] if found else None)
+
+
+def warn_of_unkeyed(plan: Node, options: Options) -> None:
+    """A RandomnessWarning on the user's line for each such step, once in a process; none if order does not matter."""
+    if options.deterministic is False:
+        return
+    for found in unkeyed(plan):
+        if found.certain:
+            tell(found.message, HINT, RandomnessWarning, found.node.where)

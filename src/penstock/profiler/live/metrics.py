@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import MissingDependencyError
-from penstock.profiler.live.observer import want
-from penstock.profiler.live.snapshot import snapshot
+from penstock.profiler.live.snapshot import snapshot, want
 
 _FRESH = 0.5  # seconds that a snapshot serves: a scrape asks for all metrics at once
 Labels = dict[str, str]

@@ -9,8 +9,7 @@ from typing import Any
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.plan.node import Node
 from penstock.profiler.live.html import body, style
-from penstock.profiler.live.observer import no_longer, want
-from penstock.profiler.live.snapshot import snapshot
+from penstock.profiler.live.snapshot import no_longer, snapshot, want
 
 
 class Notebook:

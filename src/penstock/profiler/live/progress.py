@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from penstock import options
 from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError
 from penstock.plan.node import check_int
-from penstock.profiler.analysis.wording import number, percent
+from penstock.profiler.analysis.figures import number, percent
 
 T = TypeVar("T")
 

@@ -1,4 +1,6 @@
-"""snapshot: what all passes of this process are at, as plain values. Every live view shows these and nothing else.
+"""snapshot: what all passes of this process are at, as plain values. Every live view shows them.
+
+Live observes the passes for it, and writes nothing.
 
 The figures are those of `explain(analyze=True)`, of the last seconds; the verdict is that of a recorded run.
 """
@@ -7,23 +9,111 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count
 from typing import Any
 
+from penstock.forked import in_child, new_lock
 from penstock.plan.explain import short_location
 from penstock.plan.node import Node
-from penstock.profiler.analysis.figures import LOOP, Analysis, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, workers
 from penstock.profiler.analysis.model import cpu_seconds
-from penstock.profiler.analysis.wording import named, workers
-from penstock.profiler.live.observer import observed
 from penstock.profiler.memory import memory_report
-from penstock.profiler.recording.observing import resident
+from penstock.profiler.recording.observing import MOST_PIPELINES, Observing, all_on, resident, switch_off, switch_on
 from penstock.profiler.recording.pipeline import Pipeline
-from penstock.profiler.verdict.verdict import verdict
+from penstock.profiler.recording.sampler import Sampler
+from penstock.profiler.verdict import verdict
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
+
+_LOOK = 0.04  # seconds between two looks at what threads are at
+_MARK = 1.0  # seconds between two marks of how far passes are
+_SHOWN_FOR = 60.0  # seconds that a pass is told of after its end; its plan, and what that holds, is let go of then
+
+
+class Live(Observing):
+    """Begins at once, with a thread that looks at what is going on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._over = threading.Event()
+        self._ended: dict[str, float] = {}
+        self._thread = threading.Thread(target=self._look_on, name="penstock-live", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.goes_on = False
+        self._over.set()
+
+    def _has_room(self) -> bool:
+        """The oldest that has ended makes way."""
+        if len(self.pipelines) >= MOST_PIPELINES:
+            ended = next((key for key, each in self.pipelines.items() if not each.running), None)
+            if ended is None:
+                return False
+            del self.pipelines[ended]
+        return True
+
+    def _look_on(self) -> None:
+        sampler = Sampler(self._over.wait)
+        due = 0.0
+        while not self._over.is_set():
+            running = [each for each in list(self.pipelines.values()) if each.running]
+            sampler.look(_LOOK if running else _MARK, [(each.tracer.threads, each.looks) for each in running])
+            now = time.perf_counter()
+            if now >= due:
+                due = now + _MARK
+                for each in running:
+                    each.watch(now)
+                self._let_go(now)
+
+    def _let_go(self, now: float) -> None:
+        with self._lock:
+            for key, each in list(self.pipelines.items()):
+                if each.running:
+                    self._ended.pop(each.name, None)
+                elif now - self._ended.setdefault(each.name, now) > _SHOWN_FOR:
+                    del self.pipelines[key], self._ended[each.name]
+
+
+_users = 0
+_live: Live | None = None
+_lock = new_lock()
+
+
+def want() -> None:
+    """Observe passes that begin from now on, until as many have said that they no longer want it."""
+    global _users, _live
+    with _lock:
+        _users += 1
+        if _live is None:
+            _live = Live()
+            switch_on(_live)
+
+
+def no_longer() -> None:
+    """The other side of `want`."""
+    global _users, _live
+    with _lock:
+        _users = max(_users - 1, 0)
+        if not _users and _live is not None:
+            switch_off(_live)
+            _live.stop()
+            _live = None
+
+
+def observed() -> list[Observing]:
+    """All that observe passes now: a recorded run sees those that began while it was on."""
+    return all_on()
+
+
+@in_child
+def _forget() -> None:
+    global _users, _live
+    _users, _live = 0, None
+
 
 VERSION = 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.profiler.analysis.wording import number, percent, size
+from penstock.profiler.analysis.figures import number, percent, size
 
 TITLES = ("step", "runs on", "elem/s", "waits", "CPU %", "fill", "held")
 LEGEND = (

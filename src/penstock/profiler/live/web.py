@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.profiler.live.html import body, style
-from penstock.profiler.live.sockets import ask
+from penstock.profiler.live.monitor import ask
 
 _HOST = "127.0.0.1"
 _SCRIPT = """

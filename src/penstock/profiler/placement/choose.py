@@ -1,4 +1,7 @@
-"""choose: from figures to the place where a cache saves most. Nothing else goes into it."""
+"""From figures to the place where a cache saves most, and what `explain` says of it.
+
+Nothing else goes into the choice.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,49 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.block.size_text import size_text
-from penstock.profiler.placement.figures import Choice, Room, Spot
+from penstock.cache.entry.entry import Entry
+from penstock.cache.memory import MemoryStore
+from penstock.plan.explain import short_location
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A cache could stand behind the step `name`.
+
+    `seconds` of CPU time went into its elements and all steps below them in one pass, and these elements have `nbytes`;
+    None where that was not seen. `why_not` says what speaks against a cache there, whatever it would save.
+    """
+
+    name: str
+    label: str
+    where: str | None = None
+    seconds: float = 0.0
+    nbytes: float | None = None
+    why_not: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes that a cache may take in memory and on disk; None where it may not stand there at all."""
+
+    memory: int | None = None
+    disk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A cache of a `kind` ("memory" or "disk") behind a step, and what it saves in every epoch; or none, and why."""
+
+    spot: Spot | None
+    kind: str = ""
+    saved: float = 0.0
+    reason: str = ""
+
+    @property
+    def place(self) -> str | None:
+        """What it goes by in states of iterators."""
+        return None if self.spot is None else f"{self.kind}:{self.spot.name}"
+
 
 _LEAST = 0.01  # seconds per epoch that are worth it
 _LEAST_SHARE = 0.05  # of all CPU time
@@ -83,3 +128,51 @@ def _why_none(spots: Sequence[Spot], room: Room, epochs: int, whole: float) -> s
         f"{best.name} takes {best.seconds:.3g} s of CPU time in a pass, and writing and reading its "
         f"{size_text(int(best.nbytes))} about as much after {epochs} epoch{'s' if epochs > 1 else ''}"
     )
+
+
+Kept = MemoryStore | Entry | None  # what the cache holds, where that is known
+
+
+def told(
+    wanted: str, spots: Sequence[Spot], choice: Choice | None, epochs: int, kept: Kept, *, ends: bool
+) -> list[str]:
+    """What it is set to, where a cache stands or why none does, what it saves, and whether it has.
+
+    `ends`: passes come to an end.
+    """
+    rows = [f'Options.autocache is "{wanted}"']
+    if choice is None and not ends:
+        return [*rows, "nothing is decided: only whole passes are measured, and this data set has no end"]
+    if choice is None:
+        return [*rows, "nothing is decided before a whole pass was measured; the next one is"]
+    if choice.spot is None:
+        rows.append(f"no cache would pay after {epochs} whole pass{'es' if epochs > 1 else ''}: {choice.reason}")
+    else:
+        where = "in memory" if choice.kind == "memory" else "on disk"
+        rows.append(f"a cache {where} behind {_named(choice.spot)}")
+        size = size_text(int(choice.spot.nbytes or 0))
+        rows.append(f"  estimated: {choice.saved:.3g} s of CPU time saved in every epoch, for {size}")
+        rows.append(f"  {_happened(choice, kept)}")
+    known = [spot for spot in spots if spot.why_not is not None]
+    if known:
+        rows.append(f"not behind {_named(known[0])}, which {known[0].why_not}")
+    return rows
+
+
+def _happened(choice: Choice, kept: Kept) -> str:
+    if isinstance(kept, Entry) and kept.complete:
+        return f"it is full, with {kept.elements} elements in {kept.folder}, and serves every further epoch"
+    if isinstance(kept, Entry) and kept.elements:
+        return (
+            f"it has the first {kept.elements} elements, in {kept.folder}; the passes that come next write the others"
+        )
+    if choice.kind == "disk":
+        return "the passes that come next fill it and read it, also in other processes; `penstock cache` looks after it"
+    if not isinstance(kept, MemoryStore) or kept.blocks() is None:
+        return "the next whole pass fills it"
+    return f"it is full, with {size_text(kept.nbytes)}, and serves every further epoch"
+
+
+def _named(spot: Spot) -> str:
+    place = short_location(spot.where)
+    return f"{spot.name}, {spot.label}" + (f" ({place})" if place else "")

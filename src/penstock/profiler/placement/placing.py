@@ -17,13 +17,9 @@ from penstock.plan.node import INFINITE_CARDINALITY, Node
 from penstock.plan.storing import Cache, DiskCache
 from penstock.profiler.analysis.meter import Meter
 from penstock.profiler.analysis.places import Place, places
-from penstock.profiler.placement.choose import choose
-from penstock.profiler.placement.figures import Choice, Room, Spot
-from penstock.profiler.placement.measured import measured
-from penstock.profiler.placement.on_disk import Uses, folder_of, room
-from penstock.profiler.placement.remembered import recall, remember
+from penstock.profiler.placement.choose import Choice, Kept, Room, Spot, choose, told
+from penstock.profiler.placement.remembered import Uses, folder_of, measured, recall, remember, room
 from penstock.profiler.placement.spots import against, covered, turns
-from penstock.profiler.placement.told import Kept, told
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for

@@ -1,4 +1,6 @@
-"""What a whole pass showed of the steps of a plan, kept for the next run of it on this machine.
+"""What the steps of a plan cost in a whole pass, measured, and kept for the next run of it on this machine.
+
+Caches in files that nobody asked for: where they are, and how much of the disk they may take.
 
 One small JSON file per plan in the user's cache directory, as those of the tuner: whatever is wrong with it counts as
 absent, and what cannot be written is not written. It holds names of steps, seconds and bytes. `PENSTOCK_REMEMBER=0`
@@ -10,12 +12,22 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+import shutil
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from penstock.options import environment
-from penstock.profiler.placement.figures import Spot
+from penstock.cache.entry.lock import Lock, use
+from penstock.cache.entry.removal import kept_below, make_room, size_of
+from penstock.forked import new_lock
+from penstock.options import Options, environment
+from penstock.plan.fingerprint import fingerprint
+from penstock.plan.node import Node
+from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key, Meter
+from penstock.profiler.analysis.places import Place, steps_of
+from penstock.profiler.placement.choose import Spot
 from penstock.runtime.autotune.remembered import machine_key, write_small
 from penstock.runtime.machine.cache_folder import cache_folder
 
@@ -64,3 +76,102 @@ def _path(key: str) -> Path | None:
     folder = None if environment("REMEMBER") == "0" else cache_folder("placement")
     name = hashlib.blake2b(_whole(key).encode(), digest_size=16).hexdigest()
     return None if folder is None else folder / f"{name}.json"
+
+
+class Seen(NamedTuple):
+    """What one step took in a pass: CPU seconds of its own, bytes of an element, their number, failures."""
+
+    seconds: float
+    each: float
+    elements: float
+    failures: float
+
+
+def measured(places: list[Place], plan: Node, meter: Meter) -> dict[str, Seen]:
+    """By the names of the steps as they were written, what the `plan` that ran shows of them."""
+    costs = meter.costs()
+    by_mark: dict[Any, Seen] = {}
+    for node in plan.walk():
+        for index, step in enumerate(steps_of(node)):
+            by_mark[_mark(step)] = _seen(costs, meter, node, index)
+    return {place.name: by_mark[_mark(place.step)] for place in places if _mark(place.step) in by_mark}
+
+
+def _mark(step: Node) -> Any:
+    """What stays of a step when rewrites move it or join it with others."""
+    function = getattr(step, "function", getattr(step, "predicate", None))
+    return type(step), step.where, step.label, id(function)
+
+
+def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> Seen:
+    """One step; the last one of its node answers for what is around all of them."""
+    own = costs.get(Key(id(node), "step", index), NOTHING)
+    seconds, given = own.cpu, own
+    if index == len(steps_of(node)) - 1:
+        around = {key.part: cost for key, cost in costs.items() if key.node == id(node) and key.part != "step"}
+        away = not own.calls and any(step_has_function(step) for step in steps_of(node))
+        seconds += sum(cost.wall if away and part == "run" else cost.cpu for part, cost in around.items())
+        seconds += sum(cost.cpu for cost in _inside(costs, meter, node))
+        if not own.calls:
+            given = around.get("take", around.get("next", own))
+    return Seen(seconds, given.nbytes / given.elements if given.elements else 0.0, given.elements, given.failures)
+
+
+def step_has_function(step: Node) -> bool:
+    """Whether somebody's function is called for its elements, perhaps in a worker process."""
+    return hasattr(step, "function") or hasattr(step, "predicate")
+
+
+def _inside(costs: Costs, meter: Meter, node: Node) -> Iterator[Cost]:
+    """What the data sets cost that a step opened."""
+    opened = {id(node)}
+    for number, opener in meter.opened_by.items():
+        if opener in opened:
+            opened.add(number)
+    return (cost for key, cost in costs.items() if key.node in opened and key.node != id(node))
+
+
+SHARE = 2  # of what they have and what is free on the disk, they take together at most one part in so many
+
+
+def folder_of(plan: Node, options: Options) -> Path | None:
+    """The folder of a plan's caches in the user's cache directory; what is in it tells which data they are of."""
+    folder = cache_folder("autocache")
+    return None if folder is None else folder / fingerprint(plan, options.seed, options.deterministic)
+
+
+def room(folder: Path) -> int:
+    """Bytes that a cache of the plan with this folder may have, if all that nobody uses makes room for it."""
+    others = [kept for kept in kept_below(folder.parent) if kept.in_use and kept.folder.parent != folder]
+    return max(_most(folder.parent) - sum(kept.nbytes for kept in others), 0)
+
+
+def _most(folder: Path) -> int:
+    """Bytes that all of them may have."""
+    there = folder
+    while not there.exists():
+        there = there.parent
+    return (shutil.disk_usage(there).free + sum(kept.nbytes for kept in kept_below(folder))) // SHARE
+
+
+class Uses:
+    """The entries that one data set uses, which no process removes to make room, for as long as this lives."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, Lock] = {}
+        self._lock = new_lock()
+        weakref.finalize(self, _release, self._locks)
+
+    def begin(self, entry: str, nbytes: int) -> None:
+        """An entry is used from now on; others go if there is no room for the bytes that it will have."""
+        with self._lock, suppress(OSError):  # where nothing can be locked, nothing is removed
+            if entry not in self._locks:
+                self._locks[entry] = use(entry)
+                own = Path(entry)
+                folder = own.parent.parent
+                make_room(folder, _most(folder) - max(nbytes, size_of(own)), own)
+
+
+def _release(locks: dict[str, Lock]) -> None:
+    for lock in locks.values():
+        lock.release()

@@ -12,9 +12,9 @@ from penstock.plan import ops
 from penstock.plan.batching import BatchNode, Rebatch
 from penstock.plan.combine import Concatenate, Zip
 from penstock.plan.node import INFINITE_CARDINALITY, Node
+from penstock.plan.rows import Unbatch
 from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, Snapshot
-from penstock.plan.unbatch import Unbatch
 from penstock.profiler.analysis.places import Place
 from penstock.profiler.lint.natures import randomness
 from penstock.sources.generator import GeneratorSource

@@ -11,15 +11,13 @@ from typing import Any
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.profiler.analysis.alone import Alone, LockProbe, copy_speed_here
-from penstock.profiler.analysis.assembled import assembled
+from penstock.profiler.analysis.analyse import assembled
 from penstock.profiler.analysis.figures import LARGE, Analysis
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key
 from penstock.profiler.analysis.places import AsWritten, as_written, places, steps_of
-from penstock.profiler.analysis.together import Mark, Together, _since
-from penstock.profiler.analysis.watch import Look
+from penstock.profiler.analysis.together import Look, Mark, Together, _since
 from penstock.profiler.recording.sampler import Looks
-from penstock.profiler.recording.tracer import Tracer
-from penstock.profiler.recording.tracks import Tracks
+from penstock.profiler.recording.tracer import Tracer, Tracks
 from penstock.rewrite.driver import rewrite
 from penstock.runtime.autotune.figures import Knobs
 

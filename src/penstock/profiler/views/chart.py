@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.profiler.analysis.wording import seconds
+from penstock.profiler.analysis.figures import seconds
 from penstock.profiler.views.picture import Colour, Picture, shortened
 
 LANE, GAP = 20, 4

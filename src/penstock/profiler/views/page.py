@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.profiler.analysis.figures import number, percent, place, seconds, size
 from penstock.profiler.analysis.model import cpu_seconds
 from penstock.profiler.analysis.report import report
-from penstock.profiler.analysis.wording import number, percent, place, seconds, size
 from penstock.profiler.recording.store import Recorded
-from penstock.profiler.verdict.verdict import analysis_of
+from penstock.profiler.verdict import analysis_of
 from penstock.profiler.views.chart import (
     Kind,
     Row,

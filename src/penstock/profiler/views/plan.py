@@ -17,15 +17,14 @@ from typing import NamedTuple
 from penstock.errors import InvalidArgumentError
 from penstock.io.writing import local, writing
 from penstock.options import Options
+from penstock.plan.counted import count_text
 from penstock.plan.explain import short_location
-from penstock.plan.in_files import count_text
 from penstock.plan.node import Node
-from penstock.plan.once import question
+from penstock.plan.node_base import question
 from penstock.profiler.analysis.bottleneck import bottleneck
-from penstock.profiler.analysis.figures import LOOP, Analysis, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, place, workers
 from penstock.profiler.analysis.model import cpu_seconds
 from penstock.profiler.analysis.places import AsWritten, as_written, places
-from penstock.profiler.analysis.wording import named, number, percent, place, workers
 from penstock.profiler.explanation import how
 from penstock.profiler.views.picture import HUES, Picture, shortened
 from penstock.rewrite.driver import rewrite

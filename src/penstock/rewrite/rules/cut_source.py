@@ -14,9 +14,7 @@ from penstock.plan.ops import Shard, Skip, Take
 from penstock.plan.scan import Scan
 from penstock.rewrite.rule import rule
 from penstock.sources.arrays import ArraysSource, RangeSource
-from penstock.sources.indexed import IndexedSource
-from penstock.sources.sliced import SlicedSource
-from penstock.sources.source import Source
+from penstock.sources.source import IndexedSource, SlicedSource, Source
 
 
 @rule(Take | Skip | Shard, "take, skip and shard of a source with an index read only what is kept.", for_lint=False)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Prefetch
-from penstock.rewrite.rule import rule
-from penstock.rewrite.trivial import is_trivial
+from penstock.rewrite.rule import is_trivial, rule
 
 
 @rule(Prefetch)

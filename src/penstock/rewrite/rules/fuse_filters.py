@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from penstock.plan.node import Node
 from penstock.plan.ops import Filter
-from penstock.rewrite.fusing import fused, kinds_of, steps_below
-from penstock.rewrite.rule import rule
+from penstock.rewrite.rule import fused, kinds_of, rule, steps_below
 
 
 @rule(Filter, "Neighbouring filters become one step.", for_lint=False)

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Map
-from penstock.rewrite.rule import rule
-from penstock.rewrite.trivial import is_trivial
+from penstock.rewrite.rule import is_trivial, rule
 
 
 @rule(Map)

@@ -18,9 +18,8 @@ from typing import Any
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Map
 from penstock.plan.visible import shown_ahead
-from penstock.rewrite.fusing import together
-from penstock.rewrite.rule import rule
-from penstock.trace.nature import nature_of
+from penstock.rewrite.rule import rule, together
+from penstock.trace.lift import nature_of
 from penstock.trace.purity import captured, why_impure
 
 

@@ -9,18 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from penstock.image.backends import calm_opencv
-from penstock.runtime.autotune.compact_history import compacted, continued
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
 from penstock.runtime.autotune.remembered import Remembered, last_pass, recall, remember, remember_pass
 from penstock.runtime.autotune.tuner import decide
-from penstock.runtime.autotune.tuner_state import tuner_state
-from penstock.runtime.instrument import Instrument
+from penstock.runtime.autotune.tuner_state import compacted, continued, tuner_state
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import granted_cpus
-from penstock.runtime.machine.outside import outside_cpu, share
-from penstock.runtime.machine.spare import idle_seconds
+from penstock.runtime.machine.load import idle_seconds, outside_cpu, share
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.ledger import Ledger
+from penstock.runtime.observers import Instrument
 
 _FIRST_LOOK = 0.1  # seconds after the first result
 _BEGINS = 0.2  # seconds in which a pass comes to its speed, where an earlier one tells what that is

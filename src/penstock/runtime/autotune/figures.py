@@ -1,4 +1,6 @@
-"""What the tuner reads and what it may turn: plain values, so that a trace can be recorded, simulated and replayed.
+"""What the tuner reads and what it may turn.
+
+Plain values, so that a trace can be recorded, and replayed without a run.
 
 A *segment* here is one place in a plan where workers run ahead of a consumer: a parallel map, a filled batch, or all
 the inputs that one interleave reads ahead, which share their knobs.
@@ -6,8 +8,17 @@ the inputs that one interleave reads ahead, which share their knobs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from penstock.compiled import compiling
+from penstock.options import Options
+from penstock.runtime.machine.granted import granted_cores
+from penstock.runtime.memory.budget import Budget
+from penstock.runtime.processes.pool import process_pool
 
 LARGE_BLOCKS = 0.02  # seconds of work in a Block, where handing it over costs
 
@@ -88,3 +99,60 @@ class Decision:
     settled: bool = False  # nothing is on trial
     crowded: bool = False  # other programs had a part in it: it may not hold without them
     want_processes: bool = False  # it is about to try processes: have them started
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """New knobs for some segments."""
+
+    knobs: dict[str, Knobs]
+    seconds: float = 0.0  # that no knob was turned before
+    needs_processes: bool = False  # which are not up yet
+    sure: bool = False  # enough to wait for it
+
+
+_FORMAT = 1
+
+
+def to_json(samples: Sequence[Sample], means: Means) -> str:
+    """The periods of a run and what it might use.
+
+    >>> from penstock.runtime.autotune.figures import Flow, Knobs, Limits, Means, Sample
+    >>> sample = Sample(0.0, 0.1, 0.1, (Flow("map", Knobs(2), Limits(1, 2)),))
+    >>> from_json(to_json([sample], Means(2, 1 << 30))) == ([sample], Means(2, 1 << 30))
+    True
+    """
+    lines = ",\n".join(json.dumps(asdict(sample), separators=(",", ":")) for sample in samples)
+    return f'{{"format":{_FORMAT},"means":{json.dumps(asdict(means))},"samples":[\n{lines}\n]}}\n'
+
+
+def from_json(text: str) -> tuple[list[Sample], Means]:
+    """What `to_json` was given. Raises ValueError for text of another format."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        message = f"A trace has format {_FORMAT}, got {text[:40]!r}."
+        raise ValueError(message)
+    return [_sample(sample) for sample in found["samples"]], Means(**found["means"])
+
+
+def _sample(found: dict[str, Any]) -> Sample:
+    flows = tuple(_flow(flow) for flow in found["flows"])
+    return Sample(found["start"], found["stop"], found["cpu"], flows, found.get("idle"))
+
+
+def _flow(found: dict[str, Any]) -> Flow:
+    limits = dict(found["limits"])
+    limits["executors"] = tuple(limits["executors"])
+    return Flow(**{**found, "knobs": Knobs(**found["knobs"]), "limits": Limits(**limits)})
+
+
+def holds_gil() -> bool:
+    """Whether threads exclude each other in Python code."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def means(options: Options, budget: Budget) -> Means:
+    """As it is now: memory that others hold and processes that are starting change it."""
+    bounds = (options.autotune.cpu_budget, options.threading.private_threadpool_size)
+    cores = min([granted_cores(), *(float(bound) for bound in bounds if bound)])
+    return Means(cores, budget.total, holds_gil(), process_pool().ready(), compiling())

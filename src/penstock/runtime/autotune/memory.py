@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.runtime.autotune.figures import Knobs
-from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, measure
-from penstock.runtime.autotune.proposal import Proposal
-from penstock.runtime.autotune.steady_periods import SteadyPeriod, differs
+from penstock.runtime.autotune.climb import View
+from penstock.runtime.autotune.figures import Knobs, Proposal
+from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, SteadyPeriod, differs, measure
 from penstock.runtime.autotune.trials import CONTENT, Change, Kind, change_between
-from penstock.runtime.autotune.view import View
 
 _AGAIN = 15.0  # seconds until something is tried again; four times as many after each time
 _SOON_AGAIN = 4.0  # the same of more workers for calls that sleep, once: a bad moment may have spoken against them

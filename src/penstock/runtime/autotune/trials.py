@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.runtime.autotune.figures import Knobs, Sample
-from penstock.runtime.autotune.measure import CLEARLY, Measure, measure, ratio, starvation
-from penstock.runtime.autotune.steady_periods import SteadyPeriod
+from penstock.runtime.autotune.measure import CLEARLY, Measure, SteadyPeriod, measure, ratio, starvation
 
 CONTENT = 0.05  # share of waiting below which the consumer is the slow side
 _STARVES_AGAIN = 0.08

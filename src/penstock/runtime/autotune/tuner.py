@@ -6,20 +6,188 @@ every period. There is no state beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from penstock.runtime.autotune.bounds import bounded
-from penstock.runtime.autotune.climb import climb, let_go
-from penstock.runtime.autotune.figures import Decision, Means, Sample
-from penstock.runtime.autotune.measure import SLEEPS, Measure, measure, ratio
+from penstock.runtime.autotune.climb import View, climb, let_go, view
+from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Proposal, Sample
+from penstock.runtime.autotune.measure import SLEEPS, Measure, knobs_of, measure, ratio
 from penstock.runtime.autotune.memory import barred
-from penstock.runtime.autotune.proposal import Proposal
-from penstock.runtime.autotune.reasons import reasons
-from penstock.runtime.autotune.steady_periods import knobs_of
-from penstock.runtime.autotune.trials import CONTENT, Kind, Verdict
+from penstock.runtime.autotune.trials import CONTENT, Kind, Trial, Verdict
 from penstock.runtime.autotune.tuner_state import TunerState, tuner_state
-from penstock.runtime.autotune.view import View, view
-from penstock.runtime.autotune.windows import narrower, wider
+
+LEAST_WINDOW = 1  # a segment always has room for one result, whatever its window says
+
+
+def within(knobs: Knobs, limits: Limits) -> Knobs:
+    """The nearest knobs that are allowed."""
+    least = max(1, limits.least)
+    parallelism = min(max(knobs.parallelism, least), max(limits.most, least))
+    executor = knobs.executor
+    if limits.executors and executor not in limits.executors:
+        executor = limits.executors[0]
+    window = max(knobs.window, LEAST_WINDOW)
+    return replace(knobs, parallelism=parallelism, executor=executor, window=window)
+
+
+def bounded(knobs: Mapping[str, Knobs], flows: Mapping[str, Flow], ram: int) -> dict[str, Knobs]:
+    """All segments' knobs within their limits, and their windows together within the budget."""
+    allowed = {name: within(value, flows[name].limits) for name, value in knobs.items() if name in flows}
+    total = sum(value.window for value in allowed.values())
+    if total <= ram:
+        return allowed
+    room, windows = max(ram, 0), {}
+    for name, value in sorted(allowed.items(), key=lambda item: item[1].window):
+        windows[name] = max(value.window * room // total, LEAST_WINDOW)
+        total -= value.window
+        room = max(room - windows[name], 0)
+    return {name: replace(value, window=windows[name]) for name, value in allowed.items()}
+
+
+_AHEAD = 2.0  # seconds of what a slow consumer takes, that it keeps ahead
+_LEFT = 1 << 22  # bytes of a window that are not worth taking away
+_UNUSED = 8  # a window is large if it is this many times what was ever held
+_FULL_FOR = 2.0  # seconds without a change before a window that is always full shrinks
+_UNUSED_FOR = 10.0  # the same for one that is hardly used
+_BADLY = 0.3  # share of time blocked that asks for much more room
+
+
+def wider(view: View, name: str) -> Iterator[Proposal]:
+    """More room for a segment that had none while its consumer waited."""
+    knobs, found = view.knobs[name], view.measures[name]
+    factor = 4 if min(found.full, found.starved) >= _BADLY else 2
+    spare = view.means.ram - sum(value.window for other, value in view.knobs.items() if other in view.flows)
+    taken: dict[str, Knobs] = {}
+    wanted = knobs.window * (factor - 1)
+    for other in view.flows:
+        if spare >= wanted:
+            break
+        use = _use(view, other)
+        if other != name and use < view.knobs[other].window:
+            spare += view.knobs[other].window - use
+            taken[other] = replace(view.knobs[other], window=use)
+    more = min(wanted, spare)
+    if more >= knobs.window // 4 and more > 0:
+        yield Proposal({name: replace(knobs, window=knobs.window + more), **taken})
+
+
+def narrower(view: View) -> Iterator[Proposal]:
+    """Less room where it is always full before a slow consumer, or never used."""
+    for name, found in view.measures.items():
+        window = view.knobs[name].window
+        target, quiet = window, _UNUSED_FOR
+        if view.content and 2 * found.held_least >= window:
+            target, quiet = max(_use_by_rate(view, name), _LEFT), _FULL_FOR
+        elif found.held_most * _UNUSED <= window:
+            target = max(window // 4, _use(view, name), _LEFT)
+        if 2 * target <= window:
+            yield Proposal({name: replace(view.knobs[name], window=target)}, seconds=quiet)
+
+
+def _use(view: View, name: str) -> int:
+    """Bytes that a segment needs by what it held: twice that, and no less than a result for each worker."""
+    found = view.measures[name]
+    results = 2 * view.knobs[name].parallelism + 2
+    return max(2 * found.held_most, int(results * found.result_bytes), 1)
+
+
+def _use_by_rate(view: View, name: str) -> int:
+    """Bytes that keep the consumer from waiting for some time."""
+    found = view.measures[name]
+    results = 2 * view.knobs[name].parallelism + 2
+    per_second = found.rate * found.result_bytes / max(found.result_elements, 1e-9)
+    return int(min(max(results * found.result_bytes, _AHEAD * per_second), 1e15))
+
+
+def reasons(view: View, knobs: Mapping[str, Knobs]) -> dict[str, str]:
+    """By segment; `knobs` are those from here on."""
+    path = view.path()
+    return {name: f"{_subject(view, name, knobs[name])}: {_why(view, name, knobs[name], path)}" for name in knobs}
+
+
+def _subject(view: View, name: str, knobs: Knobs) -> str:
+    count = knobs.parallelism
+    kind = "worker" if count == 1 else "workers"
+    return f"{count} {kind} in processes" if knobs.executor == "process" else f"{count} {kind}"
+
+
+def _why(view: View, name: str, knobs: Knobs, path: list[str]) -> str:
+    best, found = view.knobs[name], view.measures[name]
+    if knobs != best:
+        return f"on trial against {_setting(best, knobs)}"
+    if not found.seconds > 0:
+        return "not measured yet"
+    sentences = []
+    if view.content:
+        sentences.append(f"the consumer waits {_percent(view.hunger)} of the time")
+    elif path and name != path[-1]:
+        sentences.append(
+            f"it waits for its input {_percent(found.waiting)} of the time" if name in path else "others limit the run"
+        )
+    elif view.saturated or view.crowded:
+        others = "" if view.saturated else ", other programs use the rest"
+        sentences.append(f"{view.used:.2g} of {view.means.cpus:g} cores are in use{others}")
+    elif view.one_core():
+        sentences.append(f"its calls exclude each other, all workers together compute on {view.used:.2g} cores")
+    elif found.share < 0.85:
+        sentences.append(f"its calls wait {_percent(1 - found.share)} of their time")
+    else:
+        sentences.append(f"its calls compute on {found.cores:.2g} cores")
+    if view.blocked(name):
+        sentences.append(f"without room {_percent(found.full)} of the time")
+    sentences += _learnt(view, name, knobs)
+    return "; ".join(sentences)
+
+
+def _learnt(view: View, name: str, knobs: Knobs) -> list[str]:
+    """What trials said of this setting: the last against threads or processes, and the last of more workers."""
+    trials = [trial for trial in view.state.trials if trial.change.name == name]
+    told = []
+    executor = next((t for t in reversed(trials) if t.change.kind in (Kind.PROCESSES, Kind.THREADS)), None)
+    if executor is not None:
+        told.append(_of_executor(executor, knobs))
+    for kind in (Kind.MORE, Kind.FEWER):
+        last = next((t for t in reversed(trials) if t.change.kind is kind), None)
+        if last is not None and last.base.starved >= CONTENT and knobs.parallelism in _compared(last):
+            told.append(_of_number(last))
+    return [text for text in told if text]
+
+
+def _compared(trial: Trial) -> tuple[int, int]:
+    return trial.change.before.parallelism, trial.change.after.parallelism
+
+
+def _of_executor(trial: Trial, knobs: Knobs) -> str:
+    better = trial.verdict is Verdict.BETTER
+    gave = f"gave {trial.gain:.3g} times as much"
+    if trial.change.kind is Kind.PROCESSES:
+        if better and knobs.executor == "process":
+            return f"worker processes {gave} as threads, which held the interpreter's lock"
+        return "" if better else f"worker processes {gave}"
+    if better and knobs.executor == "thread":
+        return f"threads {gave} as worker processes"
+    return "" if better else f"threads {gave} as worker processes"
+
+
+def _of_number(trial: Trial) -> str:
+    other = trial.change.before if trial.verdict is Verdict.BETTER else trial.change.after
+    gain = 1 / trial.gain if trial.verdict is Verdict.BETTER and trial.gain > 0 else trial.gain
+    return f"{other.parallelism} gave {gain:.3g} times as much"
+
+
+def _setting(best: Knobs, now: Knobs) -> str:
+    if best.executor != now.executor:
+        return "worker processes" if best.executor == "process" else "threads"
+    if best.parallelism != now.parallelism:
+        return str(best.parallelism)
+    if best.window != now.window:
+        return f"a window of {best.window / (1 << 20):.3g} MiB, with {now.window / (1 << 20):.3g}"
+    return f"Blocks of {best.block_seconds * 1e3:.3g} ms, with {now.block_seconds * 1e3:.3g} ms"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
 
 SHORTEST = 0.1  # seconds of a period
 LONGEST = 1.0

@@ -8,7 +8,7 @@ from penstock.options import Options
 from penstock.physical.executor import BatchTask, Executor, Reader
 from penstock.physical.stage import Stage
 from penstock.physical.transform import RunAll, Transform
-from penstock.runtime.direct import Direct
+from penstock.runtime.task import Direct
 from penstock.runtime.transform_runner import transforms_here
 from penstock.runtime.work import reading_ahead, work_of
 

@@ -20,14 +20,13 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.transform import FunctionTransform, RunAll, Transform
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits
-from penstock.runtime.autotune.means import holds_gil
-from penstock.runtime.direct import Direct
+from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits, holds_gil
 from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
 from penstock.runtime.segment import Segment
+from penstock.runtime.task import Direct
 from penstock.runtime.transform_runner import TransformRunner, packed, pool_of, task_of, transforms_here
 from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
 from penstock.trace.purity import why_impure

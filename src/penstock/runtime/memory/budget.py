@@ -10,23 +10,160 @@ change only leaves a mark; who next reads a limit divides anew, and who comes me
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.block.block import Block
 from penstock.errors import PenstockError
 from penstock.forked import in_child, new_lock
 from penstock.options import Options
-from penstock.physical.memory import Memory, Overspent
+from penstock.physical.memory import Account, Memory, Overspent
 from penstock.physical.stage import Around, Ask, Stage
 from penstock.plan.node import Node
 from penstock.runtime.machine.granted import available_memory
-from penstock.runtime.memory.counted import Counted
-from penstock.runtime.memory.fair_shares import fair_shares
-from penstock.runtime.memory.kept import KEPT, Follower
-from penstock.runtime.memory.over_budget import OverBudget
-from penstock.runtime.memory.weakly import Weakly
-from penstock.runtime.memory.window import Window
+from penstock.runtime.memory.kept import KEPT, Follower, Reserved, Weakly
+from penstock.runtime.memory.over_budget import CHOSEN, OverBudget
 from penstock.sources.arrays import ArraysSource
+
+
+def fair_shares(free: int, wants: Sequence[tuple[int, float]]) -> list[int]:
+    """Bytes for each (bytes wanted, weight): what it wants, or else its part by weight of what the others leave.
+
+    Max-min fair, as by filling all at the same speed until each has enough: nobody could get more without taking it
+    from somebody who has less for his weight. The sum is at most `free`.
+
+    >>> fair_shares(100, [(10, 1.0), (80, 1.0), (80, 1.0)])
+    [10, 45, 45]
+    """
+    given = [0] * len(wants)
+    free = max(free, 0)
+    if sum(want for want, _ in wants) <= free:
+        return [want for want, _ in wants]
+    weights = sum(weight for _, weight in wants)
+    order = sorted(range(len(wants)), key=lambda i: wants[i][0] / wants[i][1])
+    for place, i in enumerate(order):
+        want, weight = wants[i]
+        level = free / weights
+        if want > level * weight:  # so does everybody behind it
+            for j in order[place:]:
+                given[j] = min(int(level * wants[j][1]), free)
+                free -= given[j]
+            break
+        given[i] = min(want, free)
+        free -= given[i]
+        weights -= weight
+    return given
+
+
+class Counted(Reserved, Account):
+    """`owner` is the run whose buffer it is; `of` what several stages, also of several runs, share."""
+
+    def __init__(self, budget: Budget, owner: object, kind: str, label: str, where: str | None, of: Any) -> None:
+        self._budget = budget
+        self._of = None if of is None else weakref.ref(of)
+        self._owner = owner if of is None else None
+        self._sharers: list[weakref.ref[Any]] = []
+        self.kind = kind
+        self.label = label
+        self.where = where
+        self.lasting = not budget.given
+
+    def is_of(self, shared: Any) -> bool:
+        return self._of is not None and self._of() is shared
+
+    def share(self, owner: object) -> None:
+        """It is also the account of another run, which it may outlive."""
+        if owner is not None:
+            self._sharers.append(weakref.ref(owner))
+
+    def belongs_to(self, owner: object) -> bool:
+        return self._owner is owner or any(sharer() is owner for sharer in self._sharers)
+
+    def hold(self, nbytes: int, full: int | None = None) -> None:
+        budget = self._budget
+        if self.move(nbytes):
+            budget.changed()
+        if nbytes > budget.total or (full is not None and full > budget.total):
+            self._over(nbytes, full)
+
+    def _over(self, nbytes: int, full: int | None) -> None:
+        budget = self._budget
+        if self.kind in CHOSEN:
+            found = OverBudget(self.kind, self.label, self.where, nbytes, full, budget.total)
+            if budget.given:
+                raise Overspent(found.error())
+            found.warn()
+
+    def close(self) -> None:
+        if self._of is None:  # others may share it
+            self.nbytes = 0
+            self._budget.forget(self)
+
+
+class Window:
+    """A part of a budget; `share` windows that stand side by side divide one part. May be used by any thread."""
+
+    kind = "ahead"
+
+    def __init__(self, budget: Budget, owner: object, label: str, share: int, where: str | None) -> None:
+        self._budget = budget
+        self._limit = 0
+        self._weight = 1 / share
+        self._wish: int | None = None
+        self._asked = 0
+        self._begun_with = int(budget.start / share)
+        self._owner = owner
+        self.label = label
+        self.where = where
+        self._held: Callable[[], int] | None = None
+
+    @property
+    def limit(self) -> int:
+        """Bytes that it may hold now. A segment may always hold one result, whatever this says."""
+        self._budget.settle()
+        return self._limit
+
+    def belongs_to(self, owner: object) -> bool:
+        return self._owner is owner
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return 0 if self._held is None else self._held()
+
+    def measure(self, held: Callable[[], int]) -> None:
+        """Take the function that tells how many bytes it holds."""
+        self._held = held
+
+    def wish(self, nbytes: int | None) -> None:
+        """Let it have so many bytes if there are as many; None for what windows begin with."""
+        if nbytes != self._wish:
+            self._wish = nbytes
+            self._budget.changed()
+
+    def ask(self, nbytes: int) -> None:
+        """What workers make, or the user wants ahead, comes to so many bytes: let it have them, whatever it wishes."""
+        if max(nbytes, self._asked) <= self._begun_with and self._wish is None:
+            return  # it has them
+        if not self._asked - (self._asked >> 2) <= nbytes <= self._asked:
+            self._asked = nbytes + (nbytes >> 3)
+            self._budget.changed()
+
+    def wanted(self) -> tuple[int, float]:
+        """Bytes that it would take, and its weight among others."""
+        wish = self._begun_with if self._wish is None else self._wish
+        return max(wish, self._asked), self._weight
+
+    def allow(self, nbytes: int) -> None:
+        """What the budget has for it."""
+        self._limit = nbytes
+
+    def close(self) -> None:
+        """The segment has ended. Idempotent; never waits."""
+        self._held = None
+        self._budget.forget(self)
+
 
 START = 1 << 26  # bytes that a window begins with, where the budget has them
 _LEAST = 1 << 26  # bytes of the process's budget, however full the machine is

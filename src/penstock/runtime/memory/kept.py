@@ -2,17 +2,82 @@
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from penstock.block.arena import ARENA
 from penstock.block.shared_memory import shared_bytes
-from penstock.runtime.machine.heaps import FreeInHeaps
-from penstock.runtime.memory.reserved import Reserved
-from penstock.runtime.memory.weakly import Weakly
+from penstock.runtime.machine.malloc import FreeInHeaps
 from penstock.sources.arrow_pieces import RECENT
+
+
+class Reserved:
+    """`nbytes` are held, `reserved` are taken off the budget: never less, as soon as those told have looked again."""
+
+    nbytes = 0
+    reserved = 0
+    _least = 0
+
+    def move(self, nbytes: int) -> bool:
+        """Note that `nbytes` are held; whether that has to be reserved anew. Any thread, without a lock.
+
+        Nobody holds less than nothing: a count below 0, as of a damaged file, is one of nothing.
+        """
+        self.nbytes = nbytes = max(nbytes, 0)
+        return not self._least <= nbytes <= self.reserved
+
+    def reserve(self, grain: int) -> int:
+        """Reserve anew; may grow by an eighth and `grain` bytes before `move` says so.
+
+        It comes to an end, since what is reserved is never less than the count it was made of.
+        """
+        while True:
+            nbytes = self.nbytes
+            self.reserved = nbytes + (nbytes >> 3) + grain if nbytes else 0
+            self._least = nbytes - (nbytes >> 2) - 2 * grain
+            if self.nbytes <= self.reserved:  # else `move` came between, and compared with what was reserved before
+                return self.reserved
+
+
+T = TypeVar("T")
+
+
+class Weakly(Generic[T]):
+    """Objects without a hold on them, in the order in which they came; `gone` is called when one of them dies.
+
+    Thread-safe without a lock: objects die in garbage collections, which may begin inside any critical section.
+    """
+
+    def __init__(self, gone: Callable[[], None] = lambda: None) -> None:
+        self._gone = gone
+        self._known: dict[int, weakref.ref[T]] = {}
+
+    def add(self, item: T) -> None:
+        key, known, gone, over = id(item), self._known, self._gone, sys.is_finalizing
+
+        def forget(ref: weakref.ref[T]) -> None:
+            if known.get(key) is ref:
+                known.pop(key, None)
+                if not over():  # what would be called has lost its modules by then
+                    gone()
+
+        known[key] = weakref.ref(item, forget)
+
+    def remove(self, item: T) -> None:
+        ref = self._known.get(id(item))
+        if ref is not None and ref() is item:
+            self._known.pop(id(item), None)
+            self._gone()
+
+    def listed(self) -> list[T]:
+        """The objects that are alive."""
+        refs = list(self._known.values())  # in one step: a collection inside dict.copy() may change what is copied
+        return [item for ref in refs if (item := ref()) is not None]
+
 
 _MOST = 1 << 28  # bytes that a pool keeps, however large the budgets are
 _NOTHING: Mapping[str, int] = MappingProxyType({})

@@ -7,10 +7,8 @@ from typing import Any
 from penstock.physical.memory import Account, Memory
 from penstock.physical.stage import Around, Stage
 from penstock.plan.node import Node
-from penstock.runtime.memory.budget import Budget
-from penstock.runtime.memory.counted import Counted
-from penstock.runtime.memory.weakly import Weakly
-from penstock.runtime.memory.window import Window
+from penstock.runtime.memory.budget import Budget, Counted, Window
+from penstock.runtime.memory.kept import Weakly
 
 
 class Ledger(Memory):

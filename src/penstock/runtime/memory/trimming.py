@@ -16,8 +16,7 @@ from contextlib import suppress
 from functools import cache
 
 from penstock.forked import new_lock
-from penstock.runtime.machine.heaps import FreeInHeaps, resident
-from penstock.runtime.machine.malloc import is_left_alone
+from penstock.runtime.machine.malloc import FreeInHeaps, is_left_alone, resident
 
 _PATIENCE = 0.25  # seconds without a pass
 _STAYS = 1 << 28  # bytes that may stay, as in any other pool

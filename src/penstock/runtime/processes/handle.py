@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.block.numbers import Numbers
-from penstock.block.region import Owner, Region
-from penstock.block.shared_memory import SharedMemory
+from penstock.block.shared_memory import Owner, Region, SharedMemory
 from penstock.block.transport import unpack
 from penstock.errors import Context, FailedPreconditionError, PenstockError
 from penstock.physical.fatal import Fatal
 from penstock.physical.stretch import Stretch
-from penstock.runtime.clock import CLOCKS
+from penstock.runtime.counts import CLOCKS
 from penstock.runtime.processes.failures import mistaken
 from penstock.runtime.processes.link import EMPTY, SMALL, Late, Link, Message, Packed, possible
 from penstock.runtime.processes.start import Process, births, search_path

@@ -27,15 +27,14 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.lease import leased
-from penstock.block.region import mapped
+from penstock.block.footprint import leased
+from penstock.block.shared_memory import mapped
 from penstock.block.transport import pack, portable, unpack
 from penstock.errors import Context, FailedPreconditionError, context_of, said
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
-from penstock.runtime.processes.lifeline import follow
-from penstock.runtime.processes.link import SMALL, Link, Message, Packed, aligned
+from penstock.runtime.processes.link import SMALL, Link, Message, Packed, aligned, follow
 from penstock.runtime.tracebacks import add_lines, folded
 
 # Ctrl-C is for the parent to decide on, from the first moment: the signal comes blocked. The façade costs more than all

@@ -24,7 +24,7 @@ from penstock.trace.kinds.values import (
     Text,
     Widened,
 )
-from penstock.trace.nature import nature_of
+from penstock.trace.lift import nature_of
 
 _SAME_TEXT = words(
     """strip lstrip rstrip lower upper replace title capitalize center ljust rjust zfill removeprefix removesuffix

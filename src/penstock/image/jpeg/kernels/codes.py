@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.compiled.uncounted import uncounted
+from penstock.compiled.kernel import uncounted
 from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
 
 LOOK = 10

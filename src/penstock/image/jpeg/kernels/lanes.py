@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.compiled.uncounted import uncounted
+from penstock.compiled.kernel import uncounted
 from penstock.image.jpeg.kernels.bits import byte
 from penstock.image.jpeg.kernels.codes import LOOK, single
 from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, QUANT, SCAN, WIDTH

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.compiled.uncounted import uncounted
+from penstock.compiled.kernel import uncounted
 from penstock.image.jpeg.kernels import codes
 from penstock.image.jpeg.kernels.bits import FILLED, eight_bytes
 from penstock.image.jpeg.kernels.codes import ALONE, BEYOND, LOOK, SYMBOLS

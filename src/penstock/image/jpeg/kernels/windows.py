@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from penstock.compiled.uncounted import uncounted
+from penstock.compiled.kernel import uncounted
 from penstock.image.jpeg.kernels.bits import SEVERAL, ZERO, allow, at_marker, byte, copy_eight, copy_several
 from penstock.image.jpeg.kernels.codes import KEPT, LOOK
 from penstock.image.jpeg.kernels.headers import AC, COMPONENTS, DC, EOI

@@ -1,4 +1,7 @@
-"""An Example message: the map from names to values, whose entries often stand where they stood in the record before."""
+"""An Example message.
+
+The map from names to values, whose entries often stand where they stood in the message before.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,136 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined
-from penstock.compiled.uncounted import uncounted
-from penstock.io.kernels.example.keys import expected_entry, find, same_unwanted
-from penstock.io.kernels.example.table import HEAD, REMEMBERED, UNKNOWN, UNWANTED
-from penstock.io.kernels.example.values import direct
-from penstock.io.kernels.example.wire import address_of, skip, span, varint
+from penstock.compiled.kernel import helper, inlined, uncounted
+from penstock.io.kernels.example.table import (
+    AT_1,
+    FIRST,
+    HEAD,
+    KEY_AT,
+    KEY_SIZE,
+    LAST,
+    LONGEST,
+    M1,
+    M2,
+    M3,
+    MASK_0,
+    MASK_1,
+    REMEMBERED,
+    UNKNOWN,
+    UNWANTED,
+    WORD_0,
+    WORD_1,
+    WORD_2,
+)
+from penstock.io.kernels.example.values import address_of, bytes_at, direct, skip, span, varint
+from penstock.io.kernels.loads import load64
 
 U = np.uint64
+
+
+@uncounted
+@helper
+def _words(buffer: Any, at: Any, size: Any) -> Any:
+    """The first and the last eight bytes of a key; a shorter one is its own first, filled up with zeros."""
+    if size >= 8:
+        return load64(buffer, at), load64(buffer, at + size - 8)
+    if buffer.size - at >= 8:
+        return load64(buffer, at) & ((U(1) << U(8 * size)) - U(1)), U(0)
+    word = U(0)
+    for i in range(size):
+        word |= U(buffer[U(at + i)]) << U(8 * i)
+    return word, U(0)
+
+
+@uncounted
+@helper
+def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any:
+    """Whether two keys that agree in length, first and last word agree in between."""
+    same = True
+    for i in range(8, size - 8):
+        same = same and buffer[U(at + i)] == keys[U(key_at + i)]
+    return same
+
+
+@uncounted
+@helper
+def find(buffer: Any, at: Any, size: Any, table: Any, keys: Any, places: Any) -> Any:
+    """The entry with this key, or -1; `places` is an open-addressed hash table whose size is a power of two."""
+    first, last = _words(buffer, at, size)
+    mask = U(places.size - 1)
+    place = (((first ^ (last * U(M1)) ^ (U(size) * U(M2))) * U(M3)) >> U(32)) & mask
+    while True:
+        k = places[place]
+        if k < 0:
+            return -1
+        if (
+            table[U(k), KEY_SIZE] == size
+            and U(table[U(k), FIRST]) == first
+            and U(table[U(k), LAST]) == last
+            and _same_middle(buffer, at, size, keys, table[U(k), KEY_AT])
+        ):
+            return k
+        place = (place + U(1)) & mask
+
+
+# The lengths in the last eight bytes before a list's values: of the feature, its list, and the values, packed.
+_LENGTHS = 0x0100010001000000
+
+
+@uncounted
+@inlined
+def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: Any) -> Any:
+    """The number of bytes that the values of entry k take, if it stands here as writers spell it; else -1.
+
+    That is, with every length in one byte:
+
+        0A length | 0A length key | 12 length | kind length | 0A length | values
+
+    The general way accepts the same bytes with the same result. Here all but the lengths is compared by words, the last
+    of which ends where the values begin; and each length follows from the first.
+    """
+    if stop - at < 2:
+        return -1
+    length = np.int64(buffer[U(at + 1)])
+    head = table[k, HEAD]
+    size = length + 2 - head
+    if size < 0 or size > table[k, LONGEST] or length > stop - at - 2:
+        return -1
+    wrong = (load64(buffer, at) & U(table[k, MASK_0])) ^ U(table[k, WORD_0])
+    wrong |= (load64(buffer, at + table[k, AT_1]) & U(table[k, MASK_1])) ^ U(table[k, WORD_1])
+    wrong |= load64(buffer, at + head - 8) ^ (U(table[k, WORD_2]) + U(size) * U(_LENGTHS))
+    if wrong != U(0):
+        return -1
+    if head > 24:  # what of the key is in none of the three
+        i = np.int64(12)
+        size_of_key = table[k, KEY_SIZE]
+        key = table[k, KEY_AT]
+        while i < size_of_key - 2:
+            i = min(i, size_of_key - 8)
+            if load64(buffer, at + 4 + i) != load64(keys, key + i):
+                return -1
+            i += 8
+    return size
+
+
+@uncounted
+@inlined
+def same_unwanted(buffer: Any, at: Any, stop: Any, address: Any) -> Any:
+    """Where the entry here ends, if it has the key of the one at `address`, which is spelled as usual; else -1."""
+    size = np.int64(bytes_at(address, 4)[U(3)])
+    if stop - at < size + 6:
+        return -1
+    end = at + 2 + np.int64(buffer[U(at + 1)])
+    value = at + size + 6
+    if end > stop or buffer[U(at)] != 0x0A or buffer[U(at + 1)] > 127 or value > end:
+        return -1
+    if buffer[U(value - 2)] != 0x12 or value + np.int64(buffer[U(value - 1)]) != end:
+        return -1
+    before = bytes_at(address, size + 4)
+    for i in range(2, size + 4):
+        if buffer[U(at + i)] != before[U(i)]:
+            return -1
+    return end
 
 
 @uncounted

@@ -1,6 +1,6 @@
 """parse: the records of a Block, wherever they lie, into the arrays of their columns; compiled when this is imported.
 
-`penstock.io.message` says what the wire format means and `penstock.io.plain` what is accepted; this agrees with them on
+`penstock.io.wire` says what the wire format means and `penstock.io.plain` what is accepted; this agrees with them on
 every input, well-formed or not, and says nothing about reasons: a rejected record is parsed again by the plain parser,
 which raises the error.
 """
@@ -12,13 +12,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from penstock.compiled.kernel import kernel
-from penstock.compiled.only_for import only_for
-from penstock.compiled.uncounted import uncounted
+from penstock.compiled.kernel import kernel, only_for, uncounted
 from penstock.io.kernels.example.features import all_features
 from penstock.io.kernels.example.table import DONE, NO_MEMORY, NO_ROOM, REJECTED
-from penstock.io.kernels.example.values import write_noted
-from penstock.io.kernels.example.wire import bytes_at
+from penstock.io.kernels.example.values import bytes_at, write_noted
 
 __all__ = ["DONE", "NO_MEMORY", "NO_ROOM", "REJECTED", "parse"]
 

@@ -1,17 +1,23 @@
-"""record: the header and the checksums of one record."""
+"""record: the header and the checksums of one record.
+
+CRC-32C comes from the processor's own instruction (SSE 4.2, ARM64) where there is one, else from tables, eight bytes at
+a time (slicing-by-8, Kounavis and Berry).
+"""
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
+import llvmlite.binding
+import numba
 import numpy as np
+from llvmlite import ir
+from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import helper
-from penstock.compiled.uncounted import uncounted
+from penstock.compiled.kernel import helper, inlined, uncounted
+from penstock.compiled.kernel_files import LEVELS
 from penstock.io.kernels.loads import bits32, load64
-from penstock.io.kernels.tfrecord.crc_by_instruction import crc_by_instruction
-from penstock.io.kernels.tfrecord.crc_by_tables import crc_by_tables
-from penstock.io.kernels.tfrecord.instruction import INSTRUCTION
 from penstock.io.tfrecord.framing import (
     EVERYTHING,
     FINE,
@@ -22,7 +28,158 @@ from penstock.io.tfrecord.framing import (
     WRONG_LENGTH,
 )
 
+types: Any = numba.types
+
+BUFFER = types.Array(types.uint8, 1, "C", readonly=True)
+INTS = types.Array(types.int64, 1, "C")
+
+
+# numba carries types for some of its names only.
+config: Any = numba.config
+
+
+def instruction() -> str:
+    """Which instruction set the checksum uses here: "sse4.2", "arm64" or "" for tables."""
+    if config.CPU_NAME in LEVELS:
+        return "sse4.2"
+    if config.CPU_NAME or config.CPU_FEATURES is not None:
+        return ""  # numba was told to compile for another machine
+    features = llvmlite.binding.get_host_cpu_features()
+    machine = platform.machine().lower()
+    if machine in ("x86_64", "amd64") and features.get("sse4.2"):
+        return "sse4.2"
+    if machine in ("aarch64", "arm64") and features.get("crc"):
+        return "arm64"
+    return ""
+
+
+INSTRUCTION = instruction()
+_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+
+def _emit(builder: Any, crc: Any, value: Any, width: int) -> Any:
+    """LLVM code for one step over `width` bytes; `crc` and `value` are 64 bits wide."""
+    crc32 = builder.trunc(crc, _I32)
+    if INSTRUCTION == "arm64":
+        name, kind = ("llvm.aarch64.crc32cx", _I64) if width == 8 else ("llvm.aarch64.crc32cb", _I32)
+        step = builder.module.declare_intrinsic(name, fnty=ir.FunctionType(_I32, [_I32, kind]))
+        return builder.zext(builder.call(step, [crc32, value if width == 8 else builder.trunc(value, _I32)]), _I64)
+    if width == 8:
+        step = builder.module.declare_intrinsic("llvm.x86.sse42.crc32.64.64", fnty=ir.FunctionType(_I64, [_I64, _I64]))
+        return builder.call(step, [crc, value])
+    step = builder.module.declare_intrinsic("llvm.x86.sse42.crc32.32.8", fnty=ir.FunctionType(_I32, [_I32, _I8]))
+    return builder.zext(builder.call(step, [crc32, builder.trunc(value, _I8)]), _I64)
+
+
+def _step8(typing: Any, crc: Any, value: Any) -> Any:
+    return types.uint64(types.uint64, types.uint64), lambda _, b, __, args: _emit(b, args[0], args[1], 8)
+
+
+def _step1(typing: Any, crc: Any, value: Any) -> Any:
+    return types.uint64(types.uint64, types.uint64), lambda _, b, __, args: _emit(b, args[0], args[1], 1)
+
+
+step8: Any = intrinsic(_step8)
+step1: Any = intrinsic(_step1)
+
+
 U = np.uint64
+
+LANE = 256  # bytes that `behind_lane` goes over
+
+
+def _after() -> np.ndarray:
+    """Row k, column b: what byte b does to the checksum k bytes later. uint64 (8, 256)."""
+    rows = np.zeros((8, 256), np.uint64)
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+        rows[0, byte] = crc
+    for k in range(1, 8):
+        rows[k] = rows[0][(rows[k - 1] & U(255)).astype(np.int64)] ^ (rows[k - 1] >> U(8))
+    return rows
+
+
+AFTER = _after()
+
+
+def _behind(count: int) -> np.ndarray:
+    """Row k, column b: what byte k of a checksum, being b, becomes when `count` zero bytes follow. uint64 (4, 256)."""
+    rows = np.arange(256, dtype=np.uint64) << (U(8) * np.arange(4, dtype=np.uint64)[:, None])
+    for _ in range(count):
+        rows = AFTER[0][(rows & U(255)).astype(np.int64)] ^ (rows >> U(8))
+    return rows
+
+
+BEHIND_LANE = _behind(LANE)
+
+
+@uncounted
+@inlined
+def _behind_lane(crc: Any) -> Any:
+    """What a checksum becomes when a lane of zeros follows."""
+    return (
+        BEHIND_LANE[0, crc & U(255)]
+        ^ BEHIND_LANE[1, (crc >> U(8)) & U(255)]
+        ^ BEHIND_LANE[2, (crc >> U(16)) & U(255)]
+        ^ BEHIND_LANE[3, crc >> U(24)]
+    )
+
+
+@uncounted
+@helper
+def crc_by_instruction(buffer: Any, start: Any, stop: Any) -> Any:
+    """CRC-32C of buffer[start:stop]; the caller has checked the bounds.
+
+    The instruction gives its result after three cycles and can begin one in each, so three lanes go side by side.
+    """
+    found = U(0xFFFFFFFF)
+    at = start
+    lane = U(LANE)
+    while stop - at >= U(3) * lane:
+        second = third = U(0)
+        end = at + lane
+        while at < end:
+            found = step8(found, load64(buffer, at))
+            second = step8(second, load64(buffer, at + lane))
+            third = step8(third, load64(buffer, at + U(2) * lane))
+            at += U(8)
+        found = _behind_lane(_behind_lane(found) ^ second) ^ third
+        at += U(2) * lane
+    while stop - at >= U(8):
+        found = step8(found, load64(buffer, at))
+        at += U(8)
+    while at < stop:
+        found = step1(found, U(buffer[at]))
+        at += U(1)
+    return found ^ U(0xFFFFFFFF)
+
+
+@uncounted
+@helper
+def crc_by_tables(buffer: Any, start: Any, stop: Any) -> Any:
+    """CRC-32C of buffer[start:stop]; the caller has checked the bounds."""
+    crc = U(0xFFFFFFFF)
+    at = start
+    while stop - at >= U(8):
+        word = load64(buffer, at) ^ crc
+        crc = (
+            AFTER[7, word & U(255)]
+            ^ AFTER[6, (word >> U(8)) & U(255)]
+            ^ AFTER[5, (word >> U(16)) & U(255)]
+            ^ AFTER[4, (word >> U(24)) & U(255)]
+            ^ AFTER[3, (word >> U(32)) & U(255)]
+            ^ AFTER[2, (word >> U(40)) & U(255)]
+            ^ AFTER[1, (word >> U(48)) & U(255)]
+            ^ AFTER[0, word >> U(56)]
+        )
+        at += U(8)
+    while at < stop:
+        crc = AFTER[0, (crc ^ U(buffer[at])) & U(255)] ^ (crc >> U(8))
+        at += U(1)
+    return crc ^ U(0xFFFFFFFF)
+
 
 _crc = crc_by_instruction if INSTRUCTION else crc_by_tables
 

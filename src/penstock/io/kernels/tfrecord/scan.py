@@ -6,11 +6,8 @@ from typing import Any
 
 import numba
 
-from penstock.compiled.kernel import kernel
-from penstock.compiled.only_for import only_for
-from penstock.compiled.uncounted import uncounted
-from penstock.io.kernels.tfrecord.arguments import BUFFER, INTS
-from penstock.io.kernels.tfrecord.record import record
+from penstock.compiled.kernel import kernel, only_for, uncounted
+from penstock.io.kernels.tfrecord.record import BUFFER, INTS, record
 from penstock.io.tfrecord.framing import FINE
 
 types: Any = numba.types

@@ -1,0 +1,152 @@
+"""JAX: batches as its arrays, on one device or laid out over a mesh.
+
+JaxLoader, which `Dataset.to_jax` returns; and the processes of a program over several hosts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from penstock.adaptors.conversion import Conversion, called, check_there, checked_names
+from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
+from penstock.adaptors.loader import Loader, Passes, check_alike
+from penstock.block.structure import Structure
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.plan.node import check_int
+
+_WIDE = {"int64": np.iinfo(np.int32), "uint64": np.iinfo(np.uint32)}
+
+
+class Arrays(Conversion):
+    """Arrays of JAX of the leaves of an element, under a sharding where one is given.
+
+    On the CPU JAX lays an array over numpy's memory where that is aligned to 64 bytes, as a batch is, even if it is
+    asked not to. Nobody else holds that memory by then, and it is used again only when JAX has let go of it.
+    """
+
+    value = "array of JAX"
+
+    def __init__(self, jax: Any, sharding: Any, as_numpy: Any, spec: Any) -> None:
+        self._jax = jax
+        self._common, self._shardings = _shardings(jax, sharding)
+        super().__init__(as_numpy, spec)
+
+    def _learn(self, structure: Structure) -> None:
+        super()._learn(structure)
+        check_there("sharding", self._shardings, self.names)
+
+    def holds(self, dtype: np.dtype) -> bool:
+        if dtype.kind in "biufc":
+            return dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+        return dtype.kind == "V" and (dtype.name == "bfloat16" or dtype.name.startswith("float8"))
+
+    def convert(self, array: np.ndarray, number: int) -> Any:
+        narrow = _WIDE.get(array.dtype.name)
+        if narrow is not None and not self._jax.config.jax_enable_x64:
+            _check_fits(self.names[number], array, narrow)
+        sharding = self._shardings.get(self.names[number], self._common)
+        if sharding is None:
+            return self._jax.device_put(array)
+        try:
+            return self._jax.make_array_from_process_local_data(sharding, array)
+        except (ValueError, IndexError) as error:
+            message = f"{called(self.names[number])}, of shape {array.shape}, cannot be laid out as {sharding}: {error}"
+            hint = (
+                "Each sharded dimension is a multiple of the devices along it: batch with drop_remainder=True. "
+                'Give columns of other rank their own sharding: sharding={"image": ..., "step": ...}.'
+            )
+            raise InvalidArgumentError(message, hint=hint) from error
+
+
+def _check_fits(name: str, array: np.ndarray, narrow: Any) -> None:
+    """JAX keeps 64-bit integers in 32 bits unless it is told otherwise, and would cut off what does not fit."""
+    if array.size and not (narrow.min <= array.min() and array.max() <= narrow.max):
+        message = f"{called(name)} holds {array.dtype} numbers beyond 32 bits, which JAX would cut off."
+        hint = 'Allow 64 bits with jax.config.update("jax_enable_x64", True), or split or hash them with map().'
+        raise InvalidArgumentError(message, hint=hint)
+
+
+def _shardings(jax: Any, sharding: Any) -> tuple[Any, dict[str, Any]]:
+    """The sharding of all columns, and those of single columns."""
+    several = sharding if isinstance(sharding, Mapping) else {}
+    checked_names("sharding", list(several))
+    for one in several.values() if several else [sharding]:
+        if one is not None and not isinstance(one, (jax.sharding.Sharding, jax.Device)):
+            message = f"sharding must be a jax.sharding.Sharding or a device, got {one!r}."
+            hint = 'Such as NamedSharding(mesh, PartitionSpec("data")), or a dict from column to sharding.'
+            raise InvalidTypeError(message, hint=hint)
+    single = jax.sharding.SingleDeviceSharding
+    plain = {name: single(one) if isinstance(one, jax.Device) else one for name, one in several.items()}
+    return (None if several else single(sharding) if isinstance(sharding, jax.Device) else sharding), plain
+
+
+class JaxLoader(Loader):
+    """Elements of a data set as nests of JAX arrays, put on their devices ahead of the step.
+
+    On the CPU alone there is nothing to travel, and arrays are made when they are asked for.
+    """
+
+    def __init__(
+        self,
+        dataset: Passes,
+        jax: Any,
+        arrays: Arrays,
+        *,
+        prefetch: int,
+        agreed: Callable[[int], None] | None = None,
+    ) -> None:
+        self._jax, self._arrays = jax, arrays
+        self._depth = check_int("prefetch", prefetch, least=1, hint="Batches that are put on the device ahead.")
+        super().__init__(dataset, self._fed, agreed)
+
+    def _fed(self, elements: Elements) -> Feed:
+        if self._jax.default_backend() == "cpu":
+            return Direct(elements, self._made)
+        settings = self._settings()
+
+        def made(element: Any) -> Any:
+            with settings():
+                return self._made(element)
+
+        return Ahead(elements, made, self._depth)
+
+    def _settings(self) -> Callable[[], AbstractContextManager[Any]]:
+        """What `with` has set for the thread that iterates, `jax.default_device` say, for the one that runs ahead."""
+        jax = self._jax
+        wide, device = jax.config.jax_enable_x64, jax.config.jax_default_device
+        holder = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")  # of earlier versions
+        enable = holder.enable_x64
+
+        @contextmanager
+        def set_here() -> Iterator[None]:
+            with enable(wide), jax.default_device(device):
+                yield
+
+        return set_here
+
+    def _made(self, element: Any) -> Any:
+        return self._arrays.nest(self._arrays.leaves(element))
+
+
+def own_part(jax: Any) -> tuple[int, int]:
+    """Number of processes, and which of them this one is."""
+    return jax.process_count(), jax.process_index()
+
+
+def agree(mine: dict[str, Any]) -> None:
+    """Raise FailedPreconditionError in every process unless all have the same identity. It waits for all of them."""
+    from penstock.adaptors.conversion import framework
+
+    gather = framework("jax.experimental.multihost_utils", "to_jax", "jax").process_allgather
+    text = np.frombuffer(json.dumps(mine).encode(), np.uint8)
+    lengths = np.ravel(gather(np.array([text.size], np.int32)))
+    padded = np.zeros(int(lengths.max()), np.uint8)
+    padded[: text.size] = text
+    rows = np.asarray(gather(padded)).reshape(len(lengths), -1)
+    check_alike([json.loads(row[:size].tobytes()) for row, size in zip(rows, lengths, strict=True)])

@@ -1,1 +1,0 @@
-"""Batches as JAX arrays."""

@@ -1,1 +1,0 @@
-"""Batches for `fit`, `evaluate` and `predict` of Keras 3."""

@@ -1,0 +1,61 @@
+"""An item handler of Orbax, for the state of a loader: one file for each process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from penstock.adaptors.conversion import framework
+from penstock.errors import NotFoundError
+
+
+class OrbaxTypes(NamedTuple):
+    """The classes, made when Orbax is there to derive them from."""
+
+    handler: type
+    save: type
+    restore: type
+
+
+@cache
+def orbax_types() -> OrbaxTypes:
+    """The handler, and the arguments that it saves and restores.
+
+    Raises:
+        MissingDependencyError: Orbax is not installed.
+    """
+    ocp = framework("orbax.checkpoint", "penstock.jax", "jax")
+    jax = framework("jax", "penstock.jax", "jax")
+
+    class CheckpointHandler(ocp.CheckpointHandler):  # type: ignore[misc, name-defined]
+        """Writes and reads the state of a loader, or of an iterator: whatever has state_dict and load_state_dict."""
+
+        def save(self, directory: Any, args: Any) -> None:
+            _file(jax, directory).write_text(json.dumps(args.item.state_dict()))
+
+        def restore(self, directory: Any, args: Any) -> Any:
+            file = _file(jax, directory)
+            if not file.exists():
+                message = f"The checkpoint has no data set state of process {jax.process_index()}: {file.name}."
+                hint = "It is of another number of processes: each part of the data is continued by one of its own."
+                raise NotFoundError(message, hint=hint, file=str(file))
+            args.item.load_state_dict(json.loads(file.read_text()))
+            return args.item
+
+    @ocp.args.register_with_handler(CheckpointHandler, for_save=True)
+    @dataclass
+    class CheckpointSave(ocp.args.CheckpointArgs):  # type: ignore[misc, name-defined]
+        item: Any
+
+    @ocp.args.register_with_handler(CheckpointHandler, for_restore=True)
+    @dataclass
+    class CheckpointRestore(ocp.args.CheckpointArgs):  # type: ignore[misc, name-defined]
+        item: Any
+
+    return OrbaxTypes(CheckpointHandler, CheckpointSave, CheckpointRestore)
+
+
+def _file(jax: Any, directory: Any) -> Any:
+    return directory / f"process_{jax.process_index()}-of-{jax.process_count()}.json"

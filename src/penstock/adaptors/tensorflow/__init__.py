@@ -1,1 +1,0 @@
-"""To tf.data and back."""

@@ -1,0 +1,289 @@
+"""torch: batches as its tensors.
+
+TorchLoader, which `Dataset.to_torch` returns; copies to a CUDA device beside the step that computes; a data set as
+torch's IterableDataset; and the ranks of torch.distributed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock.adaptors.conversion import Conversion, check_there, checked_names, framework
+from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
+from penstock.adaptors.loader import Loader, Passes, check_alike
+from penstock.block.structure import Structure, map_leaves
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.plan.node import check_int
+
+
+@cache
+def iterable_type() -> type:
+    """The class, derived from torch's.
+
+    Raises:
+        MissingDependencyError: torch is not installed.
+    """
+    data = framework("torch.utils.data", "as_iterable_dataset", "torch")
+
+    class IterablePasses(data.IterableDataset):  # type: ignore[misc, name-defined]
+        """Elements of a data set. Of n workers of torch's DataLoader each gives every n-th: together, each once.
+
+        Each `iter` is a pass of an epoch of its own: that of `set_epoch`, or those from 0 on. Workers cannot tell how
+        many passes there were; without `set_epoch` theirs is made of the seed that torch draws for each pass.
+        """
+
+        def __init__(self, dataset: Any) -> None:
+            self.dataset = dataset
+            self._epoch: int | None = None
+            self._passes = 0  # of this copy
+
+        def set_epoch(self, epoch: int) -> None:
+            self._epoch = check_int("epoch", epoch, least=0, hint="Passes are counted from 0.")
+
+        def __len__(self) -> int:
+            return len(self.dataset)
+
+        def __iter__(self) -> Iterator[Any]:
+            info = data.get_worker_info()
+            dataset = self.dataset if info is None else self.dataset.shard(info.num_workers, info.id)
+            drawn = 0 if info is None else (info.seed - info.id) % 2**31
+            epoch = drawn + self._passes if self._epoch is None else self._epoch
+            self._passes += 1
+            with dataset.iterator(epoch=epoch) as elements:
+                for element in elements:
+                    yield map_leaves(_own, element)
+
+    return IterablePasses
+
+
+def _own(value: Any) -> Any:
+    """torch warns of arrays that cannot be written to."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value.copy()
+    return value
+
+
+def world(torch: Any) -> tuple[int, int]:
+    """Size of the group and rank in it; (1, 0) where torch.distributed is not in use."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_world_size(), distributed.get_rank()
+    return 1, 0
+
+
+def own_part(torch: Any) -> tuple[int, int]:
+    """As `world`; an error where several ranks were announced and no group is there yet."""
+    found = world(torch)
+    announced = os.environ.get("WORLD_SIZE", "1")
+    if found == (1, 0) and announced not in ("", "1") and not torch.distributed.is_initialized():
+        message = f'shard="rank" found no process group, though WORLD_SIZE={announced} says there are several ranks.'
+        hint = "Call torch.distributed.init_process_group() before, or give shard=(count, index)."
+        raise FailedPreconditionError(message, hint=hint)
+    return found
+
+
+def agree(torch: Any, mine: dict[str, Any]) -> None:
+    """Raise FailedPreconditionError on every rank unless all have the same identity. It waits for all of them."""
+    everyone: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(everyone, mine)
+    check_alike(everyone)
+
+
+_AS_BITS = {"bfloat16": np.int16, "float8_e4m3fn": np.uint8, "float8_e5m2": np.uint8}  # of ml_dtypes: bits alike
+_NAMES = {"bool", "complex64", "complex128", "float16", "float32", "float64", *_AS_BITS}
+_NAMES |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+
+
+class Tensors(Conversion):
+    """Tensors on the CPU of the leaves of an element; `cast` gives them the dtype that was asked for."""
+
+    value = "tensor of torch"
+
+    def __init__(self, torch: Any, dtype: Any, as_numpy: Any, spec: Any) -> None:
+        self._torch, self._from_numpy = torch, torch.from_numpy
+        self._floats, self._dtypes = _dtypes(torch, dtype)
+        super().__init__(as_numpy, spec)
+
+    def _learn(self, structure: Structure) -> None:
+        super()._learn(structure)
+        check_there("dtype", self._dtypes, self.names)
+
+    def holds(self, dtype: np.dtype) -> bool:
+        return dtype.name in _NAMES and dtype.isnative
+
+    def convert(self, array: np.ndarray, number: int) -> Any:
+        if not array.flags.c_contiguous and min(array.strides) < 0:
+            array = array.copy()
+        if array.dtype.kind == "V":
+            name = array.dtype.name
+            return self._from_numpy(array.view(_AS_BITS[name])).view(getattr(self._torch, name))
+        return self._from_numpy(array)
+
+    @property
+    def casts(self) -> bool:
+        return bool(self._dtypes) or self._floats is not None
+
+    def cast(self, tensor: Any, number: int) -> Any:
+        """The tensor in the dtype that was asked for: it is on its device by now, where that is quicker."""
+        wanted = self._dtypes.get(self.names[number]) if self._dtypes else None
+        if wanted is None and self._floats is not None and tensor.is_floating_point():
+            wanted = self._floats
+        return tensor if wanted is None else tensor.to(wanted)
+
+
+def _dtypes(torch: Any, dtype: Any) -> tuple[Any, dict[str, Any]]:
+    """The dtype of all floating-point columns, and those of single columns."""
+    if isinstance(dtype, Mapping):
+        checked_names("dtype", list(dtype))
+        return None, {name: _dtype(torch, wanted) for name, wanted in dtype.items()}
+    if dtype is None:
+        return None, {}
+    found = _dtype(torch, dtype)
+    if not found.is_floating_point:
+        message = f"dtype={dtype!r} is for all floating-point columns, and no dtype of floating-point numbers."
+        raise InvalidArgumentError(message, hint='For a single column write dtype={"label": torch.int32}.')
+    return found, {}
+
+
+def _dtype(torch: Any, dtype: Any) -> Any:
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if isinstance(found, torch.dtype):
+        return found
+    message = f"dtype must be a dtype of torch, got {dtype!r}."
+    raise InvalidTypeError(message, hint='Such as torch.bfloat16, "bfloat16", or {"image": torch.float16}.')
+
+
+class Copied(NamedTuple):
+    """An element on its way to the device, and the event that says it has arrived."""
+
+    leaves: list[Any]
+    arrived: Any
+
+
+class CudaCopies:
+    """Copies the tensors of an element to `device` while the device computes.
+
+    `start` is called by a thread that runs ahead. It takes pinned memory from torch's own allocator, which uses a piece
+    again only behind the copy from it, and starts the copy on the side stream. `finish` is called by the step's thread:
+    it makes the step's stream wait for the copy (the thread does not), and tells the allocator of the device that this
+    stream uses the memory, so that it is not given away before the step is done.
+    """
+
+    def __init__(self, torch: Any, tensors: Tensors, device: Any, *, pin: bool) -> None:
+        self._torch, self._tensors, self._device, self._pin = torch, tensors, device, pin
+        self._stream = torch.cuda.Stream(device)
+
+    def start(self, element: Any) -> Copied:
+        cuda = self._torch.cuda
+        host = self._tensors.leaves(element)
+        with cuda.device(self._device), cuda.stream(self._stream):
+            leaves = [self._copy(leaf, number) for number, leaf in enumerate(host)]
+            arrived = cuda.Event()
+            arrived.record(self._stream)
+        return Copied(leaves, arrived)
+
+    def _copy(self, leaf: Any, number: int) -> Any:
+        if not isinstance(leaf, self._torch.Tensor):
+            return leaf
+        pinned = leaf.pin_memory() if self._pin else leaf
+        return self._tensors.cast(pinned.to(self._device, non_blocking=self._pin), number)
+
+    def finish(self, copied: Copied) -> Any:
+        current = self._torch.cuda.current_stream(self._device)
+        current.wait_event(copied.arrived)
+        for leaf in _tensors_of(self._torch, copied.leaves):
+            leaf.record_stream(current)
+        return self._tensors.nest(copied.leaves)
+
+
+def _tensors_of(torch: Any, leaves: Sequence[Any]) -> list[Any]:
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+class TorchLoader(Loader):
+    """Elements of a data set as nests of torch tensors, on the CPU or on a device.
+
+    It is iterated over, once for each epoch, by a loop of your own, Lightning, Accelerate or the Trainer of Hugging
+    Face. On the CPU tensors lie over the memory of the batch; nothing is copied that is the tensor's alone.
+    """
+
+    def __init__(
+        self,
+        dataset: Passes,
+        torch: Any,
+        tensors: Tensors,
+        *,
+        device: Any,
+        pin_memory: Any,
+        prefetch: int,
+        agreed: Callable[[int], None] | None = None,
+    ) -> None:
+        self._torch, self._tensors = torch, tensors
+        self._device = None if device is None else _device(torch, device)
+        self._pin = _pins(torch, self._device, pin_memory)
+        self._depth = check_int("prefetch", prefetch, least=1, hint="Batches that are copied ahead of the step.")
+        super().__init__(dataset, self._fed, agreed)
+
+    def __getattr__(self, name: str) -> Any:
+        """For `skip_first_batches` of Accelerate, which the Trainer of Hugging Face calls when it resumes."""
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in ("sampler", "batch_sampler"):
+            message += (
+                ": nothing has to be read to skip batches. load_state_dict() goes on behind those that were given; "
+                "tell a Trainer of Hugging Face so with TrainingArguments(ignore_data_skip=True)"
+            )
+        raise AttributeError(message)
+
+    def _fed(self, elements: Elements) -> Feed:
+        if self._device is not None and self._device.type == "cuda":
+            # "cuda" is the current device of the thread that iterates; the one that copies ahead has another
+            number = self._torch.cuda.current_device() if self._device.index is None else self._device.index
+            device = self._torch.device("cuda", number)
+            copies = CudaCopies(self._torch, self._tensors, device, pin=self._pin)
+            return Ahead(elements, copies.start, self._depth, copies.finish)
+        return Direct(elements, self._made)
+
+    def _made(self, element: Any) -> Any:
+        tensors, device = self._tensors, self._device
+        leaves = tensors.leaves(element)
+        if device is not None or self._pin or tensors.casts:
+            for number, leaf in enumerate(leaves):
+                if isinstance(leaf, self._torch.Tensor):
+                    moved = leaf.pin_memory() if self._pin else leaf if device is None else leaf.to(device)
+                    leaves[number] = tensors.cast(moved, number)
+        return tensors.nest(leaves)
+
+
+def _device(torch: Any, device: Any) -> Any:
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        message = f"device must be a device of torch, got {device!r}."
+        raise InvalidTypeError(message, hint='Such as "cpu", "cuda", "cuda:1" or torch.device("cuda").') from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        message = f"device={str(found)!r} was asked for, and torch finds no CUDA device here."
+        hint = 'Write device="cuda" if torch.cuda.is_available() else "cpu", or install a build of torch with CUDA.'
+        raise FailedPreconditionError(message, hint=hint)
+    if found.type == "cuda" and found.index is not None and found.index >= torch.cuda.device_count():
+        message = (
+            f"device={str(found)!r} was asked for, and torch finds {torch.cuda.device_count()} CUDA device(s) here."
+        )
+        raise FailedPreconditionError(message, hint='They are counted from 0: "cuda:0"; "cuda" is the current one.')
+    return found
+
+
+def _pins(torch: Any, device: Any, pin_memory: Any) -> bool:
+    if pin_memory not in (True, False, "auto"):
+        message = f'pin_memory must be True, False or "auto", got {pin_memory!r}.'
+        raise InvalidArgumentError(message, hint='"auto" pins what is copied to a CUDA device.')
+    if pin_memory == "auto":
+        return device is not None and device.type == "cuda"
+    if pin_memory and not torch.cuda.is_available():
+        message = "pin_memory=True was asked for, and torch finds no accelerator here that memory could be pinned for."
+        raise FailedPreconditionError(message, hint='pin_memory="auto" pins where there is one.')
+    return bool(pin_memory)

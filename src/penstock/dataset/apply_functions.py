@@ -1,0 +1,174 @@
+"""Functions for `Dataset.apply` that tf.data has in `experimental`.
+
+Batches, groups, random access and steps with a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from penstock.dataset.dataset import Dataset
+from penstock.dataset.stateful import Stateful
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.keys import fold
+from penstock.permutation import MOST, permutation
+from penstock.plan.grouping import GroupByReducer, Reducer
+from penstock.plan.node import check_int
+
+Transformation = Callable[[Dataset], Dataset]
+
+
+def dense_to_ragged_batch(
+    batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = np.int64
+) -> Transformation:
+    """`Dataset.ragged_batch` as a function for `apply`.
+
+    >>> import penstock as ps
+    >>> ds = ps.Dataset.range(4).map(lambda n: np.arange(n))
+    >>> [b.to_list() for b in ds.apply(ps.experimental.dense_to_ragged_batch(2))]
+    [[[], [0]], [[0, 1], [0, 1, 2]]]
+    """
+    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
+
+
+def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Transformation:
+    """`Dataset.sparse_batch` as a function for `apply`.
+
+    >>> import penstock as ps
+    >>> ds = ps.Dataset.range(1, 3).map(lambda n: np.full(n, n))
+    >>> [b.to_list() for b in ds.apply(ps.experimental.dense_to_sparse_batch(2, [3]))]
+    [[[1, 0, 0], [2, 2, 0]]]
+    """
+    return lambda dataset: dataset.sparse_batch(batch_size, row_shape)
+
+
+def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformation:
+    """`Dataset.pad_to_cardinality` as a function for `apply`.
+
+    >>> import penstock as ps
+    >>> ds = ps.Dataset.from_tensor_slices({"x": [5]}).apply(ps.experimental.pad_to_cardinality(2))
+    >>> [(int(e["x"]), bool(e["valid"])) for e in ds]
+    [(5, True), (0, False)]
+    """
+    return lambda dataset: dataset.pad_to_cardinality(cardinality, mask_key)
+
+
+_INDEX = 0x696E646578  # "index": keeps its numbers apart from those of other users of a seed
+
+
+def at(dataset: Dataset, index: int) -> Any:
+    """`dataset.at(index)`: element number `index`, without those before it.
+
+    >>> import penstock as ps
+    >>> ps.experimental.at(ps.Dataset.range(5).map(lambda x: x + 1), 3)
+    np.int64(4)
+    """
+    if not isinstance(dataset, Dataset):
+        message = f"at needs a Dataset, got {type(dataset).__name__}."
+        raise InvalidTypeError(message)
+    return dataset.at(index)
+
+
+def index_shuffle(index: Any, seed: Any, max_index: int) -> Any:
+    """The number that stands at `index` in a random order of 0 … `max_index`; an array gives one for each.
+
+    >>> import numpy as np
+    >>> import penstock as ps
+    >>> order = ps.experimental.index_shuffle(np.arange(5), seed=(1, 2), max_index=4)
+    >>> sorted(order.tolist()), bool(ps.experimental.index_shuffle(3, (1, 2), 4) == order[3])
+    ([0, 1, 2, 3, 4], True)
+
+    Takes constant memory and no time to begin, for any `max_index`; the dtype of the index is kept. `seed` is an
+    integer, or up to three as in `tf.random.experimental.index_shuffle`, whose orders are others. The method and its
+    sources are those of `shuffle(ALL)`: see `penstock.permutation`.
+
+    Raises InvalidArgumentError for an index outside of 0 … `max_index`, InvalidTypeError for one that is no integer.
+    """
+    most = check_int("max_index", max_index, least=0, hint="The largest index: one less than the number of elements.")
+    if most >= MOST:
+        message = f"max_index must be below 2**63, got max_index={most}."
+        raise InvalidArgumentError(message)
+    found = np.asarray(index)
+    if found.dtype.kind not in "iu":
+        message = f"index must be an integer or an array of integers, got {type(index).__name__} of {found.dtype}."
+        raise InvalidTypeError(message)
+    outside = (found < 0) | (found > most)
+    if outside.any():
+        message = f"index must be in [0, max_index], got index={found[outside].flat[0]}, max_index={most}."
+        raise InvalidArgumentError(message)
+    numbers = permutation(_key(seed), most + 1).at(found.reshape(-1).astype(np.int64))
+    return numbers.reshape(found.shape).astype(found.dtype)[()]
+
+
+def _key(seed: Any) -> int:
+    parts = np.atleast_1d(np.asarray(seed))
+    if parts.dtype.kind not in "iu" or parts.ndim > 1 or not 1 <= len(parts) <= 3:
+        message = f"seed must be an integer or a list of up to three, got seed={seed!r:.60}."
+        raise InvalidTypeError(message)
+    return fold(_INDEX, *parts.tolist())
+
+
+def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
+    """For `Dataset.apply`: as `Dataset.assert_cardinality`.
+
+    >>> import penstock as ps
+    >>> ds = ps.Dataset.range(9).filter(lambda x: x % 3 == 0)
+    >>> len(ds.apply(ps.experimental.assert_cardinality(3)))
+    3
+    """
+    return lambda dataset: dataset.assert_cardinality(expected_cardinality)
+
+
+def ignore_errors(log_warning: bool = False) -> Callable[[Dataset], Dataset]:
+    """For `Dataset.apply`: as `Dataset.ignore_errors`, which also has limits and a quarantine.
+
+    >>> import penstock as ps
+    >>> ds = ps.Dataset.range(3).apply(ps.experimental.ignore_errors())
+    >>> [int(x) for x in ds]
+    [0, 1, 2]
+    """
+    return lambda dataset: dataset.ignore_errors(log_warning)
+
+
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
+    """As `Dataset.counter`.
+
+    >>> import penstock as ps
+    >>> [int(x) for x in ps.experimental.Counter(5).take(2)]
+    [5, 6]
+    """
+    return Stateful.counter(start, step, dtype)
+
+
+def RandomDataset(seed: int | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset:
+    """As `Dataset.random`.
+
+    >>> import penstock as ps
+    >>> int(next(iter(ps.experimental.RandomDataset(4)))) == int(next(iter(ps.Dataset.random(4))))
+    True
+    """
+    return Stateful.random(seed, rerandomize_each_iteration)
+
+
+def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Callable[[Dataset], Dataset]:
+    """For `Dataset.apply`: all elements with the same `key_func(element)`, an integer, reduced to one.
+
+    The results come when the input has ended, in ascending order of their keys.
+
+    >>> import penstock as ps
+    >>> count = ps.experimental.Reducer(lambda key: (key, 0), lambda s, x: (s[0], s[1] + 1), lambda key, n: (key, n))
+    >>> ds = ps.Dataset.from_tensor_slices([5, 3, 5, 5]).apply(ps.experimental.group_by_reducer(lambda x: x, count))
+    >>> [(int(key), int(n)) for key, n in ds]
+    [(3, 1), (5, 3)]
+
+    An element for which a function fails is one failure and leaves its group as it was. A checkpoint holds no groups: a
+    continued pass reads its input from the start. Raises InvalidTypeError for what is no function or no Reducer.
+    """
+
+    def apply(dataset: Dataset) -> Dataset:
+        return dataset._then(GroupByReducer, key_func=key_func, reducer=reducer)
+
+    return apply

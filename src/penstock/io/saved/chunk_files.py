@@ -1,0 +1,188 @@
+"""The chunks of a saved data set as files: elements written one chunk behind the other, and read where they lie."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.block.arrow import from_arrow, to_arrow, too_little_memory
+from penstock.block.block import Block
+from penstock.block.column import BytesColumn
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.structure import Structure
+from penstock.cgroup import machine_left, memory_left
+from penstock.errors import Context, DataLossError, PenstockError, annotate
+from penstock.io import storage
+from penstock.io.compression import AUTO
+from penstock.io.saved.chunk import Chunk, checksums
+from penstock.io.saved.durable import DirectFile, ask_for, room, whole_file, write_whole
+from penstock.io.saved.manifest import file_in
+
+
+class ChunkFile:
+    """A chunk that is mapped, or read as a whole where it is a URL.
+
+    Its checksums are looked at when it is made, unless they were `verified` before. Raises DataLossError then for a
+    file that is not what was written, and NotFoundError for none.
+    """
+
+    def __init__(self, name: str, chunk: Chunk, *, verified: bool = False) -> None:
+        import pyarrow as pa
+
+        self._name = name
+        self._chunk = chunk
+        self._content = _whole(name)
+        if not verified or len(self._content) != chunk.bytes:
+            chunk.check(self._content.data, name)
+        with self._damage():
+            self._reader = pa.ipc.open_file(pa.py_buffer(self._content))
+
+    def block(self, number: int, structure: Structure) -> Block:
+        """The elements of a record batch.
+
+        Raises DataLossError for a file that holds something else, though its checksums are right.
+        """
+        with self._damage():
+            batch = self._reader.get_batch(number)
+            batch.validate(full=True)  # places outside of the file would be read by nobody who checks them
+            return from_arrow(batch, structure=structure)
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # of any kind: a file of strangers may hold anything
+            if isinstance(error, PenstockError) or too_little_memory(error):
+                annotate(error, Context(file=self._name))
+                raise
+            message = f"The file does not hold the elements of a saved data set: {error!s:.120}"
+            raise DataLossError(message, hint=self._chunk.remedy(self._name), file=self._name) from error
+
+    def holds(self, block: Block) -> int:
+        """Bytes that a Block of this file costs beside the file itself."""
+        first = self._content.ctypes.data
+        stop = first + len(self._content)
+        cost = 0
+        for column in block.columns:
+            arrays = column.buffers if isinstance(column, BytesColumn) else [getattr(column, "array", None)]
+            inside = all(array is not None and first <= array.ctypes.data < stop for array in arrays)
+            places = 16 * block.size if isinstance(column, BytesColumn) else 0
+            cost += places if inside else column.nbytes + places
+        return cost
+
+
+def read_soon(name: str) -> None:
+    """Have the system read a local file while something else is done."""
+    if not storage.is_url(name):
+        with suppress(OSError), Path(name).open("rb") as file:
+            ask_for(file.fileno(), os.fstat(file.fileno()).st_size)
+
+
+def _whole(name: str) -> np.ndarray:
+    """All bytes of a file."""
+    if storage.is_url(name):
+        return np.frombuffer(storage.read_remote(name), np.uint8)
+    return storage.bytes_of(name)
+
+
+_BATCH = 1 << 20  # bytes of a record batch that is decompressed, or taken apart, as a whole
+_WORTH = 0.9  # of the size, from which on AUTO does not compress
+
+
+def decided(block: Block, specs: Sequence[LeafSpec], codec: str | None) -> str | None:
+    """The codec, where AUTO becomes lz4 if that saves a tenth of the first megabyte or more, and else None.
+
+    Raises InvalidTypeError for what cannot be stored.
+    """
+    if codec != AUTO:
+        return codec
+    rows = _batch_rows(block)
+    first = block.slice(0, rows)
+    plain, packed = (_size(first, specs, rows, name) for name in (None, "lz4"))
+    return "lz4" if packed < _WORTH * plain else None
+
+
+def batch_rows(block: Block, specs: Sequence[LeafSpec], codec: str | None) -> int:
+    """Elements of a record batch.
+
+    Without compression arrays of one shape and byte strings are read where they lie, so that all are in one.
+    """
+    whole = codec is None and all(isinstance(spec, TensorSpec) and spec.fixed for spec in specs)
+    return block.size if whole else _batch_rows(block)
+
+
+def _batch_rows(block: Block) -> int:
+    return min(max(block.size * _BATCH // max(block.nbytes, 1), 1), block.size)
+
+
+def encode(block: Block, specs: Sequence[LeafSpec], codec: str | None, rows: int, sink: Any) -> None:
+    """Write the elements of a Block, which are of `specs`, to `sink`, a file of Python's kind or of pyarrow's.
+
+    Record batches have so many `rows`. Raises InvalidTypeError for what cannot be stored.
+    """
+    import pyarrow as pa
+
+    writer = None
+    for start in range(0, block.size, rows):
+        batch = to_arrow(block.slice(start, start + rows), specs)
+        if writer is None:
+            writer = pa.ipc.new_file(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec))
+        writer.write_batch(batch)
+    assert writer is not None
+    writer.close()
+
+
+def _size(block: Block, specs: Sequence[LeafSpec], rows: int, codec: str | None) -> int:
+    import pyarrow as pa
+
+    sink = pa.MockOutputStream()
+    encode(block, specs, codec, rows, sink)
+    return int(sink.size())
+
+
+KEPT = 0.5  # of the memory that is free; the caches of files that nobody used lately count as free
+
+
+class ChunkWriter:
+    """Writes below a folder or a URL. `codec` is Arrow's name, None, or AUTO, which the first chunk decides upon."""
+
+    def __init__(self, folder: str, codec: str | None) -> None:
+        self._folder = folder
+        self._kept = 0  # bytes that the system was told to keep in its cache of files
+        self.codec = codec
+
+    def write(self, file: str, shard: int, block: Block, specs: Sequence[LeafSpec]) -> Chunk:
+        """Write elements, which are of `specs`, and bring them to the disk under their name.
+
+        Raises InvalidTypeError for what cannot be stored, and OSError where the disk, or its owner, does not take it.
+        """
+        self.codec = decided(block, specs, self.codec)
+        rows = batch_rows(block, specs, self.codec)
+        name = file_in(self._folder, file)
+        if storage.is_url(name):
+            sent = io.BytesIO()
+            encode(block, specs, self.codec, rows, sent)
+            size, crcs = sent.tell(), tuple(checksums(sent.getbuffer()))
+            write_whole(name, sent.getbuffer())
+            return Chunk(file, shard, block.size, rows, size, crcs)
+        with whole_file(Path(name)) as part, DirectFile(part, room()) as content:
+            encode(block, specs, self.codec, rows, content)
+            content.finish()
+            self._keep(content)
+        return Chunk(file, shard, block.size, rows, content.size, tuple(content.crcs))
+
+    def _keep(self, content: DirectFile) -> None:
+        """The next epoch reads what was written: it stays in memory, up to a share of what is free now.
+
+        What is behind that goes past the memory: a large entry would push out its own beginning, and all else.
+        """
+        found = [amount for amount in (machine_left(), memory_left()) if amount is not None]
+        if found and self._kept + content.size <= min(found) * KEPT:
+            content.keep()
+            self._kept += content.size

@@ -1,0 +1,253 @@
+"""Checks of users' functions.
+
+Text that is bytes, floats that grew, draws without a key, and rows that could be batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from penstock.block.block import Block, Builder
+from penstock.block.spec import TensorSpec
+from penstock.block.structure import components, flatten
+from penstock.functions.uses import uses
+from penstock.physical.stages.batch import stack_block
+from penstock.physical.vectorise import equal_blocks
+from penstock.plan.explain import short_location
+from penstock.plan.node import UnaryNode
+from penstock.plan.ops import Batch, Map, Prefetch
+from penstock.profiler.lint.advice import Advice
+from penstock.profiler.lint.calls import calls
+from penstock.profiler.lint.inspection import Inspection, element_bytes, found_in_functions, has_bytes
+from penstock.profiler.lint.natures import only_numpy
+from penstock.profiler.lint.unkeyed import unkeyed
+from penstock.trace.graph import Const, Equation, Graph, Ref
+from penstock.trace.kinds.values import Mismatch, SpelledText, Widened
+from penstock.trace.traced import traced
+
+
+def text_as_str(plan: Inspection) -> Iterator[Advice]:
+    """Map(f), Filter(f) and their like, where f does `text == "a"`, `text in ("a", "b")`, `f"{text}.png"`."""
+    for node, found in found_in_functions(plan.written, Mismatch, SpelledText):
+        yield Advice.on(
+            node,
+            "text-as-str",
+            "data",
+            f"{node.label} {found.message} ({short_location(found.where)}).",
+            found.mended,
+            "Text is bytes in elements, as in tf.data, and bytes are never equal to a str. Python says nothing of it.",
+        )
+
+
+# A function's code shows the line; of one that can be run on stand-ins their dtypes show what its code does not.
+
+_FLOAT64 = np.dtype(np.float64)
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "power": "**"}
+_TOLD_A_DTYPE = ("mean", "std", "var")
+_NAMES = frozenset(("float64", "f8", "<f8", "d", "double"))
+_WHY = (
+    "float32 is half the memory, and half to copy at every step behind; networks take float32. Results differ in the "
+)
+_WHY += "last digits."
+
+
+def widened_floats(plan: Inspection) -> Iterator[Advice]:
+    """Map(f) where f gives `x / 255.0` of uint8, or `x - MEAN` with a MEAN of float64, or `x.astype(float)`."""
+    told: set[int] = set()
+    for node, found in found_in_functions(plan.written, Widened):
+        told.add(id(node))
+        how = f"{found.spelled} ({short_location(found.where)})"
+        yield _advice(node, found.dtype, how, _mended(found))
+    for node, _ in plan.asked(Map):
+        if id(node) not in told and node.input.spec is not None:
+            told.add(id(node))
+            for dtype, how, mended in _widened(node.function, node.input.spec):
+                yield _advice(node, dtype, how, mended)
+
+
+def _advice(node: Any, dtype: str, how: str, mended: str) -> Advice:
+    message = f"{node.label} makes float64 of {dtype}: {how}."
+    return Advice.on(node, "widened-floats", "memory", message, mended, _WHY)
+
+
+def _mended(found: Widened) -> str:
+    if found.number is not None:
+        return _in_float32(found.operator, f"np.float32({found.number:g})", in_front=found.in_front)
+    if found.operand.startswith("an array"):
+        return _in_float32(found.operator, "array", in_front=found.in_front)
+    parts = ("…", "x") if found.in_front else ("x", "…")
+    return f"({f' {found.operator} '.join(parts)}).astype(np.float32)"
+
+
+def _in_float32(operator: str, operand: str, *, in_front: bool) -> str:
+    call = f"{operand} {operator} x" if in_front else f"x {operator} {operand}"
+    return f"{call}, with array = array.astype(np.float32)" if operand == "array" else call
+
+
+def _widened(function: Callable[..., Any], spec: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield for each operation that made float64: the dtype it was, how it came, and the mended call."""
+    leaves, structure = flatten(spec)
+    graph = traced(function, structure, leaves).graph
+    if graph is None or _asks_for_it(function):
+        return
+    waiting = [output for output in graph.outputs if _is_wide(graph.spec_of(output)) and graph.spec_of(output).shape]
+    seen: set[Any] = set()
+    while waiting:
+        operand = waiting.pop()
+        if operand in seen or not isinstance(operand, Ref) or operand.equation < 0:
+            continue
+        seen.add(operand)
+        equation = graph.equations[operand.equation]
+        wide = [one for one in equation.operands if isinstance(one, Ref) and _is_wide(graph.spec_of(one))]
+        waiting += wide
+        narrow = _narrow(graph, equation)
+        if narrow is not None and not wide:
+            yield str(narrow), *_told(equation, narrow)
+
+
+def _is_wide(spec: Any) -> bool:
+    return isinstance(spec, TensorSpec) and spec.dtype == _FLOAT64
+
+
+def _narrow(graph: Graph, equation: Equation) -> np.dtype | None:
+    """The dtype of the arrays that an operation takes, where these are numbers of less than float64's bytes."""
+    found = None
+    for operand in equation.operands:
+        spec = graph.spec_of(operand) if isinstance(operand, Ref) else None
+        if spec is None:
+            continue
+        if not isinstance(spec, TensorSpec) or spec.dtype is bytes or spec.dtype.kind not in "biuf":
+            return None
+        if spec.dtype.itemsize >= _FLOAT64.itemsize:
+            return None
+        if spec.shape and (found is None or found.kind == "b"):  # which the condition of a where is
+            found = spec.dtype
+    return found
+
+
+def _told(equation: Equation, dtype: np.dtype) -> tuple[str, str]:
+    name = equation.primitive.name
+    if name == "astype":
+        return f"astype(float) of {dtype}", "x.astype(np.float32)"
+    if name in _TOLD_A_DTYPE:
+        return f"np.{name} of {dtype}", f"np.{name}(x, …, dtype=np.float32)"
+    sign, constants = _SIGNS.get(name), [one.value for one in equation.operands if isinstance(one, Const)]
+    if sign is None or len(equation.operands) != 2 or len(constants) != 1:
+        return f"np.{name} of {dtype}", "(…).astype(np.float32)"
+    (constant,) = constants
+    in_front = isinstance(equation.operands[0], Const)
+    if np.ndim(constant):
+        shown, narrow = f"an array of {np.asarray(constant).dtype}", "array"
+    else:
+        shown = f"{float(constant):g}"
+        narrow = f"np.float32({shown})"
+    parts = (shown, str(dtype)) if in_front else (str(dtype), shown)
+    return f" {sign} ".join(parts), _in_float32(sign, narrow, in_front=in_front)
+
+
+def _asks_for_it(function: Callable[..., Any]) -> bool:
+    """Whether a function names float64, as whoever wants it does."""
+    named = any(use.value is np.float64 or use.value == _FLOAT64 for use in uses(function) if _is_dtype(use.value))
+    code = getattr(function, "__code__", None)
+    return named or (isinstance(code, CodeType) and any(one in _NAMES for one in code.co_consts if type(one) is str))
+
+
+def _is_dtype(value: Any) -> bool:
+    return value is np.float64 or isinstance(value, np.dtype)
+
+
+_MOST = 4096  # bytes of an element: above that the call itself is not what costs
+_FEWEST = 8  # elements of a batch for which it pays
+_SIZES = (8, 3, 1)  # of the batches that are tried
+
+
+def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
+    """Batch(n)·Map(f), where f is plain numpy, cannot be traced, and gives a batch what it gives its elements."""
+    if not plan.options.experimental_optimization.map_vectorization:
+        return
+    for batch, _ in plan.each(Batch):
+        mapped = batch.input
+        if isinstance(mapped, Prefetch):
+            mapped = mapped.input
+        if isinstance(mapped, Map) and batch.batch_size >= _FEWEST:
+            why = _why_per_element(mapped)
+            if why is not None and _keeps_values(mapped.function, mapped.input.spec):
+                whole: list[UnaryNode] = [batch, replace(mapped, num_parallel_calls=None)]
+                yield Advice.on(
+                    mapped,
+                    "vectorise-batch",
+                    "speed",
+                    f"{mapped.label} is called per element: {why}.",
+                    calls(whole),
+                    f"One call then does a batch of {batch.batch_size}. Tried on made-up batches, the function gave "
+                    "the same bits as for each of their elements.",
+                )
+
+
+def _why_per_element(mapped: Map) -> str | None:
+    """Why a function of small arrays that is nothing but numpy is not run on Blocks."""
+    if not isinstance(mapped.function, (FunctionType, MethodType, partial)):  # an object's call is what its class says
+        return None
+    spec = mapped.input.spec
+    size = element_bytes(spec)
+    if size is None or size > _MOST or has_bytes(spec) or not mapped.vectorise or not only_numpy(mapped.function):
+        return None
+    leaves, structure = flatten(spec)
+    found = traced(mapped.function, structure, leaves)
+    return found.reason if found.graph is None else None
+
+
+def _keeps_values(function: Callable[..., Any], spec: Any) -> bool:
+    """Whether a batch gives, stacked and bit for bit, what its elements give: tried on values of these dtypes."""
+    leaves, structure = flatten(spec)
+    random = np.random.default_rng(5)
+    try:
+        with np.errstate(all="ignore"):
+            for size in _SIZES:
+                rows = [structure.build([_value(random, leaf) for leaf in leaves]) for _ in range(size)]
+                block = Block.from_elements(rows)
+                results = _results(function, block.elements(), unpacks=structure.unpacks)
+                batch = _results(function, stack_block(block).elements(), unpacks=structure.unpacks)
+                if not equal_blocks(batch, stack_block(results)):
+                    return False
+    except Exception:  # whatever it says, it is of values that are none of the user's
+        return False
+    return True
+
+
+def _results(function: Callable[..., Any], elements: list[Any], *, unpacks: bool) -> Block:
+    builder = Builder()
+    for element in elements:
+        builder.add(components(function(*element) if unpacks else function(element)))
+    return builder.build()
+
+
+def _value(random: np.random.Generator, leaf: Any) -> Any:
+    kind = np.dtype(leaf.dtype).kind
+    if kind in "iu":
+        return random.integers(0, 100, leaf.shape).astype(leaf.dtype)[()]
+    if kind == "b":
+        return (random.random(leaf.shape) < 0.5)[()]
+    return (random.standard_normal(leaf.shape) * 10).astype(leaf.dtype)[()]
+
+
+def random_unkeyed(plan: Inspection) -> Iterator[Advice]:
+    """Map(f), where f draws from np.random, random, or a generator of somebody's."""
+    if plan.options.deterministic is False:
+        return
+    for found in unkeyed(plan.written):
+        yield Advice.on(
+            found.node,
+            "random-unkeyed",
+            "data",
+            found.message,
+            "rng = np.random.default_rng(ps.element_key()), in the function",
+            "What is drawn then follows from the seed, the epoch and the element alone. For pictures there is "
+            "ps.image.random_*.",
+        )

@@ -1,0 +1,240 @@
+"""Checks of shuffles: what they mix, when, and how large the elements are that wait in their buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from penstock.block.size_text import size_text
+from penstock.physical.access import obstacle
+from penstock.plan.batching import PaddedBatch
+from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.node import Node, function_name
+from penstock.plan.ops import Batch, Enumerate, Filter, FlatMap, Map, Prefetch, Repeat, Shuffle, Skip, Take
+from penstock.plan.scan import Scan
+from penstock.plan.storing import Cache
+from penstock.profiler.lint.advice import Advice
+from penstock.profiler.lint.calls import call, calls
+from penstock.profiler.lint.inspection import Inspection, below, between, element_bytes, estimated_records
+from penstock.profiler.lint.names import are_names
+from penstock.profiler.lint.natures import decodes
+from penstock.profiler.lint.splits import is_split, reshuffled
+from penstock.sources.arrays import ArraysSource
+from penstock.sources.parquet import ParquetSource
+from penstock.sources.records import RecordsSource
+
+_BEHIND_BATCH = (Map, Filter, Prefetch, Repeat, Cache)
+_SHUFFLES = (Shuffle, GlobalShuffle)
+
+
+def shuffle_batches(plan: Inspection) -> Iterator[Advice]:
+    """Shuffle(n)·…·Batch(k), without a shuffle in front of the batch."""
+    for shuffle, _ in plan.asked(Shuffle):
+        for node in below(shuffle):
+            if isinstance(node, (Batch, PaddedBatch)) and not _is_shuffled(node):
+                elements = replace(shuffle, buffer_size=shuffle.buffer_size * node.batch_size)
+                yield Advice.on(
+                    shuffle,
+                    "shuffle-batches",
+                    "data",
+                    f"{shuffle.label} changes the places of whole batches: {node.label} has put neighbours together.",
+                    calls([elements, node, *between(shuffle, node)]),
+                    "Every batch is then a mixture, another in every epoch. The buffer holds as much as before.",
+                )
+            if not isinstance(node, _BEHIND_BATCH):
+                break
+
+
+def _is_shuffled(batch: Batch | PaddedBatch) -> bool:
+    return any(isinstance(node, _SHUFFLES) and not are_names(node) for node in below(batch))
+
+
+_BEHIND_DECODING = (Filter, Prefetch)
+_TIMES = 4  # larger than this is grown
+_LEAST = 1 << 24  # bytes of a buffer that matter
+_FEWEST = 64  # pictures of unknown size in a buffer that matter
+_PICTURE = 224 * 224 * 3 * 4  # bytes of one as networks take them
+
+
+def shuffle_decoded(plan: Inspection) -> Iterator[Advice]:
+    """Shuffle(n)·…·Map(f), where f makes elements much larger and could run behind the shuffle."""
+    for shuffle, _ in plan.each(Shuffle):
+        growing = [node for node in _maps(shuffle) if _grows(node)]
+        message = _message(shuffle) if growing else None
+        if message is not None:
+            first = growing[-1]
+            yield Advice.on(
+                shuffle,
+                "shuffle-decoded",
+                "memory",
+                f"{message}, made by {first.label}.",
+                calls([shuffle, first, *between(shuffle, first)]),
+                "The buffer then holds what the map has not enlarged yet.",
+            )
+
+
+def _maps(shuffle: Shuffle) -> Iterator[Map]:
+    for node in below(shuffle):
+        if isinstance(node, Map):
+            yield node
+        elif not isinstance(node, _BEHIND_DECODING):
+            return
+
+
+def _grows(mapped: Map) -> bool:
+    before, after = element_bytes(mapped.input.spec), element_bytes(mapped.spec)
+    if before is not None and after is not None:
+        return after >= max(_TIMES * before, 1)
+    return decodes(mapped.function) is not None
+
+
+def _message(shuffle: Shuffle) -> str | None:
+    count = _filled(shuffle)
+    size = element_bytes(shuffle.spec)
+    if size is None:
+        if count < _FEWEST:
+            return None
+        typical = size_text(count * _PICTURE)
+        return f"The buffer of {shuffle.label} holds decoded pictures, {typical} at 224×224×3 float32"
+    if count * size < _LEAST:
+        return None
+    return f"The buffer of {shuffle.label} holds {size_text(count * size)}, {size_text(size)} an element"
+
+
+def _filled(shuffle: Shuffle) -> int:
+    node: Node = shuffle.input
+    return min(shuffle.buffer_size, node.cardinality) if node.cardinality >= 0 else shuffle.buffer_size
+
+
+_BEHIND_REPEAT = (Map, Filter, Enumerate, Prefetch, Cache)
+
+
+def shuffle_epochs(plan: Inspection) -> Iterator[Advice]:
+    """Shuffle·…·Repeat(n) with n above 1, or for ever."""
+    for shuffle, _ in plan.asked(Shuffle):
+        for node in below(shuffle):
+            if isinstance(node, Repeat) and node.count not in (0, 1):
+                yield Advice.on(
+                    shuffle,
+                    "shuffle-epochs",
+                    "data",
+                    f"{shuffle.label} behind {node.label} mixes epochs: an element may come twice before another "
+                    "came once.",
+                    calls([*between(shuffle, node), shuffle, node]),
+                    "Each epoch then gives every element once, in an order of its own. There is no wait between "
+                    "epochs: the buffer of the next fills while this one's empties.",
+                )
+            if not isinstance(node, _BEHIND_REPEAT):
+                break
+
+
+_BEHIND_FILES = (Map, Filter, Enumerate, Prefetch)
+_CYCLE = 16
+
+
+def shuffle_small(plan: Inspection) -> Iterator[Advice]:
+    """Shuffle(1)·x, and Shuffle(n)·…·x where x reads files of more than n records one after the other."""
+    for shuffle, _ in plan.asked(Shuffle):
+        if shuffle.buffer_size == 1 and shuffle.input.cardinality not in (0, 1):
+            yield Advice.on(
+                shuffle,
+                "shuffle-small",
+                "data",
+                "shuffle(1) keeps the order: it picks from a buffer of one element.",
+                ".shuffle(10_000)",
+                "Take as many elements as memory allows, at best all of them; to keep the order, leave the step out.",
+            )
+            continue
+        files = _read_in_turn(shuffle)
+        records = estimated_records(files[0]) if len(files) > 1 else None
+        if records is not None and records > shuffle.buffer_size:
+            cycle = min(_CYCLE, len(files))
+            yield Advice.on(
+                shuffle,
+                "shuffle-small",
+                "data",
+                f"{shuffle.label} mixes within a file: {len(files)} files are read one after the other, and one holds "
+                f"about {records} records.",
+                f"ps.Dataset.list_files(...).interleave(ps.TFRecordDataset, cycle_length={cycle}, "
+                f"num_parallel_calls=ps.AUTOTUNE){call(shuffle)}",
+                "list_files shuffles the names in every epoch and interleave takes from several files in turn: the "
+                "buffer then mixes records of all of these.",
+            )
+
+
+def _read_in_turn(shuffle: Shuffle) -> tuple[str, ...]:
+    """The TFRecord files behind a shuffle, where they are read one after the other."""
+    for node in below(shuffle):
+        if isinstance(node, Scan):
+            return node.source.files if isinstance(node.source, RecordsSource) and _is_plain(node.source) else ()
+        if isinstance(node, FlatMap) and function_name(node.function) == RecordsSource.kind:
+            source = getattr(node.function, "source", None)
+            return _named(node.input) if source is None or _is_plain(source) else ()
+        if not isinstance(node, _BEHIND_FILES):
+            break
+    return ()
+
+
+def _is_plain(source: RecordsSource) -> bool:
+    return not source.compression_type
+
+
+def _named(names: Node) -> tuple[str, ...]:
+    for node in (names, *below(names)):
+        if isinstance(node, Scan) and isinstance(node.source, ArraysSource):
+            values = [value for column in node.source.columns for value in column.values()]
+            return tuple(value.decode(errors="replace") for value in values if isinstance(value, bytes))
+    return ()
+
+
+def shuffle_split(plan: Inspection) -> Iterator[Advice]:
+    """Skip(n)·Shuffle, and Take(n)·Shuffle where the shuffle is skipped elsewhere, with what gives the same between."""
+    kinds: tuple[type[Skip | Take], ...] = (Skip, Take)
+    for kind in kinds:
+        for cut, _ in plan.asked(kind):
+            shuffle = reshuffled(cut.input)
+            if shuffle is None or cut.count <= 0 or (kind is Take and not is_split(shuffle)):
+                continue
+            fixed = replace(shuffle, seed=shuffle.seed or 0, reshuffle_each_iteration=False)
+            yield Advice.on(
+                cut,
+                "shuffle-split",
+                "data",
+                f"{cut.label} behind {shuffle.label} is of other elements in every epoch: as a split for validation it "
+                "leaks into training.",
+                calls([cut, shuffle]),
+                f"Split first, and shuffle what is trained on. If one order is meant, {call(fixed)}.",
+            )
+
+
+def global_shuffle(plan: Inspection) -> Iterator[Advice]:
+    """Shuffle(n)·…·Scan(s), where s has an index and more than n elements."""
+    for shuffle, _ in plan.asked(Shuffle):
+        count = shuffle.input.cardinality
+        if 1 < shuffle.buffer_size < count and _by_number(shuffle):
+            exact = GlobalShuffle(
+                input=shuffle.input,
+                seed=shuffle.seed,
+                reshuffle_each_iteration=shuffle.reshuffle_each_iteration,
+                salt=shuffle.salt,
+                where=shuffle.where,
+            )
+            yield Advice.on(
+                shuffle,
+                "global-shuffle",
+                "data",
+                f"{shuffle.label} mixes neighbours among {count} elements, and these can be read in any order.",
+                call(exact),
+                "All orders are then possible, with no buffer to fill and none to hold.",
+            )
+
+
+def _by_number(shuffle: Shuffle) -> bool:
+    """Whether nothing but maps stands between the shuffle and a source that is quick to read by number."""
+    if obstacle(shuffle.input) is not None:
+        return False
+    node: Node = shuffle
+    for node in below(shuffle):
+        if not isinstance(node, (Map, Prefetch)):
+            break
+    return isinstance(node, Scan) and not isinstance(node.source, ParquetSource)

@@ -1,0 +1,220 @@
+"""What a recorded run says: whether it waits for data, for which step, and what a change would give.
+
+Two runs compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.profiler.analysis.advice import advice, gain, nothing_to_do
+from penstock.profiler.analysis.bottleneck import bottleneck
+from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named, number, percent, seconds
+
+# The figures of steady work are those of an `Analysis`, as for `explain(analyze=True)`: the bottleneck and the advice
+# are said by the same code. Before it stands what an analysis leaves out: the time before the first element of each
+# pass, in which buffers are filled, files opened and kernels compiled.
+
+SLIGHTLY, CLEARLY = 0.05, 0.20  # of the time spent waiting: from the first on a run is slightly input-bound
+_MOSTLY = 0.5
+_LEAST_HELD = 8  # elements that a shuffle has to hold for its filling to be worth a word
+_QUARTER = 0.25
+_WORTH = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`kind` is "consumer", "filling", "start", "nothing", or that of an analysis's bottleneck.
+
+    `input_bound` is "no", "slightly" or "yes". `gain` is what the first of the `changes` would give: the time of the
+    run now, divided by the time then; 1.0 where there is no change.
+    """
+
+    kind: str
+    input_bound: str
+    step: str | None
+    waited_share: float
+    cost: float  # seconds waited
+    sentences: tuple[str, ...]
+    changes: tuple[str, ...]
+    gain: float
+
+    @property
+    def text(self) -> str:
+        """All of it, a sentence after the other."""
+        return " ".join((*self.sentences, *self.changes))
+
+
+def verdict(pipeline: dict[str, Any]) -> Verdict:
+    """The verdict on one pipeline of a recorded run, from its values in `state.json`."""
+    analysis = analysis_of(pipeline["analysis"])
+    waits = pipeline["waits"]
+    running, waited, starting = waits["running"], waits["waited"], waits["starting"]
+    running = max(running, waited, 1e-9)  # a pass that is not over is not in it yet
+    share = waited / running
+    if not waits["steps"]:
+        found = bottleneck(analysis)
+        return Verdict("nothing", "no", found.step, share, waited, (found.sentence,), (), 1.0)
+    bound = "no" if share < SLIGHTLY else "slightly" if share < CLEARLY else "yes"
+    first = _first_sentence(bound, share, waited, running)
+    if bound == "no":
+        spare = _spare(analysis)
+        return Verdict("consumer", bound, None, share, waited, (first, *spare), (), 1.0)
+    if starting > _MOSTLY * waited:
+        return _of_start(pipeline, analysis, first, bound)
+    found = bottleneck(analysis)
+    steady = running - starting
+    changes, ratio = _changes(analysis, starting, steady, running)
+    told = [first, found.sentence]
+    if not changes:
+        told.append(f"What would help: {nothing_to_do(analysis)}.")
+    if starting > SLIGHTLY * running:
+        told.append(f"Another {seconds(starting)} went by before first elements: {_what_started(pipeline, analysis)}.")
+    return Verdict(found.kind, bound, found.step, share, waited, tuple(told), changes, ratio)
+
+
+def analysis_of(values: dict[str, Any]) -> Analysis:
+    """An Analysis from `dataclasses.asdict` of one."""
+    steps = tuple(Step(**(step | {"inputs": tuple(step["inputs"])})) for step in values["steps"])
+    return Analysis(**(values | {"steps": steps, "lanes": tuple(Lane(**lane) for lane in values["lanes"])}))
+
+
+def _first_sentence(bound: str, share: float, waited: float, running: float) -> str:
+    spent = f"the loop waited for data {percent(share)} of the time, {seconds(waited)} of {seconds(running)}"
+    if bound == "no":
+        return f"Not input-bound: {spent}."
+    return f"{'Input-bound' if bound == 'yes' else 'Slightly input-bound'}: {spent}."
+
+
+def _spare(analysis: Analysis) -> tuple[str, ...]:
+    """What the loop takes, where it is the slow side."""
+    if not analysis.consumer_seconds:
+        return ()
+    took = seconds(analysis.consumer_seconds)
+    return (f"The loop is the slow side: it takes {took} for each element that it gets.",)
+
+
+def _changes(analysis: Analysis, starting: float, steady: float, running: float) -> tuple[tuple[str, ...], float]:
+    """What would help, and what the first of it gives for the whole run."""
+    found = [each for each in advice(analysis) if each.change.cores is None]
+    texts = tuple(each.sentence[:1].upper() + each.sentence[1:] for each in advice(analysis))
+    if not found:
+        return texts, 1.0
+    return texts, running / (starting + steady / found[0].ratio)
+
+
+# -- before the first element
+
+
+def _filling(pipeline: dict[str, Any], analysis: Analysis) -> tuple[Step, float] | None:
+    """The shuffle that was filled before the first element, and how many elements it took in."""
+    start = pipeline["start"]
+    if start is None:
+        return None
+    for step in reversed(analysis.steps):
+        came = max((start["made"].get(below, 0.0) for below in step.inputs), default=0.0)
+        if "shuffle" in step.kind and came >= _LEAST_HELD and came > 2 * start["made"].get(step.name, 0.0):
+            return step, came
+    return None
+
+
+def _slowest_before(pipeline: dict[str, Any], analysis: Analysis) -> Step | None:
+    """The step that took most of the time before the first element."""
+    start = pipeline["start"]
+    if start is None or not start["busy"]:
+        return None
+    name = max(start["busy"], key=lambda each: start["busy"][each])
+    return next((step for step in analysis.steps if step.name == name), None)
+
+
+def _what_started(pipeline: dict[str, Any], analysis: Analysis) -> str:
+    filled = _filling(pipeline, analysis)
+    if filled is not None:
+        return f"{named(filled[0])} was filling its buffer with {number(filled[1])} elements"
+    slowest = _slowest_before(pipeline, analysis)
+    begun = "files are opened, functions are called for the first time and kernels compiled"
+    return begun if slowest is None else f"{begun}, mostly in {named(slowest)}"
+
+
+def _of_start(pipeline: dict[str, Any], analysis: Analysis, first: str, bound: str) -> Verdict:
+    """Most of the waiting was before first elements."""
+    waits = pipeline["waits"]
+    waited, starting, running = waits["waited"], waits["starting"], max(waits["running"], waits["waited"])
+    share = waited / running
+    what = _what_started(pipeline, analysis)
+    passes = "the first element" if waits["passes"] == 1 else f"the first elements of {waits['passes']} passes"
+    sentence = f"{seconds(starting)} of it were before {passes}: {what}."
+    filled = _filling(pipeline, analysis)
+    if filled is None:
+        slowest = _slowest_before(pipeline, analysis)
+        told = "This is paid once for each pass, not for each element: it matters less the longer a pass is."
+        return Verdict(
+            "start", bound, None if slowest is None else slowest.name, share, waited, (first, sentence, told), (), 1.0
+        )
+    step, came = filled
+    then = _with_buffer(pipeline, analysis, step, came)
+    slowest = _slowest_before(pipeline, analysis)
+    changes = []
+    ratio = running / then
+    if ratio >= _WORTH:
+        ahead = ", with prefetch(AUTOTUNE) behind it," if step.lane == LOOP else ""
+        changes.append(f"A buffer of a quarter of that{ahead}: expect {gain(ratio)} for a run of this length.")
+    else:
+        ratio = 1.0
+    if slowest is not None and slowest.name != step.name:
+        changes.append(f"It is {named(slowest)} that the buffer waits for: what makes it faster fills it sooner.")
+    changes.append("Shuffling file names or indices in front of reading needs a smaller buffer for the same disorder.")
+    return Verdict("filling", bound, step.name, share, waited, (first, sentence), tuple(changes), ratio)
+
+
+def _with_buffer(pipeline: dict[str, Any], analysis: Analysis, step: Step, came: float) -> float:
+    """Seconds of the run with a quarter of the buffer.
+
+    What comes in does so at the rate at which the buffer was filled; beside the loop from the time on that it is full.
+    """
+    waits, start = pipeline["waits"], pipeline["start"]
+    passes = max(waits["passes"], 1)
+    filling = waits["starting"] / passes
+    loop = (max(waits["running"], waits["waited"]) - waits["waited"]) / passes
+    below = max((analysis.step(name) for name in step.inputs), key=lambda each: each.elements)
+    later = below.elements if start["made"].get(below.name, 0.0) < below.elements or passes > 1 else 0.0
+    total = came + later if passes == 1 else max(later / passes, came)
+    reading = filling * total / came
+    return float(passes * (_QUARTER * filling + max(reading - _QUARTER * filling, loop)))
+
+
+_SAME = 0.05
+
+
+def compare(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Lines on two summaries (`summary.json`), pipeline by pipeline, in the order in which they began."""
+    lines = []
+    for one, two in zip(before["pipelines"], after["pipelines"], strict=False):
+        rates = one["steps_per_second"], two["steps_per_second"]
+        ratio = rates[1] / rates[0] if rates[0] else 0.0
+        change = "about the same" if abs(ratio - 1) < _SAME else f"{ratio:.2f} times as fast"
+        lines.append(f"{one['name']}: {number(rates[0])} → {number(rates[1])} steps a second, {change}")
+        shares = percent(one["verdict"]["waited_share"]), percent(two["verdict"]["waited_share"])
+        lines.append(f"  waited for data: {shares[0]} → {shares[1]} of the time")
+        expected = one["verdict"]["gain"]
+        if expected > 1 + _SAME and ratio:
+            lines.append(f"  the first run's advice was expected to give {expected:.2f} times as many")
+        held = one["verdict"]["step"] or one["verdict"]["kind"], two["verdict"]["step"] or two["verdict"]["kind"]
+        lines.append(f"  what holds it back: {held[0]} → {held[1]}" if held[0] != held[1] else f"  still: {held[0]}")
+        lines += _steps(one["analysis"], two["analysis"])
+    if len(before["pipelines"]) != len(after["pipelines"]):
+        lines.append("The runs have different numbers of pipelines; the rest is not compared.")
+    return lines
+
+
+def _steps(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    costs = [{step["name"]: step["cpu"] + step["waiting"] for step in each["steps"]} for each in (before, after)]
+    found = []
+    for name, cost in costs[0].items():
+        now = costs[1].get(name)
+        if now is None:
+            found.append(f"  {name}: gone")
+        elif cost and now and not 1 / 1.2 < now / cost < 1.2:
+            found.append(f"  {name}: {number(cost * 1e6)} → {number(now * 1e6)} µs for an element")
+    return [*found, *(f"  {name}: new" for name in costs[1] if name not in costs[0])]

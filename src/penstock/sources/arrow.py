@@ -1,0 +1,320 @@
+"""The rows of Arrow tables. Those in memory, or mapped into it, as pandas, polars and Hugging Face have them.
+
+Arrow IPC files in the file and in the stream format.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penstock.block.arrow import asked_for, from_arrow, too_little_memory
+from penstock.block.block import Block, concat_blocks
+from penstock.forked import new_lock
+from penstock.sources.arrow_pieces import (
+    RECENT,
+    ArrowPiece,
+    Columns,
+    LostPiece,
+    Piece,
+    content_of,
+    damaged,
+    reading,
+)
+from penstock.sources.row_files import RowFile, RowFilesSource, gather
+from penstock.sources.source import IndexedSource
+
+_PIECE_BYTES = 1 << 23  # of Arrow memory that becomes columns at a time
+_MOST_ROWS = 1 << 16
+_MOST_PIECES = 64  # whose columns are kept; numbers and text point into the table's memory and cost next to nothing
+
+
+@dataclass(frozen=True, eq=False)
+class TableSource(IndexedSource):
+    """Rows of a pyarrow.Table as dicts, in the order of `numbers` where they are given.
+
+    Numbers, fixed-size lists and byte strings without nulls are not copied: columns point into the table.
+    """
+
+    table: Any = field(repr=False)
+    columns: Columns = field(default_factory=Columns)
+    name: str = "from_arrow"
+    numbers: np.ndarray | None = field(default=None, repr=False)
+    version: str | None = None  # tells its content apart where reading all of it would take long
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @cached_property
+    def spec(self) -> Any:
+        return self.columns.spec(self.table.schema)
+
+    @property
+    def cardinality(self) -> int:
+        return int(self.table.num_rows) if self.numbers is None else len(self.numbers)
+
+    @cached_property
+    def _pieces(self) -> _Pieces:
+        return _Pieces(self.table, self.columns)
+
+    def rows(self, start: int, stop: int) -> Block:
+        if self.numbers is not None:
+            return self._pieces.rows_at(self.numbers[start:stop])
+        return self._pieces.rows(start, stop)
+
+    def rows_at(self, indices: np.ndarray) -> Block:
+        return self._pieces.rows_at(indices if self.numbers is None else self.numbers[indices])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Columns that were made of the table stay here."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+class _Pieces:
+    """Neighbouring rows of a table, made into columns when one of them is asked for. Thread-safe."""
+
+    def __init__(self, table: Any, columns: Columns) -> None:
+        if columns.names is not None:
+            table = table.select(list(columns.names))
+        size = max(table.nbytes // max(table.num_rows, 1), 1)
+        batches = table.to_batches(max_chunksize=min(max(_PIECE_BYTES // size, 1), _MOST_ROWS))
+        self._batches = [batch for batch in batches if batch.num_rows]
+        counts = [batch.num_rows for batch in self._batches]
+        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+        self._fill_null = columns.fill_null
+        self._kept: dict[int, Block | None] = {}
+        self._lock = new_lock()
+
+    def rows(self, start: int, stop: int) -> Block:
+        parts = []
+        while start < stop:
+            number = int(np.searchsorted(self._starts, start, side="right")) - 1
+            end = min(stop, int(self._starts[number + 1]))
+            parts.append(self._slice(number, start, end))
+            start = end
+        return concat_blocks(parts)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_piece)
+
+    def _slice(self, number: int, start: int, stop: int) -> Block:
+        first = int(self._starts[number])
+        block = self._block(number)
+        return self._read(number, start, stop) if block is None else block.slice(start - first, stop - first)
+
+    def _of_piece(self, number: int, rows: np.ndarray) -> Block:
+        block = self._block(number)
+        if block is None:
+            return concat_blocks([self._read(number, row, row + 1) for row in rows.tolist()])
+        return block.take(rows - self._starts[number])
+
+    def _block(self, number: int) -> Block | None:
+        """A piece as columns; None where one of its rows fails, which is found when that row is asked for."""
+        with self._lock:
+            if number not in self._kept:
+                while len(self._kept) >= _MOST_PIECES:
+                    del self._kept[next(iter(self._kept))]
+                try:
+                    self._kept[number] = self._read(number, int(self._starts[number]), int(self._starts[number + 1]))
+                except Exception:
+                    self._kept[number] = None
+            return self._kept[number]
+
+    def _read(self, number: int, start: int, stop: int) -> Block:
+        part = self._batches[number].slice(start - int(self._starts[number]), stop - start)
+        return from_arrow(part, fill_null=self._fill_null, first_row=start)
+
+
+_MAGIC = b"ARROW1"
+_MAPPED = 1 << 10  # bytes that a batch costs whose columns point into a mapped file
+
+
+@dataclass(frozen=True)
+class ArrowSource(RowFilesSource):
+    """Rows of Arrow files as dicts; local ones are mapped, and what is not compressed is not copied."""
+
+    columns: Columns = field(default_factory=Columns)
+
+    kind: ClassVar[str] = "ArrowDataset"
+    chooses_columns: ClassVar[bool] = True
+
+    def open_rows(self, name: str) -> RowFile:
+        return ArrowRows(name, self.columns)
+
+
+class ArrowRows(RowFile):
+    """One Arrow file: record batches, each read when one of its rows is asked for."""
+
+    def __init__(self, name: str, columns: Columns) -> None:
+        self._name = name
+        self._columns = columns
+        self._lock = new_lock()
+        self._piece: Piece | None = None
+        self._map, content = content_of(name)
+        with reading(name):
+            self._batches = _batches(content, columns, self._map)
+            self.spec = columns.spec(self._batches.schema)
+        self._starts = np.concatenate([[0], np.cumsum(self._batches.sizes, dtype=np.int64)]).astype(np.int64)
+        self.size = int(self._starts[-1])
+        lost = self._batches.lost
+        self.uncounted = None if lost is None else damaged(name, lost)
+
+    def part(self, start: int, stop: int) -> Block:
+        with self._lock:
+            if self._piece is None or not self._piece.first <= start < self._piece.stop:
+                self._piece = self._load(int(np.searchsorted(self._starts, start, side="right")) - 1)
+                RECENT.at(self, self._piece.nbytes)
+            piece = self._piece
+        return piece.rows(start, min(stop, piece.stop))
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return gather(np.searchsorted(self._starts, rows, side="right") - 1, rows, self._of_batch)
+
+    def _of_batch(self, number: int, rows: np.ndarray) -> Block:
+        with self._lock:
+            (piece,) = RECENT.get(self, number, lambda: [self._load(number)])
+        return piece.rows_at(rows)
+
+    def _load(self, number: int) -> Piece:
+        first, stop = int(self._starts[number]), int(self._starts[number + 1])
+        try:
+            batch = self._batches.get(number)
+            piece = ArrowPiece(batch, first, self._columns, self._name)
+        except Exception as error:
+            return LostPiece(first, stop, damaged(self._name, error))
+        if self._map is not None and _points_into(batch, self._map):
+            piece.nbytes = _MAPPED
+        return piece
+
+    def close(self) -> None:
+        self._piece = None
+        RECENT.at(self, 0)
+
+
+class _Batches(ABC):
+    """The record batches of a file, how many rows each has, and the schema.
+
+    A batch of which that cannot be read stands for one row, which fails; `lost` is what is wrong with the first such.
+    """
+
+    schema: Any
+    sizes: list[int]
+    lost: Exception | None = None
+
+    @abstractmethod
+    def get(self, number: int) -> Any:
+        """The pyarrow.RecordBatch with this number."""
+
+
+class _FileBatches(_Batches):
+    """Batches of the file format: read one by one, the wanted columns only."""
+
+    def __init__(self, content: Any, columns: Columns, mapped: np.ndarray | None) -> None:
+        import pyarrow as pa
+
+        self._content = content
+        self._failed: dict[int, Exception] = {}
+        self._reader = counted = pa.ipc.open_file(content)
+        self.schema = self._reader.schema
+        wanted = columns.schema(self.schema).names
+        if mapped is None or not self._in_place(mapped):  # then only what is wanted is read, or decompressed
+            self._reader = self._open(content, [self.schema.get_field_index(name) for name in wanted])
+            narrow = [i for i, part in enumerate(self.schema) if not pa.types.is_nested(part.type)]
+            counted = self._open(content, narrow[:1] or [0])
+        self.sizes = [self._size(counted, number) for number in range(counted.num_record_batches)]
+
+    def _in_place(self, mapped: np.ndarray) -> bool:
+        """Whether batches point into the mapped file; choosing columns while reading would make copies."""
+        try:
+            return self._reader.num_record_batches == 0 or _points_into(self._reader.get_batch(0), mapped)
+        except Exception:
+            return False
+
+    def _open(self, content: Any, fields: list[int]) -> Any:
+        import pyarrow as pa
+
+        return pa.ipc.open_file(content, options=pa.ipc.IpcReadOptions(included_fields=sorted(fields)))
+
+    def _size(self, reader: Any, number: int) -> int:
+        try:
+            with _possible(self._content):
+                batch = reader.get_batch(number)
+            batch.validate()  # else the number is what a damaged byte says
+            return int(batch.num_rows)
+        except Exception as error:
+            if too_little_memory(error):  # says nothing of how many there are
+                raise
+            self._failed[number] = error
+            self.lost = self.lost or error
+            return 1
+
+    def get(self, number: int) -> Any:
+        if number in self._failed:
+            raise self._failed[number]
+        with _possible(self._content):
+            return self._reader.get_batch(number)
+
+
+class _StreamBatches(_Batches):
+    """Batches of the stream format, which has no index: they are found, though not copied, when it is opened."""
+
+    def __init__(self, content: Any, columns: Columns) -> None:
+        import pyarrow as pa
+
+        reader = pa.ipc.open_stream(content)
+        self.schema = reader.schema
+        columns.schema(self.schema)
+        self._found: list[Any] = []
+        try:
+            with _possible(content):
+                for batch in reader:
+                    batch.validate()
+                    self._found.append(batch)
+        except Exception as error:  # in the place of one element, behind what came before it
+            if too_little_memory(error):
+                raise
+            self.lost = error
+        self.sizes = [batch.num_rows for batch in self._found] + [1] * (self.lost is not None)
+
+    def get(self, number: int) -> Any:
+        if number == len(self._found) and self.lost is not None:
+            raise self.lost
+        return self._found[number]
+
+
+@contextmanager
+def _possible(content: Any) -> Iterator[None]:
+    """A buffer that no compression makes of a local file is damage, however little memory there is for it.
+
+    zstd takes at least 4 bytes for a block of 128 KiB (RFC 8878, 3.1.1.2), LZ4 a byte for 255.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except MemoryError as error:
+        nbytes = content.size() if isinstance(content, pa.NativeFile) else None  # of a URL it would be one request more
+        if nbytes is None or (asked_for(error) or 0) <= nbytes << 15:
+            raise
+        message = f"A compressed buffer states more than {nbytes} bytes can hold: {error}"
+        raise pa.ArrowInvalid(message) from error
+
+
+def _batches(content: Any, columns: Columns, mapped: np.ndarray | None) -> _Batches:
+    head = content.read(len(_MAGIC))
+    content.seek(0)
+    return _FileBatches(content, columns, mapped) if head == _MAGIC else _StreamBatches(content, columns)
+
+
+def _points_into(batch: Any, content: np.ndarray) -> bool:
+    """Whether a batch holds no memory of its own."""
+    first = content.ctypes.data
+    buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None]
+    return all(first <= buffer.address <= first + len(content) for buffer in buffers)
