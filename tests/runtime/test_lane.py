@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from dataclasses import astuple
 
 import pytest
 
@@ -104,11 +105,16 @@ def test_extremes_are_since_the_last_question():
         counts.hold(nbytes)
     assert (counts.busy_most(), counts.held_between()) == (2, (30, 0))
     assert (counts.busy_most(), counts.held_between()) == (1, (20, 20))
+    for nbytes in (15, 5, 10):
+        counts.hold(nbytes)
+    assert (counts.held_between(), counts.held_between()) == ((20, 5), (10, 10))
 
 
 def test_nothing_is_counted_that_was_not_said():
     counts = Counts()
     assert (counts.busy_most(), counts.held_between(), counts.element_bytes) == (0, (0, 0), 0.0)
+    assert (counts.held, counts.is_full) == (0, False)
+    assert set(astuple(Sums())) == {0}
     assert counts.sums(7.0) == Sums()
     counts.worked(3)
     assert counts.sums(7.0) == Sums(inputs=3)

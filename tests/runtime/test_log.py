@@ -51,6 +51,7 @@ def test_it_forgets_what_nobody_remembers():
         view = log.view(number + 1)
         assert (OutOfTurn(view).resolved(), view.resolved()) == ([], [])
     assert len(log._kept[1]) < 3000
+    assert len(log._views) < 3000
 
 
 class Upstream(Stage):
@@ -139,6 +140,10 @@ def test_what_a_state_says_comes_first_and_what_it_leaves_out_does_not_come(seed
     left = sorted(number for place, number in enumerate(wanted) if place not in numbers_in(spans))
     again = FreeOrder.merged(state, done, before)
     assert given(in_free_order(upstream, again), 2)[0] == [*(wanted[place] for place in numbers_in(before)), *left]
+
+
+def test_without_a_state_elements_come_in_their_order_from_the_first_on():
+    assert given(FreeOrder(Upstream(7, {3})), 2)[0] == list(range(7))
 
 
 def test_ranges_behind_the_end_are_left_out():

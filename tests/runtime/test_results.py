@@ -117,6 +117,14 @@ def test_how_full_it_is():
     assert results.nbytes == 0
 
 
+def test_results_to_come_are_expected_to_be_as_large_as_those_that_came():
+    sizes = [4, 2, 8, 1, 1]
+    results = begun(ordered=True, sizes=sizes)
+    for ticket in range(4):
+        put(results, sizes, ticket)
+        assert 8 * min(sizes[: ticket + 1]) <= results.mean <= 8 * max(sizes[: ticket + 1])
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_an_empty_result_passes_by(ordered):
     results = begun(ordered, [3])

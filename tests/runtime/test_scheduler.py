@@ -8,6 +8,7 @@ import pytest
 
 from penstock.runtime.pausing import pausing
 from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+from penstock.runtime.scheduler import scheduler as shared
 
 SECONDS = 30
 
@@ -643,10 +644,21 @@ def test_segments_may_go_while_somebody_looks():
                 scope.remove(segment)
             return False
 
-    segments = [Leaves(1, 1, []), Steps(1, 1, []), Steps(1, 1, [])]
-    for segment in segments:
-        scope.add(segment)
-    assert scope.pick() is None
+    for segments in ([Leaves(1, 1, []), Steps(1, 1, [])], [Leaves(1, 1, [])]):
+        for segment in [*segments, Steps(1, 0, [])]:
+            scope.add(segment)
+        assert scope.pick() is None
+
+
+def test_workers_that_are_wanted_for_nothing_are_not_started():
+    scheduler = Scheduler(2)
+    scope = Scope(scheduler)
+    scope.want(2)
+    assert (scope.workers, scheduler.threads(), scheduler._scopes) == (2, 0, [])
+
+
+def test_the_process_has_one_pool():
+    assert shared() is shared()
 
 
 def test_in_a_forked_child_nobody_waits_for_what_the_parent_s_workers_had_begun():
