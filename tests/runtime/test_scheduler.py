@@ -579,6 +579,7 @@ def test_another_takes_the_place_of_a_worker_that_has_long_been_in_a_generator()
     assert (scheduler._waiting, scheduler._outside, scheduler._replaced) == (0, {}, set())
     threads = list(scheduler._threads)
     assert next(scheduler._numbers) <= 3
+    assert all(thread.daemon for thread in threads)  # none keeps the interpreter from its exit
     scope.close(nothing)
     joined(scheduler, threads)
 
