@@ -26,7 +26,7 @@ from pathlib import Path
 import penstock as ps
 from penstock.delivery.dispatcher import Line
 
-RANGE = 0.05  # seconds of work in a range: what `delivery.range_sizer` aims at
+RANGE = 0.05  # seconds of work in a range: what `delivery.window.RangeSizer` aims at
 ASK, NEXT = -1, -2  # events: a consumer may ask for another range; it has time for what waits
 SLEEP = 0.01  # of a batch in the run that is predicted
 

@@ -13,7 +13,7 @@ from penstock.block.provenance import Provenance
 from penstock.block.spec import RaggedTensorSpec, TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.tfrecord import TFRecordDataset
+from penstock.dataset.files import TFRecordDataset
 from penstock.habits.tables import NAMES
 from penstock.habits.teach import unknown_in
 from penstock.options import Options, ThreadingOptions
@@ -66,7 +66,7 @@ _NAMES = {
     "ArrayRecordDataset": "penstock.dataset.record_files",
     "ArrowDataset": "penstock.dataset.table_files",
     "FixedLengthRecordDataset": "penstock.dataset.record_files",
-    "ImageFolderDataset": "penstock.dataset.image_folder",
+    "ImageFolderDataset": "penstock.dataset.sample_files",
     "IndexedTFRecordDataset": "penstock.dataset.record_files",
     "Iterator": "penstock.runtime.run",
     "JsonLinesDataset": "penstock.dataset.table_files",
@@ -75,7 +75,7 @@ _NAMES = {
     "ParquetDataset": "penstock.dataset.table_files",
     "Recorder": "penstock.runtime.observers",
     "TextLineDataset": "penstock.dataset.record_files",
-    "WebDataset": "penstock.dataset.webdataset",
+    "WebDataset": "penstock.dataset.sample_files",
     "element_key": "penstock.trace.drawing",
     "map_fn": "penstock.dataset.map_fn",
     "monitor": "penstock.profiler.live.monitor",
@@ -97,18 +97,18 @@ if TYPE_CHECKING:
     from penstock import service as service
     from penstock import viz as viz
     from penstock.dataset import schedule as mixing
-    from penstock.dataset.image_folder import ImageFolderDataset as ImageFolderDataset
     from penstock.dataset.map_fn import map_fn as map_fn
     from penstock.dataset.record_files import ArrayRecordDataset as ArrayRecordDataset
     from penstock.dataset.record_files import FixedLengthRecordDataset as FixedLengthRecordDataset
     from penstock.dataset.record_files import IndexedTFRecordDataset as IndexedTFRecordDataset
     from penstock.dataset.record_files import LmdbDataset as LmdbDataset
     from penstock.dataset.record_files import TextLineDataset as TextLineDataset
+    from penstock.dataset.sample_files import ImageFolderDataset as ImageFolderDataset
+    from penstock.dataset.sample_files import WebDataset as WebDataset
     from penstock.dataset.table_files import ArrowDataset as ArrowDataset
     from penstock.dataset.table_files import JsonLinesDataset as JsonLinesDataset
     from penstock.dataset.table_files import NumpyDataset as NumpyDataset
     from penstock.dataset.table_files import ParquetDataset as ParquetDataset
-    from penstock.dataset.webdataset import WebDataset as WebDataset
     from penstock.profiler.live.monitor import monitor as monitor
     from penstock.profiler.live.progress import progress as progress
     from penstock.runtime.observers import Recorder as Recorder

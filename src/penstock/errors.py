@@ -15,8 +15,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from penstock.frames import kept
-from penstock.hints import NO_ELEMENT, hint_for
-from penstock.redacted import redacted
+from penstock.hints import NO_ELEMENT, hint_for, redacted
 
 
 @dataclass(frozen=True, slots=True)

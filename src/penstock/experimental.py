@@ -17,11 +17,9 @@ from penstock.dataset.apply_functions import (
     index_shuffle,
     pad_to_cardinality,
 )
-from penstock.dataset.batched_features import make_batched_features_dataset, parse_example_dataset
 from penstock.dataset.create import from_list
-from penstock.dataset.csv import CsvDataset
-from penstock.dataset.make_csv import make_csv_dataset
-from penstock.dataset.sql import SqlDataset
+from penstock.dataset.make_datasets import make_batched_features_dataset, make_csv_dataset, parse_example_dataset
+from penstock.dataset.table_files import CsvDataset, SqlDataset
 from penstock.options import AutotuneOptions
 from penstock.plan.grouping import Reducer
 from penstock.rewrite.phases import OptimizationOptions

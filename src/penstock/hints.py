@@ -1,6 +1,7 @@
-"""Hints for exceptions out of users' functions: what is behind Python's own words, where that is known.
+"""Words for people: hints for exceptions out of users' functions, URLs without secrets, numbers of bytes.
 
-A hint is added as a note; type, text and traceback of the exception stay as they are.
+A hint says what is behind Python's own words, where that is known. It is added as a note; type, text and traceback of
+the exception stay as they are.
 """
 
 from __future__ import annotations
@@ -77,3 +78,34 @@ def _of_arguments(element: Any) -> str | None:
         )
     kind = type(element).__name__
     return f"The element is one value ({kind}), and the function is given it as its only argument: write lambda x: …"
+
+
+_USER = r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<user>[^/?#@\s'\"]*):[^/?#\s'\"]*@"  # up to the last @ of it
+_QUERY = (
+    r"(?P<name>[?&][\w.%-]*(?:sig|token|secret|password|passwd|credential|auth|key|delegation)[\w.%-]*=)[^&#\s'\")]+"
+)
+_MARK = "***"
+
+
+def redacted(text: str) -> str:
+    """The text with `***` for passwords in URLs and for what stands in their queries to give access.
+
+    >>> redacted("https://ann:pw@host/a.tfrecord?part=1&X-Amz-Signature=0f3c")
+    'https://ann:***@host/a.tfrecord?part=1&X-Amz-Signature=***'
+    """
+    if "://" not in text:
+        return text
+    text = re.sub(_USER, rf"\g<scheme>\g<user>:{_MARK}@", text)
+    return re.sub(_QUERY, rf"\g<name>{_MARK}", text, flags=re.IGNORECASE)
+
+
+def size_text(count: float) -> str:
+    """`602 MB` in the units that disks and memory are sold in.
+
+    >>> size_text(512), size_text(1.5e6)
+    ('512 bytes', '1.5 MB')
+    """
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{round(count)} bytes"

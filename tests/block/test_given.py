@@ -9,7 +9,7 @@ import pytest
 
 from penstock.block.block import Builder
 from penstock.block.column import DenseColumn
-from penstock.block.given import Given
+from penstock.block.fixed import Given
 
 Pair = collections.namedtuple("Pair", "image label")
 KEPT: list = []

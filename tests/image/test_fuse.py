@@ -22,7 +22,7 @@ from penstock.image.colour.adjust import (
     random_hue,
     random_saturation,
 )
-from penstock.image.colour.standardize import normalize
+from penstock.image.colour.levels import normalize
 from penstock.image.fuse import chain, fuse, primitives
 from penstock.image.geometry.flips import random_flip_left_right, random_flip_up_down
 from penstock.keys import folds

@@ -11,11 +11,10 @@ from penstock.block.block import Block
 from penstock.block.structure import flatten
 from penstock.errors import marked
 from penstock.physical.stage import Stage, as_of_now
-from penstock.physical.stages.batch import stack_block
+from penstock.physical.stages.batch import Rebatch, stack_block
 from penstock.physical.stages.cardinality import PadToCardinality
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.padded import Padder, ragged_block
-from penstock.physical.stages.rebatch import Rebatch
 from penstock.plan.padding import paddings
 
 INT = ps.TensorSpec((), np.int64)

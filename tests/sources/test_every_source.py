@@ -25,7 +25,7 @@ from penstock import sources
 from penstock.block.spec import spec_of
 from penstock.block.structure import flatten
 from penstock.plan.scan import Scan
-from penstock.sources.counting import RandomSource
+from penstock.sources.arrays import RandomSource
 from penstock.sources.files import FilesSource
 from penstock.sources.source import IndexedSource, SlicedSource, Source
 from penstock.testing import assert_resumes_exactly

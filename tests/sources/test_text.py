@@ -14,7 +14,7 @@ from tests.sources.passes import everything, kinds
 import penstock as ps
 from penstock import errors
 from penstock.io import storage
-from penstock.io.lines import LineReader
+from penstock.io.window import LineReader
 from penstock.testing import assert_resumes_exactly
 
 COMPRESS = {None: bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}

@@ -15,7 +15,7 @@ from tests.sources.passes import everything, kinds
 
 import penstock as ps
 from penstock import errors
-from penstock.dataset.webdataset import expand_braces
+from penstock.dataset.sample_files import expand_braces
 from penstock.sources.webdataset import BLOCK, CutShort, TarDamage, read_member
 
 FORMATS = {"pax": tarfile.PAX_FORMAT, "gnu": tarfile.GNU_FORMAT, "ustar": tarfile.USTAR_FORMAT}

@@ -1,6 +1,6 @@
 """The leaves of an element as a framework holds them.
 
-Columns by name, the framework loaded where it is first asked for, and the error about a column that it cannot hold.
+Columns have names; a framework is loaded where it is first asked for; an error tells of a column that it cannot hold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Loader: a data set as a framework's training loop wants it, pass after pass, saved and continued.
 
-Several processes that train together: which part each reads, and whether all have the same.
+Of processes that train together it says which part each reads, and whether all have the same data set.
 """
 
 from __future__ import annotations

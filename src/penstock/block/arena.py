@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.size_text import size_text
 from penstock.errors import NO_MEMORY, ResourceExhaustedError
 from penstock.forked import in_child, new_rlock
+from penstock.hints import size_text
 
 ALIGNMENT = 64  # bytes: a cache line, and what JAX needs to take an array without a copy
 SMALLEST = 1 << 16  # bytes: below this the allocator is as quick as we are

@@ -1,7 +1,6 @@
 """One leaf of a Block as an Arrow array and back, exactly.
 
-Scalars and arrays of one shape, of differing shape and rank, sparse and ragged tensors. The spec says the form, so that
-nothing is guessed.
+The spec says the form, so that nothing is guessed.
 
 | spec | Arrow |
 |---|---|

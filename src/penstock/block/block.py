@@ -17,7 +17,7 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
 
 if TYPE_CHECKING:
-    from penstock.block.given import Given
+    from penstock.block.fixed import Given
 
 _LITTLE = 1 << 16  # bytes
 

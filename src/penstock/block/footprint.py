@@ -1,6 +1,7 @@
 """Footprint: the bytes of memory that Blocks keep alive, which may be more than they show.
 
-Memory that somebody counts already, and memory that is lent to arrays and free again when the last of them is gone.
+Left out is memory that somebody counts already. Lease: memory that is lent to arrays, and free again when the last of
+them is gone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""From whatever a user's function returns to a leaf value. Numpy scalars and arrays, bytes, tensors.
+"""From whatever a user's function returns to a leaf value: numpy scalars and arrays, bytes, tensors.
 
-A leaf as JSON and back, bit for bit: what a state that user code made needs to be part of a checkpoint.
+Also a leaf as JSON and back, bit for bit, so that a state that user code made can be part of a checkpoint.
 
 Python literals become bool, int64, float32 and bytes (text as UTF-8); numpy values keep their dtype.
 """
@@ -19,7 +19,7 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 if TYPE_CHECKING:
-    from penstock.block.given import Given
+    from penstock.block.fixed import Given
 
 NESTED = "__penstock_dataset__"  # marks a data set, which may itself be a leaf (window, flat_map)
 

@@ -1,6 +1,6 @@
 """Rows: elements kept by slot number, written and read a Block at a time.
 
-What a shuffle buffer is made of. ColumnRows are the slots of one component, OriginRows where the elements were read.
+A shuffle buffer is made of them. ColumnRows are the slots of one component, OriginRows where the elements were read.
 """
 
 from __future__ import annotations

@@ -139,8 +139,9 @@ def spec_of(value: Any) -> LeafSpec:
     return ValueSpec(type(value))
 
 
-# Nothing looks at it while a program runs. A `Dataset` without brackets has elements of any type. It is covariant, as a
-# data set is only read: a `Dataset[np.int64]` may stand where a `Dataset[np.integer[Any]]` is asked for.
+# The type of an element is for type checkers: nothing looks at it while a program runs. A `Dataset` without brackets
+# has elements of any type. It is covariant, as a data set is only read: a `Dataset[np.int64]` may stand where a
+# `Dataset[np.integer[Any]]` is asked for.
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # defaults are in typing from Python 3.13 on; checkers bring this module

@@ -21,9 +21,9 @@ from penstock.catalog.read import ReadConfig, read_split
 from penstock.catalog.spool import Key
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.io.writing import local
-from penstock.redacted import redacted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from penstock.catalog.data_dir import entries, is_file
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, read_info
 from penstock.catalog.names import newest
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from penstock.hints import redacted
 from penstock.io.writing import place
-from penstock.redacted import redacted
 
 
 class FolderBuilder(Reading):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.block.size_text import size_text
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.features.from_json import load_features
 from penstock.catalog.splits import as_split, known
 from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.hints import size_text
 
 FILE_NAME = "dataset_info.json"
 METADATA = "metadata.json"

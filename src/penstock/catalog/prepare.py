@@ -29,7 +29,6 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from penstock.block.size_text import size_text
 from penstock.cache.entry.lease import writer_of
 from penstock.cache.entry.lock import Lock, Unlockable, hold
 from penstock.catalog.builder import Builder, Each, Skipped
@@ -42,12 +41,12 @@ from penstock.catalog.spool import Key, Spool, key_bytes
 from penstock.catalog.writer import write_shards
 from penstock.dataset.dataset import Dataset
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.hints import redacted, size_text
 from penstock.io import storage
 from penstock.io.storage import is_url
 from penstock.io.writing import FULL, writing
 from penstock.plan.node import AUTOTUNE
 from penstock.plan.storing import folder_to_write
-from penstock.redacted import redacted
 from penstock.runtime.machine.granted import granted_cpus
 
 _SENDERS = 4  # files under way at a time, each of which is sent in parts of its own

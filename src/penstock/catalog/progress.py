@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from penstock import options
-from penstock.block.size_text import size_text
 from penstock.forked import new_lock
+from penstock.hints import size_text
 from penstock.profiler.live.progress import LINE_SECONDS, bars_are_seen, rich_bars
 
 T = TypeVar("T")

@@ -16,9 +16,9 @@ from penstock.catalog.shards import ShardsSource, Stretch, check_format
 from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.hints import redacted
 from penstock.plan.node import AUTOTUNE, check_int
 from penstock.plan.scan import Scan
-from penstock.redacted import redacted
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ def add_to(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Convert, and say how much was written."""
-    from penstock.block.size_text import size_text
     from penstock.formats import convert
+    from penstock.hints import size_text
 
     done = convert(
         chosen.source,

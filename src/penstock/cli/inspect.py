@@ -49,8 +49,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
-    from penstock.block.size_text import size_text
     from penstock.formats import FORMATS, open_dataset
+    from penstock.hints import size_text
     from penstock.viz import table
 
     opened = open_dataset(path, chosen.format, part=chosen.part, record_bytes=chosen.record_bytes)

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from penstock.compiled.child import if_wanted
 from penstock.compiled.kernel_files import INTO, digest, folder
-from penstock.compiled.lean import if_wanted
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,6 +1,7 @@
 """The files of compiled kernels.
 
-What a module of kernels is made of, the note that says it is in numba's cache, and kernels that came with penstock.
+These are what a module of kernels is made of, the note that says it is in numba's cache, and kernels that came with
+penstock.
 """
 
 from __future__ import annotations

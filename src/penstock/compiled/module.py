@@ -1,6 +1,6 @@
 """Compiled: a module of compiled kernels, which may take seconds to be there the first time.
 
-compile_ahead: all of them now.
+`compile_ahead` compiles all of them now.
 
 numba keeps what it compiled on disk, so only the very first use is slow. That use does not wait: a child process
 compiles, and callers run the plain version, which gives the same bits, until the kernels can be loaded.
@@ -179,7 +179,7 @@ def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda 
 def compile_into(
     folder: Path, level: str, jobs: int | None = None, done: Callable[[str], None] = lambda name: None
 ) -> dict[str, str]:
-    """As `compile_ahead`, for any processor of a level of `shipped`, below `folder`, as `shipped` is laid out.
+    """As `compile_ahead`, for any processor of a level in `LEVELS`, below `folder`, laid out as `shipped/` is.
 
     Raises InvalidArgumentError for a level that no processor would look for.
     """

@@ -1,7 +1,4 @@
-"""Functions for `Dataset.apply` that tf.data has in `experimental`.
-
-Batches, groups, random access and steps with a state.
-"""
+"""Functions for `Dataset.apply` that tf.data has in `experimental`: batches, groups, access by number, state."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A step that runs asks the one below it, so a plan of thousands of steps is thousands of calls deep. Walks over a plan
 # do without recursion where C would stand between two calls; everything else is Python calling Python, which takes no
-# space of the thread's stack (since 3.11) and is held up by that limit alone.
+# space of the thread's stack (since 3.11) and is held up by the limit on recursion alone.
 
 _CALLS = 40  # at most, for one step: of stages, segments and their locks
 _USUAL = 20  # steps that the limit has room for in any case

@@ -1,6 +1,6 @@
 """`map_fn` on stand-ins: the rows of all batches of a Block at once.
 
-Signature is what its function is said to return.
+Signature: what its function is said to return.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from penstock.dataset.base import Base, of_source
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure, user_location
 from penstock.plan import stateful
 from penstock.plan.node import INFINITE_CARDINALITY, check_function, function_name
-from penstock.sources.counting import counter_source
+from penstock.sources.arrays import counter_source
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset

@@ -1,6 +1,6 @@
-"""What a dispatcher keeps.
+"""Jobs: passes that several consumers share, as a dispatcher knows them.
 
-Passes that several consumers share, data sets known by a name, and how many workers there are to be.
+With them Registered, data sets known by a name, and Scale, how many workers there are to be.
 
 A machine without sockets or a clock. All it knows may be forgotten: consumers know where they are, and any
 cuts will do.
@@ -89,8 +89,7 @@ class Jobs:
         return workers[self._turn % len(workers)]
 
 
-# What they are is the consumers' own matter: here they are bytes.
-
+# What registered data sets are is the consumers' own matter: here they are bytes.
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PREFIX = "dataset-"
 
@@ -157,9 +156,8 @@ class Registered:
         return sorted(self._kept.names())
 
 
-# A machine without a clock. It grows only: workers of one consumer end with its pass, and those of a service that
-# nobody uses are let go of (`rest`). No element depends on the number.
-
+# The number of workers grows only: those of one consumer end with its pass, and those of a service that nobody uses are
+# let go of (`rest`). No element depends on it.
 _MUCH = 0.1  # of a consumer's time: a further worker may shorten it
 
 

@@ -1,7 +1,4 @@
-"""The workers of a service as one consumer sees them.
-
-Of a service that others use as well, or of this machine's own.
-"""
+"""The workers of a service as one consumer sees them: one that others use as well, or processes of its own (Local)."""
 
 from __future__ import annotations
 

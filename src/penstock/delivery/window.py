@@ -1,6 +1,4 @@
-"""Window.
-
-Which ranges of a stream are asked of which worker, how long they are, and which is the next for the consumer.
+"""Window: which ranges of a stream are asked of which worker, how long they are, and which the consumer has next.
 
 A machine without sockets, threads or a clock: it is told what happened, and says what to ask. What a worker has been
 asked and not answered is asked of another when it is lost. The only acknowledgement is the place of the consumer.
@@ -13,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Of work in a range: a worker that comes back from waiting needs some 0.7 ms around one, half of it for caches that
-# others have used meanwhile, which is small beside it.
+# Seconds of work in a range: a worker that comes back from waiting needs some 0.7 ms around one, half of it for caches
+# that others have used meanwhile, which is small beside it.
 _SECONDS = 0.05
 _BYTES = 1 << 22
 _GROWTH = 2  # times, from one range to the next at most: the first tell little

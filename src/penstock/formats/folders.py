@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from penstock.dataset.image_folder import EXTENSIONS
+from penstock.dataset.sample_files import EXTENSIONS
 from penstock.errors import AlreadyExistsError, InvalidArgumentError, InvalidTypeError
 from penstock.formats.noted import class_names, features_of, noted
 from penstock.formats.recognise import is_picture

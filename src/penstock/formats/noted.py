@@ -1,7 +1,7 @@
 """What is known of columns before they are read.
 
-The features of tf.train.Examples by looking at some, and what Hugging Face's `datasets` notes in dataset_info.json and
-in the schema of its files.
+That is the features of tf.train.Examples, found by looking at some, and what Hugging Face's `datasets` notes in
+dataset_info.json and in the schema of its files.
 """
 
 from __future__ import annotations

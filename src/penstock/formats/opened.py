@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.image_folder import ImageFolderDataset
+from penstock.dataset.files import TFRecordDataset
 from penstock.dataset.record_files import ArrayRecordDataset, FixedLengthRecordDataset, LmdbDataset, TextLineDataset
+from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
 from penstock.dataset.table_files import ArrowDataset, JsonLinesDataset, NumpyDataset, ParquetDataset
-from penstock.dataset.tfrecord import TFRecordDataset
-from penstock.dataset.webdataset import WebDataset
 from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError
 from penstock.experimental import SqlDataset, make_csv_dataset
 from penstock.formats.noted import Seen, class_names, image_columns, seen_in

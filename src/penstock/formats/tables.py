@@ -13,10 +13,9 @@ import numpy as np
 
 from penstock.block.arrow import too_little_memory
 from penstock.dataset.dataset import Dataset
-from penstock.dataset.image_folder import ImageFolderDataset
+from penstock.dataset.files import TFRecordDataset
 from penstock.dataset.record_files import ArrayRecordDataset, LmdbDataset, TextLineDataset
-from penstock.dataset.tfrecord import TFRecordDataset
-from penstock.dataset.webdataset import WebDataset
+from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
 from penstock.errors import (
     DataLossError,
     InvalidArgumentError,

@@ -1,6 +1,6 @@
-"""Parsing serialized examples: one, or a batch.
+"""Parsing serialized examples, one or a batch: `parse_single_example`, `parse_example`.
 
-A function that parses each element is run over whole Blocks by their rows.
+A function that parses each element runs over whole Blocks.
 """
 
 from __future__ import annotations

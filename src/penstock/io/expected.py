@@ -1,6 +1,6 @@
 """Expected: a dict of feature descriptions, checked once and turned into what the parsers work with.
 
-The result that a user sees, made of the values of a feature.
+`assemble` makes of the values of a feature the result that a user sees.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The plain parsers of one example and of one sequence example.
 
-The definition of what is accepted, and of every error text.
+They define what is accepted, and every error text.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from penstock.errors import (
     PenstockError,
     ResourceExhaustedError,
 )
-from penstock.redacted import redacted
+from penstock.hints import redacted
 
 if TYPE_CHECKING:
     from penstock.io.remote.transport import Stat

@@ -151,9 +151,9 @@ def delimited(tag: int, content: bytes) -> bytes:
     return bytes((tag,)) + encode_varint(len(content)) + content
 
 
-# Both follow protobuf: fields come in any order, unknown ones are skipped, of map entries with one key the last counts,
-# lists may be packed or not and in several parts, of different kinds in one feature the last counts. A feature that was
-# not asked for is passed over unseen.
+# Here and in the compiled parser, as in protobuf, fields come in any order, unknown ones are skipped, of map entries
+# with one key the last counts, lists may be packed or not and in several parts, of different kinds in one feature the
+# last counts. A feature that was not asked for is passed over unseen.
 
 
 class ValueLists:

@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import cast
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.hints import redacted
 from penstock.io import storage
 from penstock.io.storage import is_url
-from penstock.redacted import redacted
 
 
 class UrlPath(os.PathLike[str]):

@@ -19,8 +19,7 @@ import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.column import Column, DenseColumn, column_of
-from penstock.block.fixed import fixed_column, fixed_values, without_aliasing
-from penstock.block.given import Given
+from penstock.block.fixed import Given, fixed_column, fixed_values, without_aliasing
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
 from penstock.forked import new_lock

@@ -1,7 +1,7 @@
 """Memory: where stages say how many bytes their buffers hold, so that one budget can be kept.
 
-Collect: positions that wait until there are enough of them; FillingLog: what is said of a step that fills before it
-gives its first element.
+Collector holds positions that wait until there are enough of them. FillingLog says in the log how far a step is that
+fills before it gives its first element.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ _NOBODY = _Uncounted()
 UNCOUNTED: Memory = _Nowhere()
 
 
-# Where an element takes long, few are asked for: nobody can stop a pass, or say how far it is, in the middle of a
-# Block.
+# In filling, where an element takes long, few are asked for: nobody can stop a pass, or say how far it is, in the
+# middle of a Block.
 
 _LOG = logging.getLogger("penstock.physical")
 _FIRST = 5.0  # seconds until something is said, ...

@@ -103,7 +103,7 @@ class _Rows:
 
 
 class OpenRows:
-    """The contents of open rows, and the table that says how full each is (see `kernels.packing`)."""
+    """The contents of open rows, and the table that says how full each is (see `kernels.reference`)."""
 
     def __init__(self, layout: Layout, dtypes: list[np.dtype], most_sequences: int, most_open: int, best: bool) -> None:  # noqa: FBT001
         self.layout = layout

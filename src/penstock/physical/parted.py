@@ -17,8 +17,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.block.fixed import fixed_column, fixed_values, without_aliasing
-from penstock.block.given import Given
+from penstock.block.fixed import Given, fixed_column, fixed_values, without_aliasing
 from penstock.forked import new_lock
 from penstock.physical.ended import Endings
 from penstock.physical.vectorise import (

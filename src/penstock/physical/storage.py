@@ -17,6 +17,7 @@ from penstock.cache.entry.lease import Lease
 from penstock.cache.entry.lock import Lock, Unlockable
 from penstock.cache.entry.writer import EntryWriter
 from penstock.errors import PenstockError
+from penstock.hints import redacted
 from penstock.io.saved.manifest import library
 from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
@@ -26,7 +27,6 @@ from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
 from penstock.plan.snapshot_store import SnapshotStore, without_hint
 from penstock.plan.storing import Snapshot, read_by
-from penstock.redacted import redacted
 from penstock.sources.saved import SavedSource
 
 _LOG = logging.getLogger("penstock.physical")

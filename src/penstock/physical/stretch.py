@@ -1,6 +1,6 @@
 """Stretch: part of a stream, in which every position holds an element or a failure.
 
-Past: states of the input in front of elements that may have to come again.
+Past keeps states of the input in front of elements that may have to come again.
 
 A failure is the error that took the place of one element: the stream goes on behind it.
 """

@@ -1,7 +1,4 @@
-"""What `batch_by_tokens` does with elements.
-
-Their lengths, how many of them make a batch, and how many are left out.
-"""
+"""What the stages of `batch_by_tokens` share: lengths of elements, how many make a batch, how many are left out."""
 
 from __future__ import annotations
 

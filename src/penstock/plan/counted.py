@@ -1,6 +1,6 @@
-"""How many elements a plan has where that is known. Files of which one cannot be counted.
+"""How many elements a plan has, where that is known, or which file cannot be counted.
 
-Plans whose snapshots or caches are complete; and Seen, which stands for a part of a plan of which one element was made.
+It is known of complete snapshots and caches, too. Seen stands for a part of a plan of which one element was made.
 """
 
 from __future__ import annotations

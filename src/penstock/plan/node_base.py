@@ -1,6 +1,6 @@
-"""What nodes are built on. Frozen: classes of constants without code made for each.
+"""Frozen: the base of nodes, classes of constants without code made for each.
 
-Once: properties that ask their inputs, where inputs are met more than once.
+`once`: properties that ask their inputs, found once for each node while a question is answered.
 """
 
 from __future__ import annotations

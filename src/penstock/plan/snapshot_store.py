@@ -8,7 +8,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from penstock.block.size_text import size_text
 from penstock.cache.column_buffer import Alike, Kept, stored_as
 from penstock.cache.entry.committer import Committer
 from penstock.cache.entry.entry import Entry, stamp
@@ -17,6 +16,7 @@ from penstock.cache.entry.lock import Lock, take
 from penstock.cache.entry.removal import size_of
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.forked import new_lock
+from penstock.hints import size_text
 from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.io.saved.journal import NAME as JOURNAL

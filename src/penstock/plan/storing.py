@@ -14,12 +14,12 @@ from penstock.block.leaf import NESTED
 from penstock.block.structure import leaves_rank_open
 from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.hints import redacted
 from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.ops import Map
 from penstock.plan.scan import Scan
-from penstock.redacted import redacted
 from penstock.sources.arrays import RangeSource
 from penstock.sources.saved import SavedSource
 

@@ -1,6 +1,6 @@
 """What `Dataset.explain` says: the plan, the rewrites, the stages, advice.
 
-As text for people, as plain values for programs.
+It is text for people, and plain values for programs.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from penstock.block.size_text import size_text
+from penstock.hints import size_text
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.runtime.memory.budget import Budget, Counted, Window, process_budget

@@ -1,6 +1,6 @@
 """What a recorded run says: whether it waits for data, for which step, and what a change would give.
 
-Two runs compared.
+`compare` does so for two runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named, number, percent, seconds
 
 # The figures of steady work are those of an `Analysis`, as for `explain(analyze=True)`: the bottleneck and the advice
-# are said by the same code. Before it stands what an analysis leaves out: the time before the first element of each
+# are said by the same code. Before them stands what an analysis leaves out: the time before the first element of each
 # pass, in which buffers are filled, files opened and kernels compiled.
 
 SLIGHTLY, CLEARLY = 0.05, 0.20  # of the time spent waiting: from the first on a run is slightly input-bound

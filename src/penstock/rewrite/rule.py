@@ -1,7 +1,7 @@
 """A rule: a node in, an equal one out, or None where it has nothing to say.
 
-What rules share. When two neighbouring steps may become one, and which plans are so quick that handing their Blocks to
-another thread costs more than making them.
+What rules share stands here: when two neighbouring steps may become one, and which plans are so quick that handing
+their Blocks to another thread costs more than making them.
 """
 
 from __future__ import annotations

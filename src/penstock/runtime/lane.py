@@ -1,4 +1,4 @@
-"""Lane: one place in a plan where workers run ahead. Its segments share knobs, and what they did is added up here.
+"""Lane: one place in a plan where workers run ahead; its segments share knobs, and what they did is added up here.
 
 A segment lives for one pass over its part of the plan. A repetition makes new ones, and an interleave one per input;
 the lane stays, and with it what was learnt.

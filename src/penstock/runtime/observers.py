@@ -1,6 +1,6 @@
-"""Instrument: an observer of what workers do.
+"""Instrument: an observer of what workers do; Recorder, which keeps it for a timeline.
 
-Recorder keeps it for a timeline. Also what an iterator knows of whoever puts caches into its plan.
+Watching and Placing: what an iterator knows of whoever puts caches into its plan (`Options.autocache`).
 """
 
 from __future__ import annotations

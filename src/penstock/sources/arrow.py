@@ -1,6 +1,6 @@
-"""The rows of Arrow tables. Those in memory, or mapped into it, as pandas, polars and Hugging Face have them.
+"""The rows of Arrow tables: of those in memory or mapped into it, as pandas and polars have them, and of files.
 
-Arrow IPC files in the file and in the stream format.
+Files are of Arrow IPC, in the file or in the stream format.
 """
 
 from __future__ import annotations

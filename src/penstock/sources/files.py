@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.block.block import Block
+from penstock.hints import redacted
 from penstock.io.storage import is_url
-from penstock.redacted import redacted
 from penstock.sources.source import Position, Reader, Source
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The records of files in which all records have one length. In the order of the file, and by number."""
+"""The records of files in which all records have one length, in the order of the file and by number."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class _GeneratorReader(IteratedReader):
                 self._learn(element)
 
     def _learn(self, element: Any) -> None:
-        """Of what kind the elements are, which the first that is one has said."""
+        """Notes of what kind the elements are, which the first that is one says."""
         builder = Builder(None)
         with suppress(Exception):
             builder.add(element)

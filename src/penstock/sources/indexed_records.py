@@ -1,7 +1,4 @@
-"""Records by number.
-
-Those of TFRecord files, through an index made of their headers, and those of ArrayRecord files.
-"""
+"""Records by number: of TFRecord files, through an index made of their headers, and of ArrayRecord files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """JsonKinds: which keys the objects of JSON Lines have, and of which kind their values are.
 
-The values become leaves by it.
+By it values become leaves (JsonLeaf).
 """
 
 from __future__ import annotations

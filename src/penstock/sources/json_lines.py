@@ -1,6 +1,6 @@
 """The objects of JSON Lines files.
 
-Many lines at once by Arrow's parser, where nobody can tell them from those of `json.loads`.
+Arrow's parser takes many lines at once, where nobody can tell the result from that of `json.loads`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import DType
 from penstock.errors import Context, DataLossError, annotate
-from penstock.io.lines import LineReader
-from penstock.io.window import RecordChunk
+from penstock.io.window import LineReader, RecordChunk
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.json_kinds import EXACT, Defaults, JsonKinds, JsonLeaf
 from penstock.sources.row_files import ReadRows, RowQueue, unreadable

@@ -1,4 +1,4 @@
-"""The entries of LMDB databases. LmdbFile reads them by number, page by page."""
+"""The entries of LMDB databases, which LmdbFile reads by number, page by page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of the arrays in `.npy` and `.npz` files. Their header is read as NEP 1 has it, without numpy's loader."""
+"""Slices of the arrays in `.npy` and `.npz` files, whose header is read as NEP 1 has it, without numpy's loader."""
 
 from __future__ import annotations
 

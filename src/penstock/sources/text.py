@@ -9,7 +9,7 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
-from penstock.io.lines import LineReader
+from penstock.io.window import LineReader
 from penstock.sources.files import FileReader, FilesSource, Place
 
 

@@ -1,9 +1,9 @@
 """numpy as primitives: universal functions, by Block where that gives what each element gives.
 
-Views and shapes, which need no calculation.
+Views and shapes, which need no calculation, are here as well.
 
-Most have one exactly defined result: the same bits for a scalar and inside a long array. exp, power and
-all others do not promise that; they are tried first (`rowwise`).
+Most universal functions have one exactly defined result: the same bits for a scalar and inside a long array. exp, power
+and all others do not promise that; they are tried first (`rowwise`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """traceable: makes a public function a primitive, so that functions built of it can run a Block at a time.
 
-random_op does so for random functions. What kind of work an operation does is declared with it.
+`random_op` does so for random functions; `of_nature` declares what kind of work an operation does.
 """
 
 from __future__ import annotations

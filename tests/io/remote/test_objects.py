@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock import errors
+from penstock.hints import redacted
 from penstock.io import storage
 from penstock.io.remote import retry
 from penstock.io.remote.file import FilesAhead, RemoteFile
 from penstock.io.remote.in_flight import LEAST, ROOM, InFlight
 from penstock.io.remote.object import BLOCK, GAP, BlockCache, RemoteObject, coalesced
 from penstock.io.remote.system import full_name
-from penstock.redacted import redacted
 
 FILES = {}  # (content, version) by path
 FAULTS = []  # exceptions, raised one by one in the place of replies

@@ -20,10 +20,10 @@ from typing import Any
 from penstock.cache.entry.lock import holder
 from penstock.errors import PenstockError
 from penstock.forked import in_child, new_lock
+from penstock.hints import redacted
 from penstock.io import storage
 from penstock.io.saved.durable import write_whole
 from penstock.io.saved.manifest import file_in
-from penstock.redacted import redacted
 
 _LOG = logging.getLogger("penstock.cache")
 NAME = "writer.lock"

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.block.size_text import size_text
 from penstock.cache.entry.lease import NAME as LEASE
 from penstock.cache.entry.lease import take_lease
 from penstock.cache.entry.lock import Unlockable, last_used, take, unused
+from penstock.hints import size_text
 from penstock.io import storage
 from penstock.io.saved.manifest import NAME, file_in
 

@@ -1,6 +1,6 @@
 """EntryWriter: the thread that writes what a pass makes into its entry, behind what is committed.
 
-The entries that this process writes to at the moment, whose passes must not wait for each other.
+It knows which entries this process writes to at the moment, as their passes must not wait for each other.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from penstock.cache.column_buffer import Alike, ColumnBuffer, Kept
 from penstock.cache.entry.committer import Committer
 from penstock.cache.writer import by_shard, waiting_of
 from penstock.forked import in_child
+from penstock.hints import redacted
 from penstock.io import storage
-from penstock.redacted import redacted
 
 _BLOCK = 1 << 10  # bytes that a Block costs beside its elements
 

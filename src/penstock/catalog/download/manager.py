@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from penstock.block.size_text import size_text
 from penstock.cache.entry.lock import Unlockable, hold
 from penstock.catalog.download import archive
 from penstock.catalog.download.fetch import Patience, fetch, wrong_size
 from penstock.catalog.progress import Progress, Step
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
+from penstock.hints import size_text
 from penstock.io.writing import FULL, writing
 
 _AT_ONCE = 4

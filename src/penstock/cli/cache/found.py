@@ -65,9 +65,9 @@ def entries_in(path: str) -> list[Found]:
 
     Raises NotFoundError and InvalidArgumentError for another folder, FailedPreconditionError for one that is closed.
     """
+    from penstock.hints import redacted
     from penstock.io.saved.manifest import NAME
     from penstock.io.writing import place
-    from penstock.redacted import redacted
 
     folder, path = place(path), redacted(path)
     if not folder.is_dir():

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.cli.cache.found import SHOWN, Found, entries_in
 from penstock.cli.table import print_table
-from penstock.redacted import redacted
+from penstock.hints import redacted
 
 
 def add_to(actions: Any) -> None:
@@ -50,7 +50,7 @@ def _as_json(entry: Found) -> dict[str, Any]:
 
 
 def _print_table(entries: list[Found]) -> None:
-    from penstock.block.size_text import size_text
+    from penstock.hints import size_text
 
     rows = [
         (

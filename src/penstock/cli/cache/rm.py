@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.cli.cache.found import SHOWN, Found, chosen, entries_in
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
-from penstock.redacted import redacted
+from penstock.hints import redacted
 
 _DAY = 86400 * 10**9  # nanoseconds
 
@@ -27,7 +27,7 @@ def add_to(actions: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Remove them and say so; the status is 1 if one had to stay."""
-    from penstock.block.size_text import size_text
+    from penstock.hints import size_text
 
     entries = _wanted(arguments)
     removed = [entry for entry in entries if _remove(entry)]

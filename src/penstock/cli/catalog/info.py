@@ -24,9 +24,8 @@ def add_to(actions: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print it."""
-    from penstock.block.size_text import size_text
     from penstock.errors import FailedPreconditionError
-    from penstock.redacted import redacted
+    from penstock.hints import redacted, size_text
 
     try:
         builder = prepared_builder(chosen)
@@ -78,7 +77,7 @@ def _feature(feature: Any) -> str:
 
 
 def _print_splits(info: Any) -> None:
-    from penstock.block.size_text import size_text
+    from penstock.hints import size_text
 
     rows = [
         (split.name, f"{split.num_examples:,}", size_text(split.num_bytes), str(split.num_shards))

@@ -24,7 +24,7 @@ def add_to(actions: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Print a line for each prepared version, and one for each data set of which none is."""
     from penstock import catalog
-    from penstock.block.size_text import size_text
+    from penstock.hints import size_text
 
     rows = _prepared(chosen.data_dir)
     there = {row["name"] for row in rows}
@@ -64,7 +64,7 @@ def _preparable(name: str) -> dict[str, Any]:
 
 
 def _to_do(row: dict[str, Any]) -> str:
-    from penstock.block.size_text import size_text
+    from penstock.hints import size_text
 
     size = row.get("download_bytes")
     return "not prepared" if size is None else f"not prepared; {size_text(size)} to download"
@@ -88,7 +88,7 @@ def _prepared(given: Any) -> list[dict[str, Any]]:
 def _described(data_dir: Path, folder: Path) -> dict[str, Any]:
     from penstock.catalog.info import read_info
     from penstock.errors import PenstockError
-    from penstock.redacted import redacted
+    from penstock.hints import redacted
 
     name, *config, version = folder.relative_to(data_dir).parts
     named = redacted(str(folder))

@@ -43,7 +43,7 @@ def prepared_builder(chosen: argparse.Namespace) -> Any:
     from penstock.catalog.folder import FolderBuilder, find_folder
     from penstock.catalog.in_place import InPlace
     from penstock.errors import FailedPreconditionError
-    from penstock.redacted import redacted
+    from penstock.hints import redacted
 
     builder = builder_of(chosen)
     if isinstance(builder, InPlace):

@@ -27,7 +27,7 @@ def add_to(commands: Any) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Prepare the data set and say where it is."""
     from penstock import catalog
-    from penstock.redacted import redacted
+    from penstock.hints import redacted
 
     if chosen.name is None:
         print("\n".join(catalog.list_builders()))

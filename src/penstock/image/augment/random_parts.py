@@ -1,6 +1,6 @@
-"""Cut a part of random area and form out of images. random_resized_crop brings it to one size.
+"""Draw parts of images, of random area and form.
 
-A distorted bounding box shows enough of an object, as tf.image.sample_distorted_bounding_box has it.
+random_resized_crop brings one to one size; sample_distorted_bounding_box finds one that shows enough of an object.
 """
 
 from __future__ import annotations

@@ -15,9 +15,17 @@ from penstock.image.colour.adjust import (
     stateless_random_hue,
     stateless_random_saturation,
 )
-from penstock.image.colour.levels import adjust_gamma, autocontrast, equalize, invert, posterize, solarize
+from penstock.image.colour.levels import (
+    adjust_gamma,
+    autocontrast,
+    equalize,
+    invert,
+    normalize,
+    per_image_standardization,
+    posterize,
+    solarize,
+)
 from penstock.image.colour.spaces import grayscale_to_rgb, hsv_to_rgb, rgb_to_grayscale, rgb_to_hsv
-from penstock.image.colour.standardize import normalize, per_image_standardization
 
 __all__ = [
     "adjust_brightness",

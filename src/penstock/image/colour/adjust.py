@@ -1,4 +1,4 @@
-"""Change the brightness, contrast, sharpness, saturation and hue of images. By a given number or one drawn."""
+"""Change the brightness, contrast, sharpness, saturation and hue of images, by a given number or one drawn."""
 
 from __future__ import annotations
 

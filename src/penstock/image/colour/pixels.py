@@ -1,7 +1,7 @@
 """Definition of what concerns pixels: brightness, saturation, hue, HSV and grey, sharpness.
 
-Levels mapped to other levels by tables of 256 entries; and the way between stored values and the float32 range of 0 to
-1 that tf.image computes in.
+Also levels by tables of 256 entries, and the way between stored values and the float32 range of 0 to 1 that tf.image
+computes in.
 
 `pixels` are uint8 or float32 with the channels last; the result has their dtype. The order of float32 operations is
 TensorFlow's, of sharpness PIL's ImageEnhance.Sharpness.

@@ -1,6 +1,6 @@
 """Moving: what a chain of moves does to the images of a Block, with the numbers that each draws.
 
-Moves say where pixels come from, and what is then done to them.
+Moves, which it is made of, says where pixels come from and what is then done to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into, read
 from penstock.image.fuse.program import ARITHMETIC, RETYPED
 from penstock.image.geometry.affine import rotations
 from penstock.image.geometry.arguments import check_fill, check_fills, check_integer
-from penstock.image.geometry.paddings import check_mirrors, check_paddings
+from penstock.image.geometry.crops import check_mirrors, check_paddings
 from penstock.image.geometry.projective import check_transform
 from penstock.image.kernels.numbers import DIVIDE, MULTIPLY, SUBTRACT
 from penstock.trace.graph import Allocate, Const, Equation, Keys, Operand, Primitive, Ref

@@ -1,6 +1,6 @@
-"""The primitives that stand for a chain. Which chains have one, how it runs over a Block.
+"""The primitives that stand for chains: which chains have one, and how it runs over a Block.
 
-Fuse, which finds the chains in a graph and puts one primitive in the place of each.
+`fuse` finds the chains in a graph and puts one primitive in the place of each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,15 @@
 """Functions that move pixels: flips, crops, paddings, turns, rotations. The values stay, or are blended."""
 
 from penstock.image.geometry.affine import random_rotate, rotate, shear_x, shear_y, stateless_random_rotate, translate
-from penstock.image.geometry.crops import central_crop, crop_to_bounding_box, random_crop, stateless_random_crop
+from penstock.image.geometry.crops import (
+    central_crop,
+    crop_to_bounding_box,
+    pad,
+    pad_to_bounding_box,
+    random_crop,
+    resize_with_crop_or_pad,
+    stateless_random_crop,
+)
 from penstock.image.geometry.flips import (
     flip_left_right,
     flip_up_down,
@@ -12,7 +20,6 @@ from penstock.image.geometry.flips import (
     stateless_random_flip_up_down,
     transpose,
 )
-from penstock.image.geometry.paddings import pad, pad_to_bounding_box, resize_with_crop_or_pad
 from penstock.image.geometry.projective import transform
 
 __all__ = [

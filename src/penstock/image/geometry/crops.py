@@ -1,4 +1,4 @@
-"""Cut rectangles out of images, at a given place or somewhere."""
+"""Cut rectangles out of images, at a given place or somewhere, and put pixels around them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import TensorSpec
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.checks import check_image, numbers
 from penstock.image.drawn import Keys, integers, stateless_key
-from penstock.image.geometry.arguments import check_integer, check_sizes
+from penstock.image.geometry.arguments import check_fill, check_integer, check_sizes
 from penstock.image.geometry.window import window_batch
 from penstock.trace.drawing import element_key
+from penstock.trace.graph import Allocate
 from penstock.trace.lift import random_op, tensor, traceable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -177,3 +179,203 @@ def stateless_random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: An
     op = "stateless_random_crop"
     array = numbers(value)
     return crop_at(array, **_somewhere(op, stateless_key(op, seed), array.shape, size))
+
+
+MODES = ("CONSTANT", "REFLECT", "SYMMETRIC")
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def _pad_rule(spec: LeafSpec, *, paddings: Any, mode: Any, **_: Any) -> TensorSpec:
+    known = tensor(spec)
+    pairs, _name = check_paddings(len(known.shape), paddings, mode)
+    shape = [None if size is None else size + sum(pair) for size, pair in zip(known.shape, pairs, strict=True)]
+    return TensorSpec(shape, known.dtype)
+
+
+def _pad_block(
+    column: Column, params: Mapping[str, Any], rows: int, allocate: Allocate | None
+) -> Sequence[Column] | None:
+    """All elements at once, where the batch lies if it is known; the paddings are those of one element."""
+    if not isinstance(column, DenseColumn):
+        return None
+    array = column.array
+    pairs, mode = check_paddings(array.ndim - 1, params["paddings"], params["mode"])
+    shape = tuple(size + sum(pair) for size, pair in zip(array.shape[1:], pairs, strict=True))
+    place = None if allocate is None else allocate(shape, array.dtype)
+    return [DenseColumn(_padded(array, pairs, mode, params["constant_values"], place))]
+
+
+@traceable("image.pad", _pad_rule, block=_pad_block)
+def pad(x: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> npt.NDArray[Any]:
+    """Put values around an array of any rank, as tf.pad does.
+
+    "CONSTANT" puts `constant_values`; "REFLECT" mirrors at the outermost value, which is not repeated; "SYMMETRIC"
+    mirrors beside it, so that it is.
+
+    >>> row = np.array([1, 2, 3], np.uint8)
+    >>> [pad(row, [[2, 1]], mode).tolist() for mode in ("CONSTANT", "REFLECT", "SYMMETRIC")]
+    [[0, 0, 1, 2, 3, 0], [3, 2, 1, 2, 3, 2], [2, 1, 1, 2, 3, 3]]
+
+    Args:
+        x: numbers or booleans, any rank.
+        paddings: for each axis how many values come before and after, shape (rank, 2).
+        mode: "CONSTANT", "REFLECT" or "SYMMETRIC", in capitals or not.
+        constant_values: one value, which must fit the dtype.
+
+    Raises:
+        InvalidArgumentError: paddings of another shape or below 0, an unknown mode, a constant that does not fit, or an
+            axis too short to be mirrored.
+        InvalidTypeError: not an array of numbers.
+    """
+    array = numbers(x)
+    return _padded(array, *check_paddings(array.ndim, paddings, mode), constant_values)
+
+
+def check_paddings(rank: int, paddings: Any, mode: Any) -> tuple[Pairs, str]:
+    """The paddings of an array of this rank as integers, and the mode in capitals.
+
+    >>> check_paddings(1, [[2, 1]], "reflect")
+    (((2, 1),), 'REFLECT')
+
+    Raises:
+        InvalidArgumentError: paddings of another shape or below 0, or an unknown mode.
+    """
+    values = numbers(paddings)
+    if not rank and not values.size:
+        values = np.zeros((0, 2), np.int64)
+    if values.shape != (rank, 2) or values.dtype.kind not in "iu" or (values < 0).any():
+        message = f"pad: paddings must be (before, after) for each of {rank} axes, none below 0; got {paddings!r}."
+        hint = "Axes that stay as they are have [0, 0]." if values.ndim == 2 and len(values) != rank else None
+        raise InvalidArgumentError(message, hint=hint)
+    name = mode.upper() if isinstance(mode, str) else mode
+    if name not in MODES:
+        message = f"pad: mode must be one of {', '.join(map(repr, MODES))}; got {mode!r}."
+        raise InvalidArgumentError(message)
+    return tuple((int(before), int(after)) for before, after in values), name
+
+
+def _padded(
+    x: npt.NDArray[Any], pairs: Pairs, mode: str, constant: Any, out: npt.NDArray[Any] | None = None
+) -> npt.NDArray[Any]:
+    """`x` with its last `len(pairs)` axes padded, written into `out` if there is one."""
+    if x.dtype.kind not in "biuf":
+        message = f"pad needs an array of numbers, got {x.dtype}."
+        raise InvalidTypeError(message)
+    first = x.ndim - len(pairs)
+    sizes = x.shape[first:]
+    check_mirrors(sizes, pairs, mode)
+    shape = tuple(before + size + after for size, (before, after) in zip(sizes, pairs, strict=True))
+    found = np.empty((*x.shape[:first], *shape), x.dtype) if out is None else out
+    value = check_fill("pad", "constant_values", constant, x.dtype) if mode == "CONSTANT" else None
+    region = [
+        *([slice(None)] * first),
+        *(slice(before, before + size) for size, (before, _) in zip(sizes, pairs, strict=True)),
+    ]
+    found[tuple(region)] = x
+    for axis, (size, (before, after)) in enumerate(zip(sizes, pairs, strict=True)):
+        end = before + size
+        edge = 0 if mode == "SYMMETRIC" else 1
+        _put(found, region, first + axis, slice(0, before), slice(before + edge, before + edge + before), value)
+        _put(found, region, first + axis, slice(end, end + after), slice(end - edge - after, end - edge), value)
+        region[first + axis] = slice(None)  # the next axis mirrors what this one has put there, too
+    return found
+
+
+def check_mirrors(sizes: Sequence[int], pairs: Pairs, mode: str) -> None:
+    """Refuse axes that are too short to be mirrored.
+
+    >>> check_mirrors((3,), ((3, 0),), "SYMMETRIC")
+
+    Raises:
+        InvalidArgumentError: an axis has fewer values than are to be put beside it.
+    """
+    for axis, (size, pair) in enumerate(zip(sizes, pairs, strict=True)):
+        most = {"REFLECT": size - 1, "SYMMETRIC": size}.get(mode, max(pair))
+        if max(pair) > max(most, 0):
+            message = f"pad: {mode} gives at most {max(most, 0)} values beside the {size} of axis {axis}, got {pair}."
+            raise InvalidArgumentError(message)
+
+
+def _put(
+    found: npt.NDArray[Any], region: Sequence[slice], axis: int, place: slice, mirrored: slice, value: Any
+) -> None:
+    """Fill `place` on one axis of a region: with a value, or with what stands in `mirrored`, backwards."""
+    if place.start == place.stop:
+        return
+    to = (*region[:axis], place, *region[axis + 1 :])
+    if value is not None:
+        found[to] = value
+    else:
+        of = found[(*region[:axis], mirrored, *region[axis + 1 :])]
+        found[to] = np.flip(of, axis)
+
+
+def _boxed(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:
+    known = tensor(spec)
+    return TensorSpec((*known.shape[:-3], int(target_height), int(target_width), known.shape[-1]), known.dtype)
+
+
+@traceable("image.pad_to_bounding_box", _boxed, batches=lambda rank: rank == 3)
+def pad_to_bounding_box(
+    image: npt.NDArray[Any], offset_height: int, offset_width: int, target_height: int, target_width: int
+) -> npt.NDArray[Any]:
+    """Put zeros around an image (H, W, C) or each of a batch (N, H, W, C) until it has the wanted size.
+
+    >>> pad_to_bounding_box(np.ones((1, 1, 1), np.uint8), 0, 1, 2, 2)[:, :, 0].tolist()
+    [[0, 1], [0, 0]]
+
+    Args:
+        image: any number type.
+        offset_height: how many rows of zeros come above it.
+        offset_width: how many columns of zeros come left of it.
+        target_height: the height of the result, at least that of image and offset.
+        target_width: the width of the result, likewise.
+
+    Raises:
+        InvalidArgumentError: another rank, or an image that is not inside the box.
+    """
+    op = "pad_to_bounding_box"
+    array = check_image(op, image)
+    top, left = check_integer(op, "offset_height", offset_height), check_integer(op, "offset_width", offset_width)
+    height, width = check_integer(op, "target_height", target_height), check_integer(op, "target_width", target_width)
+    below, right = height - top - array.shape[-3], width - left - array.shape[-2]
+    if below < 0 or right < 0:
+        message = (
+            f"{op}: an image of shape {array.shape} at row {top} and column {left} is not inside {height} x {width}."
+        )
+        raise InvalidArgumentError(message, hint="resize_with_crop_or_pad takes images of any size.")
+    return _padded(array, ((top, below), (left, right), (0, 0)), "CONSTANT", 0)
+
+
+@traceable("image.resize_with_crop_or_pad", _boxed, batches=lambda rank: rank == 3)
+def resize_with_crop_or_pad(image: npt.NDArray[Any], target_height: int, target_width: int) -> npt.NDArray[Any]:
+    """Bring an image (H, W, C) or each of a batch (N, H, W, C) to a size: cut what is too much, put zeros around it.
+
+    Both at the centre; of an odd difference the larger half is below or right. Where there is nothing to add, the
+    result is a view.
+
+    >>> resize_with_crop_or_pad(np.full((1, 4, 1), 7, np.uint8), 2, 2)[:, :, 0].tolist()
+    [[7, 7], [0, 0]]
+
+    Args:
+        image: any number type.
+        target_height: the height of the result, at least 1.
+        target_width: the width of the result, at least 1.
+
+    Raises:
+        InvalidArgumentError: another rank or size.
+    """
+    op = "resize_with_crop_or_pad"
+    array = check_image(op, image)
+    height, width = (
+        check_integer(op, "target_height", target_height, 1),
+        check_integer(op, "target_width", target_width, 1),
+    )
+    more, wider = height - array.shape[-3], width - array.shape[-2]
+    if more < 0 or wider < 0:
+        array = array[..., max(-more // 2, 0) :, max(-wider // 2, 0) :, :][..., :height, :width, :]
+    if more <= 0 and wider <= 0:
+        return array
+    top, left = max(more // 2, 0), max(wider // 2, 0)
+    return _padded(array, ((top, max(more, 0) - top), (left, max(wider, 0) - left), (0, 0)), "CONSTANT", 0)

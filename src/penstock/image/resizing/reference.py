@@ -1,7 +1,7 @@
 """What each kernel of resizing computes, in plain numpy.
 
-The definition that every faster version must match bit for bit. Where each output pixel looks in its input are
-tf.image's half-pixel centres.
+The definition that every faster version must match bit for bit. Where each output pixel looks in its input
+(Taps) follows from tf.image's half-pixel centres.
 
 All arithmetic is float32 in the order written here, which is TensorFlow's on a CPU: first along a row, then between
 the two rows.

@@ -1,7 +1,4 @@
-"""Resize images, stretched or with zeros around them, or parts of them (crop_and_resize).
-
-Tf.image's half-pixel centres.
-"""
+"""Resize images, stretched or with zeros around them, or parts of them, by tf.image's half-pixel centres."""
 
 from __future__ import annotations
 

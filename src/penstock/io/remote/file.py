@@ -1,6 +1,6 @@
 """RemoteFile: an object as a file to read, which asks for what comes next before it is wanted.
 
-FilesAhead: the files that come after the one that is read, opened before their turn.
+FilesAhead opens the files that come after the one that is read before their turn.
 """
 
 from __future__ import annotations

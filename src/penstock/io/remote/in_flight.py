@@ -1,6 +1,6 @@
 """InFlight: how many bytes are asked for before they are needed, found by trying.
 
-Pool: the threads that wait for servers.
+Pool has the threads that wait for servers.
 """
 
 from __future__ import annotations

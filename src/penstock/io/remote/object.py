@@ -1,7 +1,6 @@
-"""RemoteObject.
+"""RemoteObject: an object behind a URL as it was when it was opened, whose bytes are had by ranges.
 
-An object as it was when it was opened, whose bytes are had by ranges, from its store or from BlockCache: blocks in a
-local folder, which several processes share.
+They come from its store or from BlockCache: blocks in a local folder, which several processes share.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from typing import Any, NoReturn
 
 from penstock.errors import DataLossError, UnavailableError
 from penstock.forked import new_lock
+from penstock.hints import redacted
 from penstock.io.remote.in_flight import POOL
 from penstock.io.remote.retry import ShortReplyError, retrying
 from penstock.io.remote.system import file_system, settings
 from penstock.io.remote.transport import NoRangesError, OtherVersionError, Stat, fetch, head, verify
-from penstock.redacted import redacted
 
 BLOCK = 1 << 20
 _CHECK = 4  # bytes of a checksum behind each block

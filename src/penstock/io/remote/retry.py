@@ -15,8 +15,8 @@ from penstock.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
+from penstock.hints import redacted
 from penstock.io.remote.system import scheme_of, settings
-from penstock.redacted import redacted
 
 Result = TypeVar("Result")
 

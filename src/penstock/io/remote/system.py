@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from penstock.errors import InvalidArgumentError, MissingDependencyError, PenstockError
-from penstock.redacted import redacted
+from penstock.hints import redacted
 
 _EXTRAS = {
     "s3": "s3",

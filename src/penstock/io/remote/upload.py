@@ -10,9 +10,9 @@ from secrets import token_hex
 from typing import Any
 
 from penstock.errors import NotFoundError
+from penstock.hints import redacted
 from penstock.io.remote.retry import retrying
 from penstock.io.remote.system import file_system, scheme_of
-from penstock.redacted import redacted
 
 IN_MEMORY = 1 << 23  # bytes of what is sent as one request; more goes through a temporary file
 _WHOLE = frozenset(  # services in which an object appears when its last byte has come

@@ -1,6 +1,6 @@
 """Files that are whole or not there, also after a power cut, and objects behind URLs.
 
-Files written from memory of ours without a copy of it in the system's cache.
+DirectFile writes from memory of ours without a copy in the system's cache.
 """
 
 from __future__ import annotations

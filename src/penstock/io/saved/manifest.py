@@ -1,6 +1,6 @@
 """Manifest: what a saved data set holds, in one JSON file.
 
-The check that what stands there is of the right kinds, whoever wrote it.
+What stands there is checked to be of the right kinds, whoever wrote it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The framing of a TFRecord file. The plain reader defines what the fast one must give.
-
-Damage has errors of its own.
+"""The framing of a TFRecord file: the plain loops over it, which define what compiled ones give, and errors of damage.
 
 A file is a row of records without anything around them:
 

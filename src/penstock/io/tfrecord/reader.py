@@ -1,7 +1,7 @@
 """RecordReader: the records of one TFRecord file, in chunks of positions rather than byte strings.
 
-RecordIndex: the same by number, for uncompressed local files. The walk over the framing is compiled, or in plain Python
-until it is.
+`build_index` and `read_at` give the same by number, for uncompressed local files. The walk over the framing is
+compiled, or in plain Python until it is.
 """
 
 from __future__ import annotations

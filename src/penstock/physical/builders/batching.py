@@ -18,14 +18,13 @@ from penstock.physical.builders.core import rows_of_batches
 from penstock.physical.key_function import KeyFunction, whole_number
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
-from penstock.physical.stages.batch import stack_block
+from penstock.physical.stages.batch import Rebatch, stack_block
 from penstock.physical.stages.cardinality import PadToCardinality
 from penstock.physical.stages.grouped import Bucket, Grouped, Stack
 from penstock.physical.stages.groups import GroupByReducer, GroupByWindow
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
 from penstock.physical.stages.pack import Pack
 from penstock.physical.stages.padded import Padder, Sparser, ragged_block
-from penstock.physical.stages.rebatch import Rebatch
 from penstock.physical.stages.token_batches import SortedTokenBatches, TokenBatches
 from penstock.physical.stages.window import Window
 from penstock.plan import batching, grouping, packing

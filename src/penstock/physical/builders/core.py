@@ -1,4 +1,4 @@
-"""How the steps of plan/ops.py, plan/combine.py and plan/storing.py run."""
+"""How sources, most steps with one input, joined streams and the memory cache run, and what only rewrites make."""
 
 from __future__ import annotations
 

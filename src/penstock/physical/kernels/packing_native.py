@@ -1,4 +1,4 @@
-"""The two loops of packing compiled; equal to `packing` by property test."""
+"""The two loops of packing compiled; equal to `reference` by property test."""
 
 from __future__ import annotations
 

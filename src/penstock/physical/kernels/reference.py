@@ -1,6 +1,6 @@
 """The loops of stages in numpy and plain Python: the definition that compiled ones must equal.
 
-The shuffle's, sequences put into open rows, and an array's elements by their numbers.
+These are the shuffle's, packing's, and that which gathers elements of an array by their numbers.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One stage kind per file."""
+"""The stages, each beside those that it is like."""

@@ -1,7 +1,4 @@
-"""Streams joined into one keep the kind of the first element.
-
-Data sets one behind the other, and those that are mixed.
-"""
+"""Agreed: streams joined into one, one behind the other or mixed, keep the kind of the first element."""
 
 from __future__ import annotations
 

@@ -1,17 +1,26 @@
-"""Cached: passes elements on and keeps them, or serves what an earlier pass has kept."""
+"""What passes elements on and keeps them, or serves what an earlier pass has kept: in memory, and in files."""
 
 from __future__ import annotations
 
 import logging
 
+import numpy as np
+
 from penstock.block.block import Block
-from penstock.block.size_text import size_text
+from penstock.cache.entry.entry import Point
+from penstock.cache.entry.writer import EntryWriter
 from penstock.cache.memory import MemoryStore
 from penstock.cache.recorder import Recorder
+from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
+from penstock.hints import size_text
 from penstock.physical.fatal import failed
+from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.storage import Storage, WriteRole
+from penstock.physical.stretch import Stretch, failure
 from penstock.plan.node import UNKNOWN_CARDINALITY
+from penstock.plan.snapshot_store import without_hint
 
 _LOG = logging.getLogger("penstock.physical")
 
@@ -145,3 +154,224 @@ class Cached(Stage):
             self._count = count
         else:
             self._skip = count  # from the store, or from the start, filling the cache on the way
+
+
+_SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
+
+
+class Snapshot(StretchStage):
+    """A pass gives what is committed, and then what its input gives from there on, which it writes if it may.
+
+    A place says where its positions come from: ["shards", count, state of what reads them, run] of a complete entry
+    whose files are read in an order of their own; ["files", count, run] in the order in which they were written;
+    ["input", count, state, skip] from the input, in that state, behind `skip` positions of it. Where all of these give
+    the same, one may go on for another.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        shard_func: KeyFunction | None,
+        label: str,
+        where: str | None,
+        *,
+        memory: Memory = UNCOUNTED,
+    ) -> None:
+        super().__init__(label, (), where)
+        self._account = memory.account("at hand", label, where)
+        self._storage = storage
+        self._shard_func = shard_func
+        self._role = WriteRole(storage, label)
+        self._writer: EntryWriter | None = None
+        self._stage: Stage | None = None
+        self._from = _END
+        self._run: str | None = None  # of the entry whose files give positions
+        self._count = 0  # positions made, or passed over
+        self._skip = 0  # positions of the input that come again
+        storage.refresh()
+        if storage.entry.complete and storage.reordered:
+            self._use(_SHARDS, storage.whole())
+        elif storage.readable():
+            self._decide()
+        else:
+            self._use(_INPUT, storage.upstream())
+            self._role.give_up()
+
+    def _use(self, kind: str, stage: Stage | None, skip: int = 0) -> None:
+        if self._stage is not None:
+            self._stage.close()
+        self._from, self._stage, self._skip = kind, stage, skip
+        self.inputs = () if stage is None else (stage,)
+
+    def _decide(self) -> None:
+        """Find what gives the position that comes next, as of now."""
+        storage = self._storage
+        storage.refresh()
+        self._run = storage.entry.run
+        if storage.entry.elements > self._count:
+            self._use(_FILES, storage.files(self._count))
+        elif storage.entry.complete:
+            self._use(_END, None)
+        else:
+            point = storage.point(self._count)
+            if not storage.settled and point.elements != self._count:
+                message = "The files that this pass has read are gone, and in free order nobody knows what is left."
+                raise FailedPreconditionError(message, hint="Begin the pass anew.", file=storage.entry.folder)
+            self._use(_INPUT, storage.input_at(point), self._count - point.elements)
+            self._role.begin()
+
+    def make(self, want: int) -> Stretch | None:
+        if self._from == _INPUT and self._writer is None:
+            self._take_role()
+        if self._stage is None:
+            return None
+        try:
+            block = self._stage.next(want + self._skip)
+        except Exception as error:
+            return self._failed(error)
+        if block is None:
+            return self._ended()
+        if self._from != _INPUT:
+            self._count += block.size
+            return Stretch(block.freeze())
+        return self._dropped(self._written(block))
+
+    def _take_role(self) -> None:
+        """Write, wait for others, or do neither."""
+        while self._from == _INPUT:
+            if self._role.moved(self._count):
+                self._decide()
+                continue
+            self._writer = self._role.writer(self._count, self._skip)
+            if self._writer is not None or not self._role.waited():
+                return
+
+    def _ended(self) -> Stretch | None:
+        """What comes behind the end of files, or of the input."""
+        if self._from == _FILES:
+            whole = self._storage.entry.complete and self._storage.entry.elements == self._count
+            self._use(_END, None)  # where it stays, should the entry be unreadable by now
+            if not whole:
+                self._decide()
+            return Stretch(None)
+        if self._writer is not None:
+            self._writer.complete()
+            self._stop_writing()
+        if self._from == _INPUT:
+            self._use(_END, None)
+        return None
+
+    def _failed(self, error: Exception) -> Stretch:
+        if self._from == _INPUT:
+            self._stop_writing()  # what failed is in no file; the next pass tries again
+            self._role.give_up()
+            return self._dropped(failure(error))
+        if self._from == _FILES and isinstance(error, (DataLossError, OSError)):
+            try:
+                made = self._instead(error)
+            except Exception as again:
+                error.add_note(f"Making its elements once more failed, too: {again}")
+            else:
+                if made is not None:
+                    return made
+        self._count += 1
+        return failure(error)
+
+    def _instead(self, error: Exception) -> Stretch | None:
+        """What comes in the place of a file that cannot be read: of positions, or from where they come now."""
+        storage, run = self._storage, self._run
+        if storage.fixed:
+            storage.refresh()
+            if storage.entry.run != run:  # it was removed, and perhaps made again, while we read it
+                self._decide()
+                return Stretch(None)
+        if storage.mends:
+            number, begin = storage.entry.chunk_at(self._count)
+            block = storage.again(number, error)
+            made = block.slice(self._count - begin, block.size)
+            self._count += made.size
+            self._use(_END, None)
+            self._decide()
+            return Stretch(made)
+        point = storage.point(self._count)
+        if not storage.node.repairs or point.elements != self._count:
+            return None
+        text = "%s: this pass goes on without the files behind %d elements, as the next cannot be read: %s"
+        _LOG.warning(text, self.label, self._count, without_hint(error))
+        self._use(_INPUT, storage.input_at(point))
+        self._role.give_up()
+        return Stretch(None)
+
+    def _written(self, block: Block) -> Stretch:
+        block.freeze()  # a later pass gives arrays that cannot be written to, and so does this one
+        at = self._count - self._skip
+        shards, errors = (None, {}) if self._shard_func is None else self._shard_func(block, at)
+        if errors:
+            self._stop_writing()
+            self._role.give_up()
+            left = np.delete(np.arange(block.size), list(errors))
+            return Stretch(block.take(left) if len(left) else None, tuple(sorted(errors.items(), key=lambda e: e[0])))
+        if self._writer is not None:
+            assert self._stage is not None
+            try:
+                self._writer.add(block, shards, self._storage.state_of(self._stage))
+                self._account.hold(self._writer.nbytes)
+            except InvalidTypeError as error:  # elements that no file holds: the first says so
+                self._stop_writing()
+                self._role.give_up()
+                annotate(error, Context(self.label, self.where, at))
+                return Stretch(block.slice(1, block.size) if block.size > 1 else None, ((0, error),))
+        return Stretch(block)
+
+    def _dropped(self, made: Stretch) -> Stretch:
+        """Without the positions that come again."""
+        dropped = min(self._skip, made.size)
+        self._skip -= dropped
+        self._count += made.size - dropped
+        return made.slice(dropped, made.size) if dropped else made
+
+    def _stop_writing(self) -> None:
+        self._account.hold(0)
+        if self._writer is not None:
+            self._writer.finish()
+            self._writer = None
+
+    def place(self) -> State:
+        run = self._storage.entry.run
+        if self._from == _SHARDS:
+            assert self._stage is not None
+            return [_SHARDS, self._count, self._stage.state(), run]
+        if self._stage is None or self._from == _FILES:
+            return [_FILES, self._count, run]
+        return [_INPUT, self._count, self._stage.state(), self._skip]
+
+    def go_to(self, place: State) -> None:
+        kind, self._count, *more = place
+        storage = self._storage
+        storage.refresh()
+        entry = storage.entry
+        there = entry.run == more[-1] and entry.elements >= self._count
+        if kind == _INPUT:
+            state, skip = more
+            if storage.fixed and entry.elements >= self._count:
+                self._decide()
+                return
+            self._use(_INPUT, storage.input_at(Point(0, state)), skip)
+            self._role.begin()
+            if not storage.settled:
+                self._role.give_up()
+        elif kind == _SHARDS and there and entry.complete:
+            whole = storage.whole()
+            whole.restore(more[0])
+            self._use(_SHARDS, whole)
+        elif kind == _FILES and (there or storage.fixed or not self._count):
+            self._decide()
+        else:
+            message = "The state is of a pass over a snapshot that is not there."
+            hint = f"{self.label} read {more[-1]!r} then; copy its folder here, or begin the pass anew."
+            raise FailedPreconditionError(message, hint=hint, context=Context(self.label, self.where))
+
+    def close(self) -> None:
+        self._stop_writing()
+        self._account.close()
+        super().close()

@@ -1,7 +1,4 @@
-"""Take, skip, shard and take_while: some of the elements.
-
-Chosen by their number, or those in front of the first that is refused.
-"""
+"""Take, skip, shard and take_while: elements by their number, or those in front of the first that is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighbours, or elements of like length, made into one element by a function on Blocks. Batches of all kinds are."""
+"""Grouped: neighbours made into one element by a function on Blocks, as for batches; Bucket: those of like length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elements of each key. In windows, each given to a function that makes a data set; or reduced to one value."""
+"""The elements of each key: in windows, each given to a function that makes a data set, or reduced to one value."""
 
 from __future__ import annotations
 

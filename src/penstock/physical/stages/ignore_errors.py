@@ -1,7 +1,6 @@
-"""IgnoreErrors.
+"""IgnoreErrors: goes on behind elements that failed, and counts them.
 
-Goes on behind elements that failed, counts them, writes them down where the user asked for it, and stops ignoring above
-a share.
+It writes them to a file where the user asked for that, and stops ignoring above a share.
 """
 
 from __future__ import annotations

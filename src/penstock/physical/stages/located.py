@@ -1,6 +1,7 @@
-"""Elements with where they come from. Their numbers in their source, only where somebody asked for provenance.
+"""Elements with where they come from.
 
-Every element with where it was read; and 0, 1, 2, … for a plan that is read by number.
+Located gives them their numbers in their source, only where somebody asked for provenance; Provenanced puts beside each
+where it was read; Numbers is 0, 1, 2, … for a plan that is read by number.
 """
 
 from __future__ import annotations

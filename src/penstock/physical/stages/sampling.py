@@ -1,6 +1,6 @@
 """Sampling and Choosing: from which source each element comes.
 
-Drawn by weight, from a key and the number of the step alone; or as the elements of a data set say.
+The source is drawn by weight, from a key and the number of the step alone, or named by the elements of a data set.
 """
 
 from __future__ import annotations

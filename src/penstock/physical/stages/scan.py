@@ -10,10 +10,10 @@ from penstock.block.block import Block
 from penstock.cache.entry.entry import Entry
 from penstock.cache.entry.lease import writer_of
 from penstock.errors import Context, raise_as_failure
+from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.physical.stage import Stage, State
 from penstock.plan.snapshot_store import committed
-from penstock.redacted import redacted
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.source import IndexedSource, Reader, Source
 

@@ -1,4 +1,4 @@
-"""Padded batches of limited cost. Of neighbours, or of elements of like length out of a window."""
+"""Padded batches of limited cost, of neighbours or of elements of like length out of a window."""
 
 from __future__ import annotations
 

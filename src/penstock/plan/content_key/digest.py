@@ -1,6 +1,6 @@
 """Digester: digests of values by their content.
 
-FileVersions: sizes and times of the files that a plan reads, each looked at once.
+FileVersions has sizes and times of the files that a plan reads, each looked at once.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from penstock.block.leaf import NESTED
 from penstock.functions.code import pieces_of
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import held
+from penstock.hints import redacted
 from penstock.io import storage
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Prefetch
 from penstock.plan.scan import Scan
-from penstock.redacted import redacted
 from penstock.sources.arrays import ArraysSource
 from penstock.sources.source import Source
 from penstock.trace.purity import may_draw
@@ -129,6 +129,10 @@ _KNOWN_AS = {
         "sources.json_kinds.JsonLeaf": "sources.json_leaf.JsonLeaf",
         "sources.source.SlicedSource": "sources.sliced.SlicedSource",
         "trace.lift.RandomOp": "trace.random_op.RandomOp",
+        "dataset.make_datasets.CsvFiles": "dataset.make_csv.CsvFiles",
+        "sources.arrays.CounterSource": "sources.counting.CounterSource",
+        "sources.arrays.RandomSource": "sources.counting.RandomSource",
+        "sources.indexed_records.ArrayRecordSource": "sources.array_record.ArrayRecordSource",
     }.items()
 }
 

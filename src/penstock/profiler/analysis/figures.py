@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from penstock.block.size_text import size_text
+from penstock.hints import size_text
 from penstock.plan.explain import short_location
 
 LOOP = "loop"  # the lane of the thread that takes the elements

@@ -1,4 +1,4 @@
-"""together: a pass as `iter(ds)` makes it. It tells what is reached, and who waits for whom."""
+"""together: a pass as `iter(ds)` makes it, which tells what is reached, and who waits for whom."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Inspection: a plan as checks see it.
 
-How many records a file holds, how many bytes an element has, and of which kinds values are.
+Also what several checks ask: how many records a file holds, how many bytes an element has, of which kinds values are.
 """
 
 from __future__ import annotations

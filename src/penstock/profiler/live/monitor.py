@@ -1,6 +1,6 @@
 """monitor: a process that answers `penstock top`.
 
-Where such processes of this user are reached: in a folder that nobody else enters.
+Such processes of a user are reached by sockets in a folder that nobody else enters.
 """
 
 from __future__ import annotations

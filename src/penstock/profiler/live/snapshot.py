@@ -1,6 +1,6 @@
 """snapshot: what all passes of this process are at, as plain values. Every live view shows them.
 
-Live observes the passes for it, and writes nothing.
+`Live` observes the passes for it, and writes nothing.
 
 The figures are those of `explain(analyze=True)`, of the last seconds; the verdict is that of a recorded run.
 """

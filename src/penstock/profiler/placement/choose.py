@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.block.size_text import size_text
 from penstock.cache.entry.entry import Entry
 from penstock.cache.memory import MemoryStore
+from penstock.hints import size_text
 from penstock.plan.explain import short_location
 
 

@@ -1,6 +1,6 @@
 """What the steps of a plan cost in a whole pass, measured, and kept for the next run of it on this machine.
 
-Caches in files that nobody asked for: where they are, and how much of the disk they may take.
+Uses: caches in files that nobody asked for, where they are, and how much of the disk they may take.
 
 One small JSON file per plan in the user's cache directory, as those of the tuner: whatever is wrong with it counts as
 absent, and what cannot be written is not written. It holds names of steps, seconds and bytes. `PENSTOCK_REMEMBER=0`

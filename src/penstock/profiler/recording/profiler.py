@@ -1,6 +1,6 @@
 """Profiler: what a user switches on.
 
-Recording: one profiled run, its pipelines and tracks, and the thread that writes them down.
+Recording is one profiled run, its pipelines and tracks, and the thread that writes them down.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tracer: a Meter that also keeps each call as a span, and knows what every thread is at.
 
-Tracks: the spans on their way to the disk.
+Tracks are the spans on their way to the disk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measure: what one segment did over some periods, as rates and shares with their error.
 
-SteadyPeriod: the stretches of a history in which no knob was turned.
+SteadyPeriod is a stretch of a history in which no knob was turned.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ def decide(history: Sequence[Sample], means: Means) -> Decision:
     """The knobs from here on: those that proved best so far, or a trial of what promises to be better.
 
     `history` holds the last periods, oldest first; about 64 of them let failed trials be remembered for a minute
-    (`kept` makes them last longer). In the order of what matters: the consumer does not wait, elements cost little CPU,
-    little memory is held. All knobs are within the limits of their segments, and the windows together within
+    (`compacted` makes them last longer). In the order of what matters: the consumer does not wait, elements cost little
+    CPU, little memory is held. All knobs are within the limits of their segments, and the windows together within
     `means.ram`.
     """
     periods = [sample for sample in history if sample.flows and sample.stop > sample.start]

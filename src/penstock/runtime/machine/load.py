@@ -1,6 +1,6 @@
 """How busy the machine is, as Linux counts it.
 
-Threads that are no workers, threads that wait for a core, cores without work.
+It counts what threads that are no workers take, how long threads wait for a core, and cores without work.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from penstock.block.size_text import size_text
 from penstock.errors import BudgetWarning, Context, ResourceExhaustedError
+from penstock.hints import size_text
 
 # the buffers whose size is the user's choice, and what he can do
 _HINTS = {

@@ -1,4 +1,4 @@
-"""Link: messages between a process and its worker. Headers and small things by a socket, arrays by shared memory."""
+"""Link: messages between a process and its worker, headers and small things by a socket, arrays by shared memory."""
 
 from __future__ import annotations
 

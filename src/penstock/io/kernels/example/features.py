@@ -1,6 +1,6 @@
-"""An Example message.
+"""An Example message, and its map from names to values.
 
-The map from names to values, whose entries often stand where they stood in the message before.
+Entries often stand where they stood in the message before.
 """
 
 from __future__ import annotations

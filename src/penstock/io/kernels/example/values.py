@@ -1,6 +1,6 @@
-"""The wire format, and values to their rows.
+"""Values to their rows: lists of the three kinds, a lone value as soon as it is seen, and lists in pieces.
 
-Lists of the three kinds, a lone one as soon as it is seen, and those in pieces.
+Below them the wire format: integers of 1 to 10 bytes, what has a length, what is unknown; and memory by its address.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One check per file."""
+"""The checks, by what they look at."""

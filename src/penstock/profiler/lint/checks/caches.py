@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.block.size_text import size_text
 from penstock.block.structure import flatten
+from penstock.hints import size_text
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from penstock.plan.ops import Batch, Enumerate, Filter, Map, Prefetch, Repeat, Shuffle, Take
 from penstock.plan.storing import Cache

@@ -1,7 +1,4 @@
-"""Checks of users' functions.
-
-Text that is bytes, floats that grew, draws without a key, and rows that could be batches.
-"""
+"""Checks of users' functions: text that is bytes, floats that grew, draws without a key, rows that could be batches."""
 
 from __future__ import annotations
 
@@ -45,8 +42,8 @@ def text_as_str(plan: Inspection) -> Iterator[Advice]:
         )
 
 
-# A function's code shows the line; of one that can be run on stand-ins their dtypes show what its code does not.
-
+# A function's code shows the line that widens floats; where it can be run on stand-ins, their dtypes show what its code
+# does not.
 _FLOAT64 = np.dtype(np.float64)
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "power": "**"}
 _TOLD_A_DTYPE = ("mean", "std", "var")

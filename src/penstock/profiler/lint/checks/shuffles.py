@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from penstock.block.size_text import size_text
+from penstock.hints import size_text
 from penstock.physical.access import obstacle
 from penstock.plan.batching import PaddedBatch
 from penstock.plan.indexing import GlobalShuffle
