@@ -14,8 +14,9 @@ from tests.sources.passes import everything, kinds
 import penstock as ps
 from penstock import errors
 from penstock.io.csv_columns import arrow_columns, plain_columns
+from penstock.io.csv_columns import rows_of as rows_of_chunk
 from penstock.io.csv_format import CsvColumn, CsvFormat
-from penstock.io.csv_reader import CsvChunk
+from penstock.io.csv_reader import CsvChunk, CsvReader
 from penstock.io.csv_rows import FINE, NO_QUOTE, plain_row, sound_rows
 from penstock.io.csv_values import plain_float
 from penstock.sources import csv
@@ -185,6 +186,11 @@ def test_files_one_after_the_other(tmp_path):
     assert_resumes_exactly(CsvDataset(good, [INT], header=True).batch(2))
 
 
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("csv") / "a.csv.gz"
+
+
 # -- Arrow against the plain parser, the plain one against Python's own
 
 fields = st.text(st.sampled_from('ab1",\r\n.-e é'), max_size=6)
@@ -234,6 +240,7 @@ def test_sound_rows_end_where_the_scanner_says_and_nothing_is_wrong_with_them(pa
 numbers = (
     st.integers(-(2**70), 2**70).map(str)
     | st.integers(-300, 300).map(str)
+    | st.integers(0, 2**64).map("+{}".format)
     | st.floats(allow_nan=False).map(repr)
     | st.floats(width=32, allow_nan=False).map(lambda x: repr(float(np.float32(x))))
     | st.decimals(-1000, 1000, places=8).map(str)
@@ -254,37 +261,79 @@ layouts = st.sampled_from(
 @given(st.lists(st.tuples(padded, texts, padded, st.integers(1, 40)), min_size=1, max_size=12), dtypes, layouts)
 @settings(max_examples=300)
 def test_where_arrow_reads_rows_it_reads_what_the_plain_parser_does(rows, dtype, layout):
-    """Most of these lines Arrow may read, or one by one those that it may; three fields each, but for a few."""
-    lines = [b",".join([first, text, last][: 3 if cut > 3 else cut]) for first, text, last, cut in rows]
+    """All of these lines, and the first alone; three fields each, but for a few."""
+    lines = [b",".join([first, text, last, text][: 3 if cut > 4 else cut]) for first, text, last, cut in rows]
     number, required = CsvColumn(np.dtype(dtype), np.dtype(dtype).type(7)), CsvColumn(np.dtype(dtype))
     columns = [number, CsvColumn(bytes, b"none"), required]
     places = layout.get("select") or tuple(i for i in range(3) if i not in layout.get("exclude", ()))
     layout = CsvFormat(tuple(columns[i] for i in places), **layout)
     read = 0
-    for several in ([*lines], *([line] for line in lines)):
+    for several in (lines, lines[:1]):
         content = np.frombuffer(b"".join(line + b"\n" for line in several), np.uint8)
         offsets = sound_rows(content, ord(","), QUOTE, final=True)
         if not len(offsets):
             continue
-        chunk = CsvChunk(content, 0, offsets, sound=True)
-        found, wanted = arrow_columns(chunk, layout), plain_columns(chunk, layout)
-        if found is None:
-            continue
-        read += 1
-        assert found.rows.tolist() == wanted.rows.tolist()
-        assert sorted(found.unread) == wanted.unread
-        for i, (mine, plain) in enumerate(zip(found.columns, wanted.columns, strict=True)):
-            assert mine.spec() == plain.spec()
-            assert found.wrong[i].tolist() == wanted.wrong[i].tolist()
-            good = np.flatnonzero(~wanted.wrong[i])
-            np.testing.assert_array_equal(np.array(mine.take(good).values()), np.array(plain.take(good).values()))
+        chunk = CsvChunk(content, 0, offsets)
+        wanted = plain_columns(chunk, layout)
+        for odd in (False, True):
+            found = arrow_columns(chunk, layout, odd_numbers=odd)
+            if found is not None:
+                read += 1
+                assert_same_columns(found, wanted)
     event(f"read by Arrow: {bool(read)}")
+
+
+def assert_same_columns(found, wanted):
+    assert found.rows.tolist() == wanted.rows.tolist()
+    assert sorted(found.unread) == wanted.unread
+    for i, (mine, plain) in enumerate(zip(found.columns, wanted.columns, strict=True)):
+        assert mine.spec() == plain.spec()
+        assert found.wrong[i].tolist() == wanted.wrong[i].tolist()
+        good = np.flatnonzero(~wanted.wrong[i])
+        np.testing.assert_array_equal(np.array(mine.take(good).values()), np.array(plain.take(good).values()))
+
+
+@pytest.mark.parametrize("select", [None, (0, 1)])
+def test_rows_that_arrow_cannot_read_do_not_send_their_neighbours_to_the_plain_parser(select):
+    """Numbers written oddly, in error or missing, rows of too many fields: Arrow reads the chunk that holds them."""
+    lines = [f"{i},{i / 7!r}" for i in range(100)]
+    for number, line in (
+        (3, "+3,+.5"),
+        (9, "0x1f,nan(1)"),
+        (10, "x,"),
+        (20, "9223372036854775807,1e400"),
+        (30, "1,2,3"),
+    ):
+        lines[number] = line
+    lines[40:50] = [f"+{2**63 - 45 + i} ,\v1e5" for i in range(40, 50)]
+    layout = CsvFormat((CsvColumn(np.dtype(np.int64)), CsvColumn(np.dtype(np.float64))), select=select)
+    content = np.frombuffer("\n".join(lines).encode(), np.uint8)
+    chunk = CsvChunk(content, 0, sound_rows(content, ord(","), QUOTE, final=True))
+    found = arrow_columns(chunk, layout)
+    assert_same_columns(found, plain_columns(chunk, layout))
+    assert found.odd_numbers
+    assert [np.flatnonzero(bad).tolist() for bad in found.wrong] == [
+        [9, 10, *(range(45, 50) if select else range(44, 49))],
+        [9, 10],
+    ]
+
+
+@given(st.lists(pieces, max_size=14), st.sampled_from([1, 40]), st.sampled_from([1, 17, None]))
+def test_the_reader_gives_the_rows_of_the_scanner_wrong_ones_next_to_each_other_too(scratch, parts, times, size):
+    content = b"".join(parts) * times
+    scratch.write_bytes(gzip.compress(content, 0))
+    reader = CsvReader(scratch, ord(","), QUOTE, compression_type="GZIP", buffer_size=size)
+    found = []
+    while (chunk := reader.read()) is not None:
+        found += [(row.fields, row.status) for row in rows_of_chunk(chunk, CsvFormat(()))]
+    reader.close()
+    assert found == cut(content)
 
 
 def test_arrow_reads_what_files_usually_hold():
     content = np.frombuffer(b'1,"a,b",0.25\n-7,,1e-3\n,"c""d",3.141592653589793\n', np.uint8)
     layout = CsvFormat((CsvColumn(np.dtype(np.int64), 9), CsvColumn(bytes, b"x"), CsvColumn(np.dtype(np.float32))))
-    chunk = CsvChunk(content, 0, sound_rows(content, ord(","), QUOTE, final=True), sound=True)
+    chunk = CsvChunk(content, 0, sound_rows(content, ord(","), QUOTE, final=True))
     found = arrow_columns(chunk, layout)
     assert [column.values() for column in found.columns] == [
         [1, -7, 9],

@@ -1,7 +1,8 @@
 """From rows of CSV text to columns of values: by Arrow's parser where it reads them as the plain one does, or by that.
 
 Arrow takes more for right than TensorFlow, and says of a whole chunk that something is wrong. So it gets rows whose
-quotes are sound, and what it makes of them counts only where no field can have been one that it reads otherwise.
+quotes are sound, and the numbers it makes of them count only where no field can have been one that it reads otherwise.
+Elsewhere it is asked for them as text: what is written as numbers usually are it converts, the rest the plain parser.
 """
 
 from __future__ import annotations
@@ -11,31 +12,43 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.block.arrow_leaf import decode
-from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.block.column import BytesColumn, Column, DenseColumn, concat
 from penstock.block.spec import TensorSpec
 from penstock.io.csv_format import CsvColumn, CsvFormat
 from penstock.io.csv_reader import CsvChunk
 from penstock.io.csv_rows import FINE, Row, whole_row
 from penstock.io.csv_values import plain_float, plain_int
 
-LEAST = 1 << 12  # bytes: fewer take Arrow longer than the plain parser
+LEAST = 1 << 10  # bytes: fewer take Arrow longer than the plain parser
 _MARK = b"\xef\xbb\xbf"  # which Arrow passes over
+_MARKS = {"i": (b"x", b"X"), "f": (b"(",)}  # in what may be a number to Arrow alone
+_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_USUAL = {  # how numbers are written that Arrow is sure to read as the plain parser does
+    "int32": r"^[+-]?[01]?[0-9]{1,9}$",  # not all that fit, but none that does not
+    "int64": r"^[+-]?[0-8]?[0-9]{1,18}$",
+    "float32": _FLOAT,
+    "float64": _FLOAT,
+}
 
 
 class CsvColumns(NamedTuple):
     """The wanted columns of the rows that have them, by their numbers, and in which rows of these a field is wrong.
 
-    `unread` are the others: (number, what is wrong with the row, how many fields it has).
+    `unread` are the others: (number, what is wrong with the row, how many fields it has). With `odd_numbers` some were
+    written as Arrow does not read them.
     """
 
     rows: np.ndarray
     columns: list[Column]
     wrong: list[np.ndarray]
     unread: list[tuple[int, int, int]]
+    odd_numbers: bool = False
 
 
 def rows_of(chunk: CsvChunk, layout: CsvFormat) -> list[Row]:
     """The rows of a chunk by the plain scanner."""
+    if chunk.rows is not None:
+        return chunk.rows
     content, at, found = chunk.content.data, 0, []
     for _ in range(len(chunk)):
         row = whole_row(content, at, layout.delimiter, layout.quote)
@@ -83,8 +96,8 @@ def _plain_column(fields: list[bytes], column: CsvColumn, na_value: bytes) -> tu
     return DenseColumn(numbers), bad
 
 
-def arrow_columns(chunk: CsvChunk, layout: CsvFormat) -> CsvColumns | None:
-    """What `plain_columns` gives, or None where that has to be asked."""
+def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = False) -> CsvColumns | None:
+    """What `plain_columns` gives, or None where that has to be asked. It is quicker to know of `odd_numbers` before."""
     import pyarrow as pa
 
     if b'"' in layout.na_value:
@@ -96,10 +109,10 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat) -> CsvColumns | None:
     if width < layout.width or raw.startswith(_MARK):
         return None
     try:
-        table, others = _table(raw, width, layout)
+        table, others = _table(raw, width, layout, odd_numbers=odd_numbers)
     except (pa.ArrowException, UnicodeDecodeError):  # the latter for an na_value that is no text
         return None
-    if table.num_rows + len(others) != len(chunk) or (layout.select and any(n >= layout.width for _, n in others)):
+    if table.num_rows + len(others) != len(chunk):
         return None
     numbers = np.delete(np.arange(len(chunk)), [row for row, _ in others])
     if not layout.admits(np.array([1]))[0]:
@@ -108,19 +121,50 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat) -> CsvColumns | None:
         others += [(row, 1) for row in numbers[empty].tolist()]
         if empty.any():
             numbers, table = numbers[~empty], table.filter(pa.array(~empty))
-    columns, wrong = [], []
+    columns, wrong, odd = [], [], False
     batch = pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())
     for column, array in zip(layout.columns, batch.columns, strict=True):
-        values, bad = _arrow_column(array, column)
+        values, bad, written_oddly = _arrow_column(array, column)
         columns.append(values)
         wrong.append(bad)
-    if _may_hold_other_numbers(raw, columns):
-        return None
-    return CsvColumns(numbers, columns, wrong, [(row, FINE, count) for row, count in others])
+        odd |= written_oddly
+    found = CsvColumns(numbers, columns, wrong, [(row, FINE, count) for row, count in others], odd)
+    return _with_longer_rows(found, chunk, layout) if layout.select is not None else found
 
 
-def _table(raw: bytes, width: int, layout: CsvFormat) -> tuple[Any, list[tuple[int, int]]]:
-    """The wanted columns of the rows of `width` fields, and the numbers of the others with those of their fields."""
+def _with_longer_rows(found: CsvColumns, chunk: CsvChunk, layout: CsvFormat) -> CsvColumns:
+    """Together with the rows that have another number of fields, and yet enough."""
+    longer = [row for row, _, count in found.unread if count >= layout.width]
+    if not longer:
+        return found
+    parts = [found, *(plain_columns(chunk.part(row, row + 1), layout) for row in longer)]
+    rows = np.concatenate([found.rows, np.array(longer, np.int64)])
+    order = np.argsort(rows)
+    columns = [concat(list(columns)).take(order) for columns in zip(*(part.columns for part in parts), strict=True)]
+    wrong = [np.concatenate(bad)[order] for bad in zip(*(part.wrong for part in parts), strict=True)]
+    unread = [item for item in found.unread if item[2] < layout.width]
+    return CsvColumns(rows[order], columns, wrong, unread, found.odd_numbers)
+
+
+def _table(raw: bytes, width: int, layout: CsvFormat, *, odd_numbers: bool) -> tuple[Any, list[tuple[int, int]]]:
+    """As `_by_arrow`, with numbers as such where all of them are sure to be what they are to the plain parser."""
+    import pyarrow as pa
+
+    if not odd_numbers:
+        try:
+            table, others = _by_arrow(raw, width, layout, as_text=False)
+            if not _may_hold_other_numbers(raw, table):
+                return table, others
+        except pa.ArrowInvalid:  # says nothing of the other fields
+            pass
+    return _by_arrow(raw, width, layout, as_text=True)
+
+
+def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tuple[Any, list[tuple[int, int]]]:
+    """The wanted columns of the rows of `width` fields, and the numbers of the others with those of their fields.
+
+    With `as_text` numbers are still what was written, but for missing ones.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
@@ -132,7 +176,8 @@ def _table(raw: bytes, width: int, layout: CsvFormat) -> tuple[Any, list[tuple[i
 
     names = [str(i) for i in range(width)]
     wanted = [names[place] for place in layout.places]
-    types = [pa.binary() if c.dtype is bytes else pa.from_numpy_dtype(np.dtype(c.dtype)) for c in layout.columns]
+    dtypes = [bytes if as_text else column.dtype for column in layout.columns]
+    types = [pa.binary() if dtype is bytes else pa.from_numpy_dtype(np.dtype(dtype)) for dtype in dtypes]
     table = csv.read_csv(
         pa.BufferReader(raw),
         csv.ReadOptions(use_threads=False, block_size=len(raw) + 1, column_names=names),
@@ -147,7 +192,7 @@ def _table(raw: bytes, width: int, layout: CsvFormat) -> tuple[Any, list[tuple[i
             column_types=dict(zip(wanted, types, strict=True)),
             include_columns=wanted,
             null_values=["", layout.na_value.decode()] if layout.na_value else [""],
-            strings_can_be_null=any(_needs_nulls(column, layout) for column in layout.columns),
+            strings_can_be_null=as_text or any(_needs_nulls(column, layout) for column in layout.columns),
         ),
     )
     return table, others
@@ -158,26 +203,59 @@ def _needs_nulls(column: CsvColumn, layout: CsvFormat) -> bool:
     return column.dtype is bytes and (column.default != b"" or bool(layout.na_value))
 
 
-def _arrow_column(array: Any, column: CsvColumn) -> tuple[Column, np.ndarray]:
-    """The values of a column and where it has none but needs one."""
+def _arrow_column(array: Any, column: CsvColumn) -> tuple[Column, np.ndarray, bool]:
+    """The values of a column, where it has none but needs one, and whether numbers in it were written oddly."""
     import pyarrow as pa
 
     kind = None if column.dtype is bytes else np.dtype(column.dtype)
     missing = np.asarray(array.is_null()) if array.null_count else np.zeros(len(array), bool)
+    wrong = missing & (column.default is None)
+    fields, strange = array, None
+    if kind is not None and pa.types.is_binary(array.type):
+        array, strange = _numbers(array, kind)
     if array.null_count:
         empty = b"" if kind is None else kind.type(0)
         array = array.fill_null(pa.scalar(empty if column.default is None else column.default, array.type))
-    wrong = missing & (column.default is None)
     if kind is None:
-        return decode(array, TensorSpec((), bytes)), wrong
-    return DenseColumn(array.to_numpy(zero_copy_only=False)), wrong
+        return decode(array, TensorSpec((), bytes)), wrong, False
+    values = array.to_numpy(zero_copy_only=False)
+    if strange is not None and len(strange):
+        plain, wrong[strange] = _plain_column(fields.take(pa.array(strange)).to_pylist(), column, b"")
+        values = values.copy()
+        assert isinstance(plain, DenseColumn)
+        values[strange] = plain.array
+    return DenseColumn(values), wrong, strange is not None
 
 
-def _may_hold_other_numbers(raw: bytes, columns: list[Column]) -> bool:
+def _numbers(fields: Any, dtype: np.dtype[Any]) -> tuple[Any, np.ndarray | None]:
+    """Fields as numbers, and the places of those not written as numbers usually are, which are null.
+
+    The places are None where Arrow reads all fields as they are.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    text, kind = compute.ascii_trim_whitespace(fields.view(pa.string())), pa.from_numpy_dtype(dtype)
+    content = (text.buffers()[2] or pa.py_buffer(b"")).to_pybytes()
+    if not any(mark in content for mark in _MARKS[dtype.kind]):
+        try:
+            return compute.cast(text, kind), None
+        except pa.ArrowInvalid:
+            pass
+    usual = compute.match_substring_regex(text.view(pa.binary()), _USUAL[dtype.name])
+    if dtype.kind == "i":
+        text = compute.replace_substring(text, "+", "0")  # Arrow takes no sign that says nothing
+    strange = np.flatnonzero(~np.asarray(usual.fill_null(True)))
+    return compute.cast(compute.if_else(usual, text, None), kind), strange
+
+
+def _may_hold_other_numbers(raw: bytes, table: Any) -> bool:
     """Whether a field may be a number to Arrow alone: an integer in hexadecimal, or a float written "nan(…)"."""
-    arrays = [column.array for column in columns if isinstance(column, DenseColumn)]
-    if (b"x" in raw or b"X" in raw) and any(array.dtype.kind == "i" for array in arrays):
+    import pyarrow as pa
+
+    if any(mark in raw for mark in _MARKS["i"]) and any(pa.types.is_integer(kind) for kind in table.schema.types):
         content = np.frombuffer(raw, np.uint8)
         if (content[np.flatnonzero(content[1:] & 0xDF == ord("X"))] == ord("0")).any():
             return True
-    return b"(" in raw and any(array.dtype.kind == "f" and np.isnan(array).any() for array in arrays)
+    floats = [column for column in table.columns if b"(" in raw and pa.types.is_floating(column.type)]
+    return any(np.isnan(column.drop_null().to_numpy()).any() for column in floats)

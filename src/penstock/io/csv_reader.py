@@ -7,23 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.io import storage
-from penstock.io.csv_rows import plain_row, sound_rows
+from penstock.io.csv_rows import Row, plain_row, sound_rows
 from penstock.io.window import LONGEST, Window
 
 _LEAST_PIECE, _MOST_PIECE = 1 << 14, 1 << 20  # bytes looked at, more with each chunk
+_NEAR, _MOST_PLAIN = 1 << 12, 64  # bytes between two wrong rows, and then rows that are scanned one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvChunk:
     """Neighbouring rows: number i begins at `buffer[offsets[i]]`, and the one behind the last at the last of them.
 
-    `base` is the offset of `buffer[0]`. With `sound` every quote stands where one may; a chunk without is one row.
+    `base` is the offset of `buffer[0]`. `rows` is what the plain scanner read, where a quote stands where none may.
     """
 
     buffer: np.ndarray
     base: int
     offsets: np.ndarray
-    sound: bool
+    rows: list[Row] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -34,7 +35,8 @@ class CsvChunk:
 
     def part(self, start: int, stop: int) -> CsvChunk:
         """Some of the rows."""
-        return CsvChunk(self.buffer, self.base, self.offsets[start : stop + 1], self.sound)
+        rows = None if self.rows is None else self.rows[start:stop]
+        return CsvChunk(self.buffer, self.base, self.offsets[start : stop + 1], rows)
 
 
 class CsvReader:
@@ -57,6 +59,8 @@ class CsvReader:
         self._delimiter = delimiter
         self._quote = quote
         self._piece = _LEAST_PIECE
+        self._wrong = -_NEAR  # where the last wrong row ended
+        self._plain = 1  # rows to scan one by one when the next one comes
 
     def read(self, most: int | None = None) -> CsvChunk | None:
         """The next rows, whatever is wrong with them, at most that many, or None at the end of the file.
@@ -96,17 +100,31 @@ class CsvReader:
             piece = window.buffer[window.at : window.at + size]
             last = size >= window.left
             offsets = sound_rows(piece, self._delimiter, self._quote, final=final and last)
-            sound = len(offsets) > 0
-            if not sound:
-                row = plain_row(piece.data, 0, self._delimiter, self._quote, final=final and last)
-                offsets = offsets if row is None else np.array([0, row.stop])
+            rows = None
+            if not len(offsets):
+                rows = self._plain_rows(piece, final=final and last)
+                offsets = np.array([0, *(row.stop for row in rows)])
                 self._piece = _LEAST_PIECE  # where one row is wrong the next one may be, too
-            if len(offsets):
-                return CsvChunk(window.buffer, window.base, offsets + window.at, sound)
+            if len(offsets) > 1:
+                return CsvChunk(window.buffer, window.base, offsets + window.at, rows)
             if last:
                 break
             size *= 2
         return None
+
+    def _plain_rows(self, piece: np.ndarray, *, final: bool) -> list[Row]:
+        """The first rows of a piece of which the first one is wrong: the more, the nearer the last wrong one is."""
+        rows: list[Row] = []
+        begin, at = self._window.tell(), 0
+        self._plain = min(self._plain * 2, _MOST_PLAIN) if begin - self._wrong < _NEAR else 1
+        while len(rows) < self._plain and at < len(piece):
+            row = plain_row(piece.data, at, self._delimiter, self._quote, final=final)
+            if row is None:
+                break
+            rows.append(row)
+            at = row.stop
+        self._wrong = begin + at
+        return rows
 
     def tell(self) -> int:
         """Offset of the next row in the (uncompressed) file: `offset` of a reader that continues here."""

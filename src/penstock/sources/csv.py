@@ -64,6 +64,7 @@ class _CsvFile(FileReader):
         self._name = name
         self._reader = reader
         self._rows = RowQueue(name)
+        self._odd_numbers = False  # in the last rows: then they may be in the next ones, too
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
@@ -77,13 +78,14 @@ class _CsvFile(FileReader):
         chunk = whole.part(start, stop)
         layout = self._source.format
         found = None
-        if chunk.sound and chunk.content.size >= LEAST:
-            found = arrow_columns(chunk, layout)
+        if chunk.rows is None and chunk.content.size >= LEAST:
+            found = arrow_columns(chunk, layout, odd_numbers=self._odd_numbers)
             if found is None and len(chunk) > 1:
                 message = "a part of the rows is to be asked for"
                 raise ValueError(message)
         if found is None:
             found = plain_columns(chunk, layout)
+        self._odd_numbers = found.odd_numbers
         offsets = chunk.offsets + chunk.base
         failures: list[tuple[int, Exception]] = [
             (row, layout.row_error(status, count, self._name, int(offsets[row]), int(offsets[row + 1])))
