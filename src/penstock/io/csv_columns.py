@@ -122,8 +122,8 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = Fal
         if empty.any():
             numbers, table = numbers[~empty], table.filter(pa.array(~empty))
     columns, wrong, odd = [], [], False
-    batch = pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())
-    for column, array in zip(layout.columns, batch.columns, strict=True):
+    for column, chunks in zip(layout.columns, table.columns, strict=True):
+        array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
         values, bad, written_oddly = _arrow_column(array, column)
         columns.append(values)
         wrong.append(bad)
@@ -236,15 +236,18 @@ def _numbers(fields: Any, dtype: np.dtype[Any]) -> tuple[Any, np.ndarray | None]
     from pyarrow import compute
 
     text, kind = compute.ascii_trim_whitespace(fields.view(pa.string())), pa.from_numpy_dtype(dtype)
-    content = (text.buffers()[2] or pa.py_buffer(b"")).to_pybytes()
-    if not any(mark in content for mark in _MARKS[dtype.kind]):
+    valid, offsets, buffer = text.buffers()
+    content = b"" if buffer is None else buffer.to_pybytes()
+    signs = dtype.kind == "i" and b"+" in content  # a sign that says nothing, which Arrow takes in no integer
+    if not signs and not any(mark in content for mark in _MARKS[dtype.kind]):
         try:
             return compute.cast(text, kind), None
         except pa.ArrowInvalid:
             pass
     usual = compute.match_substring_regex(text.view(pa.binary()), _USUAL[dtype.name])
-    if dtype.kind == "i":
-        text = compute.replace_substring(text, "+", "0")  # Arrow takes no sign that says nothing
+    if signs:
+        buffers = [valid, offsets, pa.py_buffer(content.replace(b"+", b"0"))]
+        text = pa.Array.from_buffers(text.type, len(text), buffers, text.null_count, text.offset)
     strange = np.flatnonzero(~np.asarray(usual.fill_null(True)))
     return compute.cast(compute.if_else(usual, text, None), kind), strange
 
@@ -257,5 +260,7 @@ def _may_hold_other_numbers(raw: bytes, table: Any) -> bool:
         content = np.frombuffer(raw, np.uint8)
         if (content[np.flatnonzero(content[1:] & 0xDF == ord("X"))] == ord("0")).any():
             return True
-    floats = [column for column in table.columns if b"(" in raw and pa.types.is_floating(column.type)]
+    if not any(mark in raw for mark in _MARKS["f"]):
+        return False
+    floats = [column for column in table.columns if pa.types.is_floating(column.type)]
     return any(np.isnan(column.drop_null().to_numpy()).any() for column in floats)

@@ -95,7 +95,7 @@ class CsvReader:
         """The rows that lie in the next piece of the buffer, or the one that is longer or not sound."""
         window = self._window
         size = self._piece
-        self._piece = min(size * 2, _MOST_PIECE)
+        self._piece = min(size * 4, _MOST_PIECE)
         while window.left:
             piece = window.buffer[window.at : window.at + size]
             last = size >= window.left
@@ -104,7 +104,6 @@ class CsvReader:
             if not len(offsets):
                 rows = self._plain_rows(piece, final=final and last)
                 offsets = np.array([0, *(row.stop for row in rows)])
-                self._piece = _LEAST_PIECE  # where one row is wrong the next one may be, too
             if len(offsets) > 1:
                 return CsvChunk(window.buffer, window.base, offsets + window.at, rows)
             if last:
@@ -116,7 +115,9 @@ class CsvReader:
         """The first rows of a piece of which the first one is wrong: the more, the nearer the last wrong one is."""
         rows: list[Row] = []
         begin, at = self._window.tell(), 0
-        self._plain = min(self._plain * 2, _MOST_PLAIN) if begin - self._wrong < _NEAR else 1
+        apart = begin - self._wrong  # the next one may come as soon
+        self._piece = min(max(2 * apart, _LEAST_PIECE), _MOST_PIECE)
+        self._plain = min(self._plain * 2, _MOST_PLAIN) if apart < _NEAR else 1
         while len(rows) < self._plain and at < len(piece):
             row = plain_row(piece.data, at, self._delimiter, self._quote, final=final)
             if row is None:

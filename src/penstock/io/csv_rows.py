@@ -97,7 +97,8 @@ def sound_rows(content: np.ndarray, delimiter: int, quote: int, *, final: bool) 
     if quoted.any():
         found = np.flatnonzero(line_ends | quoted)
         is_quote = quoted[found]
-        quotes, ends = found[is_quote], found[~is_quote & (np.cumsum(is_quote) & 1 == 0)]
+        inside = np.bitwise_xor.accumulate(is_quote.view(np.uint8)).view(bool)
+        quotes, ends = found[is_quote], found[~(is_quote | inside)]
     else:
         ends = np.flatnonzero(line_ends)
     returns = np.flatnonzero(content == _CR)
@@ -115,10 +116,12 @@ def sound_rows(content: np.ndarray, delimiter: int, quote: int, *, final: bool) 
 
 def _first_wrong(content: np.ndarray, quotes: np.ndarray, delimiter: int) -> int:
     """Where the first of the quotes stands that neither opens nor closes a field; the content's size if none does."""
-    size = len(content)
     may_stand = np.zeros(256, bool)
     may_stand[[delimiter, _LF, _CR, content[quotes[0]]]] = True
-    opens, closes = quotes[::2], quotes[1::2]
-    in_front, behind = content[np.maximum(opens - 1, 0)], content[np.minimum(closes + 1, size - 1)]
-    wrong = opens[~may_stand[in_front] & (opens > 0)], closes[~may_stand[behind] & (closes + 1 < size)]
-    return int(min(part.min(initial=size) for part in wrong))
+    places = quotes.copy()
+    places[::2] -= 1  # what opens a field has something in front, what closes it something behind
+    places[1::2] += 1
+    good = may_stand[content.take(places, mode="clip")]
+    good[0] |= places[0] < 0
+    good[-1] |= places[-1] == len(content)
+    return len(content) if good.all() else int(quotes[np.argmin(good)])
