@@ -149,13 +149,17 @@ def measured(run: Callable[[], int], rows: int) -> float:
     return time.process_time() - begin
 
 
+def _as_it_is(_: int, line: str) -> str:
+    return line
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--megabytes", type=float, default=8)
     arguments = parser.parse_args()
     print(f"{'file':48}  {'ours MB/s':>9}  {'pyarrow':>7}  {'ratio':>5}  spread of ratios")
-    files = {name: (name, lambda _, line: line) for name in FILES} | SPOILT
+    files = {name: (name, _as_it_is) for name in FILES} | SPOILT
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, (kind, spoil)) in enumerate(files.items()):
             row, defaults, select = FILES[kind]

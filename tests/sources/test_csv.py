@@ -321,11 +321,15 @@ def test_rows_that_arrow_cannot_read_do_not_send_their_neighbours_to_the_plain_p
 @given(st.lists(pieces, max_size=14), st.sampled_from([1, 40]), st.sampled_from([1, 17, None]))
 def test_the_reader_gives_the_rows_of_the_scanner_wrong_ones_next_to_each_other_too(scratch, parts, times, size):
     content = b"".join(parts) * times
+    layout = CsvFormat((CsvColumn(bytes, b""), CsvColumn(bytes, b"")))
     scratch.write_bytes(gzip.compress(content, 0))
     reader = CsvReader(scratch, ord(","), QUOTE, compression_type="GZIP", buffer_size=size)
     found = []
     while (chunk := reader.read()) is not None:
-        found += [(row.fields, row.status) for row in rows_of_chunk(chunk, CsvFormat(()))]
+        found += [(row.fields, row.status) for row in rows_of_chunk(chunk, layout)]
+        by_arrow = arrow_columns(chunk, layout)
+        if by_arrow is not None:
+            assert_same_columns(by_arrow, plain_columns(chunk, layout))
     reader.close()
     assert found == cut(content)
 

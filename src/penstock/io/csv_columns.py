@@ -7,6 +7,7 @@ Elsewhere it is asked for them as text: what is written as numbers usually are i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,31 +46,29 @@ class CsvColumns(NamedTuple):
     odd_numbers: bool = False
 
 
-def rows_of(chunk: CsvChunk, layout: CsvFormat) -> list[Row]:
-    """The rows of a chunk by the plain scanner."""
-    if chunk.rows is not None:
-        return chunk.rows
-    content, at, found = chunk.content.data, 0, []
-    for _ in range(len(chunk)):
-        row = whole_row(content, at, layout.delimiter, layout.quote)
-        found.append(row)
-        at = row.stop
-    return found
+def rows_of(chunk: CsvChunk, layout: CsvFormat, numbers: Iterable[int] | None = None) -> list[Row]:
+    """The rows of a chunk, or those of these numbers, by the plain scanner."""
+    content, begin = chunk.content.data, int(chunk.offsets[0])
+    return [
+        chunk.rows.get(i) or whole_row(content, int(chunk.offsets[i]) - begin, layout.delimiter, layout.quote)
+        for i in (range(len(chunk)) if numbers is None else numbers)
+    ]
 
 
-def plain_columns(chunk: CsvChunk, layout: CsvFormat) -> CsvColumns:
-    """The definition: field by field."""
-    rows = rows_of(chunk, layout)
+def plain_columns(chunk: CsvChunk, layout: CsvFormat, numbers: np.ndarray | None = None) -> CsvColumns:
+    """The definition: field by field. With `numbers` of these rows alone."""
+    numbers = np.arange(len(chunk)) if numbers is None else numbers
+    rows = rows_of(chunk, layout, numbers.tolist())
     counts = np.array([len(row.fields) for row in rows])
     good = (np.array([row.status for row in rows]) == FINE) & layout.admits(counts)
-    unread = [(i, rows[i].status, len(rows[i].fields)) for i in np.flatnonzero(~good).tolist()]
-    numbers = np.flatnonzero(good)
+    unread = [(int(numbers[i]), rows[i].status, len(rows[i].fields)) for i in np.flatnonzero(~good)]
+    fine = np.flatnonzero(good).tolist()
     columns, wrong = [], []
     for column, place in zip(layout.columns, layout.places, strict=True):
-        values, bad = _plain_column([rows[i].fields[place] for i in numbers], column, layout.na_value)
+        values, bad = _plain_column([rows[i].fields[place] for i in fine], column, layout.na_value)
         columns.append(values)
         wrong.append(bad)
-    return CsvColumns(numbers, columns, wrong, unread)
+    return CsvColumns(numbers[good], columns, wrong, unread)
 
 
 def _plain_column(fields: list[bytes], column: CsvColumn, na_value: bytes) -> tuple[Column, np.ndarray]:
@@ -102,7 +101,7 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = Fal
 
     if b'"' in layout.na_value:
         return None
-    raw = chunk.content.tobytes()
+    raw, sound = _sound(chunk)
     width = len(layout.columns) + len(layout.exclude)
     if layout.select is not None:  # nobody has said how many there are
         width = len(whole_row(memoryview(raw), 0, layout.delimiter, layout.quote).fields)
@@ -112,9 +111,10 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = Fal
         table, others = _table(raw, width, layout, odd_numbers=odd_numbers)
     except (pa.ArrowException, UnicodeDecodeError):  # the latter for an na_value that is no text
         return None
-    if table.num_rows + len(others) != len(chunk):
+    if table.num_rows + len(others) != len(sound):
         return None
-    numbers = np.delete(np.arange(len(chunk)), [row for row, _ in others])
+    numbers = np.delete(sound, [row for row, _ in others])
+    others = [(int(sound[row]), count) for row, count in others]
     if not layout.admits(np.array([1]))[0]:
         ends = chunk.buffer[chunk.offsets[:-1]]
         empty = ((ends == 10) | (ends == 13))[numbers]  # a row of one field, of which Arrow makes one of nulls
@@ -129,20 +129,30 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = Fal
         wrong.append(bad)
         odd |= written_oddly
     found = CsvColumns(numbers, columns, wrong, [(row, FINE, count) for row, count in others], odd)
-    return _with_longer_rows(found, chunk, layout) if layout.select is not None else found
+    longer = [row for row, count in others if count >= layout.width] if layout.select is not None else []
+    return _with_plain_rows(found, chunk, layout, sorted([*longer, *chunk.rows]))
 
 
-def _with_longer_rows(found: CsvColumns, chunk: CsvChunk, layout: CsvFormat) -> CsvColumns:
-    """Together with the rows that have another number of fields, and yet enough."""
-    longer = [row for row, _, count in found.unread if count >= layout.width]
-    if not longer:
+def _sound(chunk: CsvChunk) -> tuple[bytes, np.ndarray]:
+    """The rows that the plain scanner has not read, which are sound, and their numbers."""
+    begins, ends = [0, *(i + 1 for i in chunk.rows)], [*chunk.rows, len(chunk)]
+    parts = [chunk.buffer[chunk.offsets[i] : chunk.offsets[j]].data for i, j in zip(begins, ends, strict=True)]
+    return b"".join(parts), np.delete(np.arange(len(chunk)), list(chunk.rows))
+
+
+def _with_plain_rows(found: CsvColumns, chunk: CsvChunk, layout: CsvFormat, numbers: list[int]) -> CsvColumns:
+    """Together with the rows of these numbers by the plain parser."""
+    if not numbers:
         return found
-    parts = [found, *(plain_columns(chunk.part(row, row + 1), layout) for row in longer)]
-    rows = np.concatenate([found.rows, np.array(longer, np.int64)])
+    plain = plain_columns(chunk, layout, np.array(numbers))
+    apart = set(numbers)
+    unread = [item for item in found.unread if item[0] not in apart] + plain.unread
+    if not len(plain.rows):
+        return found._replace(unread=unread)
+    rows = np.concatenate([found.rows, plain.rows])
     order = np.argsort(rows)
-    columns = [concat(list(columns)).take(order) for columns in zip(*(part.columns for part in parts), strict=True)]
-    wrong = [np.concatenate(bad)[order] for bad in zip(*(part.wrong for part in parts), strict=True)]
-    unread = [item for item in found.unread if item[2] < layout.width]
+    columns = [concat(pair).take(order) for pair in zip(found.columns, plain.columns, strict=True)]
+    wrong = [np.concatenate(pair)[order] for pair in zip(found.wrong, plain.wrong, strict=True)]
     return CsvColumns(rows[order], columns, wrong, unread, found.odd_numbers)
 
 

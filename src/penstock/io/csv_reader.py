@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,13 +18,14 @@ _NEAR, _MOST_PLAIN = 1 << 12, 64  # bytes between two wrong rows, and then rows 
 class CsvChunk:
     """Neighbouring rows: number i begins at `buffer[offsets[i]]`, and the one behind the last at the last of them.
 
-    `base` is the offset of `buffer[0]`. `rows` is what the plain scanner read, where a quote stands where none may.
+    `base` is the offset of `buffer[0]`. `rows` has what the plain scanner read of some, by their numbers, ascending: of
+    all in which a quote stands where none may, and some next to them.
     """
 
     buffer: np.ndarray
     base: int
     offsets: np.ndarray
-    rows: list[Row] | None = None
+    rows: dict[int, Row] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -35,7 +36,7 @@ class CsvChunk:
 
     def part(self, start: int, stop: int) -> CsvChunk:
         """Some of the rows."""
-        rows = None if self.rows is None else self.rows[start:stop]
+        rows = {i - start: self.rows[i] for i in range(start, stop) if i in self.rows} if self.rows else {}
         return CsvChunk(self.buffer, self.base, self.offsets[start : stop + 1], rows)
 
 
@@ -58,9 +59,9 @@ class CsvReader:
         self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
         self._delimiter = delimiter
         self._quote = quote
-        self._piece = _LEAST_PIECE
-        self._wrong = -_NEAR  # where the last wrong row ended
-        self._plain = 1  # rows to scan one by one when the next one comes
+        self._chunk = self._piece = _LEAST_PIECE
+        self._wrong = -_NEAR  # where the last rows ended that were scanned one by one
+        self._plain = 1  # how many those were at most
 
     def read(self, most: int | None = None) -> CsvChunk | None:
         """The next rows, whatever is wrong with them, at most that many, or None at the end of the file.
@@ -92,39 +93,55 @@ class CsvReader:
         return chunk if chunk is None or count == len(chunk) else chunk.part(0, count)
 
     def _scan(self, *, final: bool) -> CsvChunk | None:
-        """The rows that lie in the next piece of the buffer, or the one that is longer or not sound."""
+        """The rows that lie in the next piece of the buffer, more or less, or the one that is longer."""
         window = self._window
+        at, enough = window.at, window.at + self._chunk // 2
+        self._chunk = min(self._chunk * 4, _MOST_PIECE)
+        offsets = [np.array([at])]
+        rows: dict[int, Row] = {}
+        count = 0
+        while at < min(enough, len(window.buffer)):
+            fresh, plain = self._stretch(at, final=final)
+            rows.update(enumerate(plain, count))
+            offsets.append(fresh)
+            if not len(fresh):
+                break
+            count += len(fresh)
+            at = int(fresh[-1])
+        return CsvChunk(window.buffer, window.base, np.concatenate(offsets), rows) if count else None
+
+    def _stretch(self, at: int, *, final: bool) -> tuple[np.ndarray, list[Row]]:
+        """Where rows from `at` on end that are sound, or some of which the first is not, and those.
+
+        Empty where the first goes on behind the buffer.
+        """
         size = self._piece
         self._piece = min(size * 4, _MOST_PIECE)
-        while window.left:
-            piece = window.buffer[window.at : window.at + size]
-            last = size >= window.left
-            offsets = sound_rows(piece, self._delimiter, self._quote, final=final and last)
-            rows = None
-            if not len(offsets):
-                rows = self._plain_rows(piece, final=final and last)
-                offsets = np.array([0, *(row.stop for row in rows)])
-            if len(offsets) > 1:
-                return CsvChunk(window.buffer, window.base, offsets + window.at, rows)
-            if last:
-                break
+        while True:
+            piece = self._window.buffer[at : at + size]
+            last = at + size >= len(self._window.buffer)
+            begins = sound_rows(piece, self._delimiter, self._quote, final=final and last)
+            if len(begins):
+                return begins[1:] + at, []
+            rows = self._plain_rows(piece, self._window.base + at, final=final and last)
+            if rows or last:
+                return np.array([row.stop for row in rows], np.int64) + at, rows
             size *= 2
-        return None
 
-    def _plain_rows(self, piece: np.ndarray, *, final: bool) -> list[Row]:
+    def _plain_rows(self, piece: np.ndarray, begin: int, *, final: bool) -> list[Row]:
         """The first rows of a piece of which the first one is wrong: the more, the nearer the last wrong one is."""
         rows: list[Row] = []
-        begin, at = self._window.tell(), 0
-        apart = begin - self._wrong  # the next one may come as soon
-        self._piece = min(max(2 * apart, _LEAST_PIECE), _MOST_PIECE)
-        self._plain = min(self._plain * 2, _MOST_PLAIN) if apart < _NEAR else 1
-        while len(rows) < self._plain and at < len(piece):
+        at, apart = 0, begin - self._wrong
+        most = min(self._plain * 2, _MOST_PLAIN) if apart < _NEAR else 1
+        while len(rows) < most and at < len(piece):
             row = plain_row(piece.data, at, self._delimiter, self._quote, final=final)
             if row is None:
                 break
             rows.append(row)
             at = row.stop
-        self._wrong = begin + at
+        if rows:
+            self._plain, self._wrong = most, begin + at
+            self._piece = min(max(2 * apart, _LEAST_PIECE), _MOST_PIECE)  # the next one may come as soon
         return rows
 
     def tell(self) -> int:

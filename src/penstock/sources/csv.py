@@ -78,7 +78,7 @@ class _CsvFile(FileReader):
         chunk = whole.part(start, stop)
         layout = self._source.format
         found = None
-        if chunk.rows is None and chunk.content.size >= LEAST:
+        if chunk.content.size >= LEAST and len(chunk.rows) < len(chunk):
             found = arrow_columns(chunk, layout, odd_numbers=self._odd_numbers)
             if found is None and len(chunk) > 1:
                 message = "a part of the rows is to be asked for"
@@ -97,7 +97,7 @@ class _CsvFile(FileReader):
                 continue
             for i in np.flatnonzero(bad & ~wrong).tolist():
                 row = int(found.rows[i])
-                (fields, *_), *_ = rows_of(chunk.part(row, row + 1), layout)
+                (fields, *_), *_ = rows_of(chunk, layout, [row])
                 failures.append((row, layout.field_error(number, fields[place], self._name, int(offsets[row]))))
             wrong |= bad
         failures.sort(key=lambda failure: failure[0])
