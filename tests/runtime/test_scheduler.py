@@ -3,11 +3,14 @@
 import gc
 import threading
 import time
+from queue import SimpleQueue
+from weakref import WeakSet
 
 import pytest
 
+from penstock.runtime import scheduler as scheduler_module
 from penstock.runtime.pausing import pausing
-from penstock.runtime.scheduler import Scheduler, Scope, on_worker
+from penstock.runtime.scheduler import Scheduler, Scope, counts_as_worker, on_worker
 from penstock.runtime.scheduler import scheduler as shared
 
 SECONDS = 30
@@ -48,6 +51,16 @@ class Steps:
 
     def abort(self):
         self.aborted = True
+
+
+class Once(Steps):
+    """A segment that is offered to one worker: others do not find it while that one is inside."""
+
+    offered = False
+
+    def runnable(self):
+        before, self.offered = self.offered, True
+        return not before and super().runnable()
 
 
 def joined(scheduler, threads):
@@ -326,11 +339,7 @@ def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):
 
 
 def test_no_thread_is_started_for_work_that_is_not_there():
-    class Once(Steps):
-        def runnable(self):
-            return not any(offered) and not offered.append(True)
-
-    scheduler, offered = Scheduler(8), []
+    scheduler = Scheduler(8)
     scope, segment = Scope(scheduler), Once(0, 1, [])
     scope.add(segment, 1_000_000)
     assert segment.done.wait(SECONDS)
@@ -402,6 +411,65 @@ def test_closing_on_a_worker_leaves_the_rest_to_the_last_one_inside():
     scope.add(Closing(0, 1, []), 1)
     assert let_go.wait(SECONDS)
     assert after == [False]
+
+
+def test_closing_on_a_worker_while_another_is_inside_leaves_the_rest_to_that_one():
+    class Closing(Once):
+        def step(self):
+            assert held.entered.wait(SECONDS)
+            scope.close(let_go.set)
+            closers.put(threading.current_thread())
+            return True
+
+    scheduler, gate, let_go, closers = Scheduler(2), threading.Event(), threading.Event(), SimpleQueue()
+    scope, held = Scope(scheduler), Once(0, 1, [], gate)
+    scope.add(held, 2)
+    threads = list(scheduler._threads)
+    scope.add(Closing(1, 1, []), 2)
+    closer = closers.get(timeout=SECONDS)
+    closer.join(SECONDS)  # nobody wants it any more
+    assert (closer.is_alive(), scope.active, let_go.is_set()) == (False, 1, False)
+    gate.set()
+    assert let_go.wait(SECONDS)
+    joined(scheduler, threads)
+
+
+@pytest.mark.parametrize("when", ["step", "runnable", "close"])
+def test_another_takes_the_place_of_a_worker_that_an_error_has_ended(when, monkeypatch):
+    """It would count as one at work, and on a pool of one nobody would work any more."""
+
+    def fails():
+        raise RuntimeError(when)
+
+    class Fails(Once):
+        def runnable(self):
+            if when == "runnable" and not self.offered:
+                self.offered = True
+                fails()
+            return super().runnable()
+
+        def step(self):
+            if when == "close":
+                scope.close(fails)
+            else:
+                fails()
+
+    raised = SimpleQueue()
+    monkeypatch.setattr(threading, "excepthook", raised.put)
+    scheduler, segment = Scheduler(1), Steps(1, 1, [])
+    scope, other = Scope(scheduler), Scope(scheduler)
+    with scheduler.lock:
+        scope.add(Fails(0, 1, []))
+        other.add(segment)
+    assert segment.done.wait(SECONDS)
+    found = raised.get(timeout=SECONDS)
+    assert str(found.exc_value) == when
+    threads = [found.thread, *scheduler._threads]
+    other.close(nothing)
+    scope.close(nothing)
+    joined(scheduler, threads)
+    assert (scheduler._idle, scheduler._queued, list(scheduler._work_comes.registered)) == (0, {}, [])
+    assert raised.empty()
 
 
 def test_a_segment_added_to_a_closed_scope_is_aborted():
@@ -670,6 +738,25 @@ def test_in_a_forked_child_nobody_waits_for_what_the_parent_s_workers_had_begun(
         scope.leave_to_parent()
         scope.close(lambda closed=closed: closed.append(True))
         assert closed == ([] if begun else [True])
+
+
+def test_in_a_forked_child_what_a_worker_is_inside_of_is_the_parent_s():
+    scope = idle_scope()
+    scope.active = 1  # its segment has ended, and is known no more
+    scope.leave_to_parent()
+    assert scope.foreign
+
+
+def test_a_forked_child_begins_with_pools_without_threads(monkeypatch):
+    pool, scope = Scheduler(1), idle_scope()
+    scope.add(Steps(1, 1, []))
+    monkeypatch.setattr(scheduler_module, "_pools", WeakSet([pool]))
+    monkeypatch.setattr(scheduler_module, "_scopes", WeakSet([scope]))
+    lock, pool._idle = pool.lock, 1
+    counts_as_worker(True)
+    scheduler_module._forget()
+    assert (pool._idle, scope.foreign, on_worker()) == (0, True, False)
+    assert pool.lock is not lock
 
 
 def test_where_the_system_gives_no_thread_at_all_the_caller_hears_of_it(monkeypatch):

@@ -370,9 +370,25 @@ class Scheduler:
         return max(min(self._cpus, sum(wanted)), *wanted) if wanted else 0
 
     def _work(self) -> None:
+        """A thread's life: as long as it is wanted, or until an error comes up that no run has taken in."""
         counts_as_worker(True)
         thread = threading.current_thread()
         self._queued[thread] = Queued()
+        try:
+            self._take_steps(thread)
+        finally:
+            if thread in self._threads:  # ended by an error: at work for ever, if nobody took its place
+                with self.lock:
+                    self._dismiss(thread)
+                    self._recruit()
+                self.start_recruits()
+
+    def _dismiss(self, thread: threading.Thread) -> None:
+        self._threads.discard(thread)
+        self._queued.pop(thread, None)
+        self._work_comes.unpark_all()
+
+    def _take_steps(self, thread: threading.Thread) -> None:
         token = new_token()
         looking = True  # counted as idle since it was recruited
         while True:
@@ -380,17 +396,17 @@ class Scheduler:
                 self._idle += not looking
                 looking = False
                 found = None
-                while len(self._threads) <= self._most(self._spare):
-                    self._work_comes.register(token)  # before looking: see `wake`
-                    if self._at_work() < self._target and (found := self._pick()) is not None:
-                        self._work_comes.unregister(token)
-                        break
-                    self._work_comes.park(token)
-                self._idle -= 1
+                try:
+                    while len(self._threads) <= self._most(self._spare):
+                        self._work_comes.register(token)  # before looking: see `wake`
+                        if self._at_work() < self._target and (found := self._pick()) is not None:
+                            break
+                        self._work_comes.park(token)
+                finally:
+                    self._work_comes.unregister(token)
+                    self._idle -= 1
                 if found is None:
-                    self._threads.discard(thread)
-                    self._queued.pop(thread, None)
-                    self._work_comes.unpark_all()
+                    self._dismiss(thread)
                     return
                 self._recruit()
                 scope, segment = found
