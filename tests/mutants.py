@@ -46,12 +46,7 @@ OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "addopts=-
 OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is loaded once for all that are forked
 TESTS = {  # by the group of modules and the module, those that hold it
     "heart": {
-        "penstock.runtime.segment": [
-            "tests/runtime/test_segment.py",
-            "tests/runtime/test_bounds.py",
-            "tests/runtime/test_odd_exceptions.py",
-            "tests/dataset/test_options_at_work.py",
-        ],
+        "penstock.runtime.segment": ["tests/runtime/test_segment.py"],
         "penstock.runtime.scheduler": ["tests/runtime/test_scheduler.py"],
         "penstock.runtime.free_order": ["tests/runtime/test_log.py", "tests/dataset/test_free_order.py"],
         "penstock.runtime.results": ["tests/runtime/test_results.py"],

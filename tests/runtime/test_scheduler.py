@@ -3,6 +3,7 @@
 import gc
 import threading
 import time
+from collections import deque
 from queue import SimpleQueue
 from weakref import WeakSet
 
@@ -573,15 +574,12 @@ def test_a_fixed_pool_does_not_grow():
     joined(scheduler, threads)
 
 
-class Pauses(Steps):
+class Pauses(Once):
     """A step in a generator that has been running for long, and waits for what happens outside."""
 
     def __init__(self, scheduler, scope, meanwhile):
         super().__init__(1, 1, [])
         self.scheduler, self.scope, self.meanwhile, self.found = scheduler, scope, meanwhile, []
-
-    def runnable(self):
-        return super().runnable() and not self.entered.is_set()
 
     def step(self):
         self.entered.set()
@@ -615,15 +613,12 @@ def test_a_worker_that_waits_in_a_generator_counts_once():
     assert pauses.found == [1, True, 0]
 
 
-class Outside(Steps):
+class Outside(Once):
     """A step in a generator that began some time ago, and ends when `meanwhile` has been entered."""
 
     def __init__(self, scheduler, meanwhile, seconds_ago):
         super().__init__(1, 1, [])
         self.scheduler, self.meanwhile, self.seconds_ago = scheduler, meanwhile, seconds_ago
-
-    def runnable(self):
-        return super().runnable() and not self.entered.is_set()
 
     def step(self):
         self.scheduler.go_outside(time.perf_counter() - self.seconds_ago)
@@ -665,6 +660,51 @@ def test_nobody_takes_the_place_of_a_worker_that_has_just_gone_into_a_generator(
     threads = list(scheduler._threads)
     scope.close(nothing)
     joined(scheduler, threads)
+
+
+def test_nobody_is_replaced_where_fewer_are_at_work_than_are_wanted():
+    scheduler, back = Scheduler(2), threading.Event()
+    scope = Scope(scheduler)
+    outside = Outside(scheduler, back, SECONDS)
+    scope.add(outside, 2)
+    assert outside.entered.wait(SECONDS)
+    threads = list(scheduler._threads)
+    scheduler.replace_outside()
+    assert (scheduler._waiting, scheduler._replaced) == (0, set())
+    back.set()
+    assert outside.done.wait(SECONDS)
+    scope.close(nothing)
+    joined(scheduler, threads)
+
+
+def test_workers_in_generators_are_replaced_also_where_they_are_more_than_are_wanted_by_now():
+    scheduler, behind = Scheduler(2), Steps(2, 1, [])
+    scope = Scope(scheduler)
+    outside = [Outside(scheduler, behind.done, SECONDS) for _ in range(2)]
+    for each in outside:
+        scope.add(each, 2)
+        assert each.entered.wait(SECONDS)
+    scope.want(1)
+    scope.add(behind, 1)
+    scheduler.replace_outside()
+    for each in (behind, *outside):
+        assert each.done.wait(SECONDS)
+    threads = list(scheduler._threads)
+    scope.close(nothing)
+    joined(scheduler, threads)
+    assert (scheduler._waiting, scheduler._outside, scheduler._replaced) == (0, {}, set())
+
+
+def test_a_thread_that_another_has_started_meanwhile_is_not_started_again():
+    class Taken(deque):
+        def popleft(self):
+            self.clear()  # as another one that starts them
+            return super().popleft()
+
+    scheduler = Scheduler(1)
+    scheduler._recruits = Taken([threading.Thread()])
+    scheduler.start_recruits()
+    assert not scheduler._recruits
 
 
 def idle_scope():

@@ -16,7 +16,7 @@ Span = tuple[str, str, float, float]  # thread, stage, start and stop in seconds
 
 
 class Instrument(Protocol):
-    """Called by workers, from any thread; must be quick and must not raise."""
+    """Called by workers, from any thread; must be quick and must not raise: an error in it ends the pass."""
 
     def span(self, stage: str, start: float, stop: float) -> None:
         """The calling thread has worked for a stage from `start` to `stop` (seconds of `time.perf_counter`)."""

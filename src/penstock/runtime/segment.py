@@ -186,10 +186,13 @@ class Segment(Worked):
             fatal = error
         CLOCKS.own.has_sent()
         done = times.stop()
-        if fatal is None:
-            work.observe(task, made, *times.run)
-        self.lane.want = work.sizer.want
-        self._driver.instrument.span(self.label, times.started, done)
+        try:
+            if fatal is None:
+                work.observe(task, made, *times.run)
+            self.lane.want = work.sizer.want
+            self._driver.instrument.span(self.label, times.started, done)
+        except Exception as error:  # that of an instrument, say: else the task would never be done
+            fatal = fatal or end_of_run(error, self.label, self.where)
         ticket, inputs = task.ticket, task.span[1]
         del task
         with self._lock:
