@@ -9,9 +9,12 @@ from weakref import WeakSet
 
 import pytest
 
+import penstock as ps
 from penstock.runtime import scheduler as scheduler_module
+from penstock.runtime.machine.granted import granted_cpus
+from penstock.runtime.parking import new_token
 from penstock.runtime.pausing import pausing
-from penstock.runtime.scheduler import Scheduler, Scope, counts_as_worker, on_worker
+from penstock.runtime.scheduler import Scheduler, Scope, counts_as_worker, on_worker, scheduler_for
 from penstock.runtime.scheduler import scheduler as shared
 
 SECONDS = 30
@@ -373,11 +376,12 @@ def test_where_the_system_gives_no_more_threads_those_there_are_have_to_do(monke
 
 def test_the_pool_starts_again_after_it_had_ended():
     scheduler = Scheduler(1)
-    for _ in range(3):
+    for number in range(1, 4):
         scope, segment = Scope(scheduler), Steps(0, 2, [])
         scope.add(segment, 1)
         assert segment.done.wait(SECONDS)
         threads = list(scheduler._threads)
+        assert [thread.name for thread in threads] == [f"penstock-worker-{number}"]
         scope.close(nothing)
         joined(scheduler, threads)
 
@@ -493,6 +497,26 @@ def test_shutting_down_ends_everything():
     joined(scheduler, threads)
 
 
+def test_shutting_down_waits_for_the_workers_to_come_home(monkeypatch):
+    def join(timeout):
+        gate.set()
+        plain(timeout)
+        waited.append((0 < timeout <= scheduler_module._EXIT_PATIENCE, worker.is_alive()))
+
+    scheduler, gate, waited = Scheduler(1), threading.Event(), []
+    scope, segment = Scope(scheduler), Steps(0, 1, [], gate)
+    scope.add(segment)
+    assert segment.entered.wait(SECONDS)
+    [worker] = scheduler._threads
+    plain = worker.join
+    worker.join = join
+    scheduler._threads.add(threading.Thread())  # that nobody has started yet
+    monkeypatch.setattr(scheduler_module, "_pools", WeakSet([scheduler]))
+    scheduler_module._shut_down()
+    assert waited == [(True, False)]
+    assert segment.aborted
+
+
 class Crowd:
     """A segment of which every step waits until `at_once` workers are inside."""
 
@@ -572,6 +596,113 @@ def test_a_fixed_pool_does_not_grow():
     threads = list(scheduler._threads)
     scope.close(nothing)
     joined(scheduler, threads)
+
+
+class Waits(Once):
+    """A step that waits for another's result until `gate`, and then is at work until `end`."""
+
+    def __init__(self, scheduler, gate, end):
+        super().__init__(1, 1, [], end)
+        self.scheduler, self.until, self.waits, self.goes_on = scheduler, gate, threading.Event(), threading.Event()
+
+    def step(self):
+        self.scheduler.begin_waiting()
+        self.waits.set()
+        assert self.until.wait(SECONDS)
+        self.scheduler.end_waiting()
+        self.goes_on.set()
+        return super().step()
+
+
+def test_nobody_takes_the_place_of_one_that_waits_in_a_fixed_pool():
+    scheduler, gate = Scheduler(1, fixed=True), threading.Event()
+    scope, waits = Scope(scheduler), Waits(scheduler, gate, gate)
+    scope.add(waits)
+    assert waits.waits.wait(SECONDS)
+    threads = list(scheduler._threads)
+    gate.set()
+    assert waits.done.wait(SECONDS)
+    scope.close(nothing)
+    joined(scheduler, threads)
+    assert len(threads) == 1
+
+
+def test_where_more_are_at_work_than_are_wanted_the_others_begin_nothing(monkeypatch):
+    """Three threads for a place: two have waited, and go on."""
+    scheduler, gate, end, asleep = Scheduler(1), threading.Event(), threading.Event(), threading.Semaphore(0)
+    lot = scheduler._work_comes
+    park = lot.park
+
+    def counted(token):
+        asleep.release()
+        park(token)
+
+    monkeypatch.setattr(lot, "park", counted)
+    scope, segment = Scope(scheduler), Steps(2, 0, [])
+    scope.add(segment)
+    two = [Waits(scheduler, gate, end) for _ in range(2)]
+    for waits in two:
+        scope.add(waits)
+        assert waits.waits.wait(SECONDS)
+    gate.set()
+    assert all(waits.goes_on.wait(SECONDS) for waits in two)
+    while not lot.registered:
+        assert asleep.acquire(timeout=SECONDS)
+    with scheduler.lock:
+        assert scheduler.threads() == 3
+        while asleep.acquire(blocking=False):
+            pass
+        segment.left = 1
+        lot.unpark_one()  # as for something else, which is gone when it looks
+    assert asleep.acquire(timeout=SECONDS)
+    assert not segment.entered.is_set()
+    threads = list(scheduler._threads)
+    end.set()
+    assert segment.done.wait(SECONDS)
+    scope.close(nothing)
+    joined(scheduler, threads)
+
+
+def test_who_has_passed_by_a_run_that_was_full_is_told_when_it_is_so_no_more():
+    """The one that leaves goes elsewhere, as runs take turns."""
+
+    class Leaves(Once):
+        def step(self):
+            found = super().step()
+            scheduler._turn = 1
+            elsewhere.left = 1  # as if it had been woken for this
+            return found
+
+    scheduler, gate, end = Scheduler(2), threading.Event(), threading.Event()
+    narrow, other = Scope(scheduler, limit=1), Scope(scheduler)
+    elsewhere, more = Steps(0, 0, [], end), Steps(1, 1, [])
+    leaves = Leaves(0, 1, [], gate)
+    narrow.add(leaves)
+    assert leaves.entered.wait(SECONDS)
+    other.add(elsewhere)
+    narrow.add(more)
+    deadline = time.monotonic() + SECONDS
+    while not scheduler._work_comes.registered:  # until the other one sleeps, which it says to nobody
+        assert time.monotonic() < deadline
+    gate.set()
+    assert more.done.wait(SECONDS)
+    assert elsewhere.entered.wait(SECONDS)
+    threads = list(scheduler._threads)
+    end.set()
+    assert elsewhere.done.wait(SECONDS)
+    narrow.close(nothing)
+    other.close(nothing)
+    joined(scheduler, threads)
+
+
+def test_nobody_is_woken_where_as_many_are_at_work_as_are_wanted():
+    scheduler, token = Scheduler(1), new_token()
+    scheduler._work_comes.register(token)
+    scheduler.wake()
+    assert not token.acquire(blocking=False)
+    scheduler._target = 1
+    scheduler.wake()
+    assert token.acquire(blocking=False)
 
 
 class Pauses(Once):
@@ -757,6 +888,52 @@ def test_segments_may_go_while_somebody_looks():
         for segment in [*segments, Steps(1, 0, [])]:
             scope.add(segment)
         assert scope.pick() is None
+
+
+def test_a_run_is_found_whoever_s_turn_it_is():
+    scheduler, scopes, segments = Scheduler(1), [], []
+    scheduler.serve = scheduler._scopes.append
+    for _ in range(3):
+        scopes.append(Scope(scheduler))
+        segments.append(Steps(1, 0, []))
+        scopes[-1].add(segments[-1])
+    for turn in range(4):
+        for scope, segment in zip(scopes, segments, strict=True):
+            scheduler._turn, segment.left = turn, 1
+            assert scheduler._pick() == (scope, segment)
+            segment.left = 0
+            assert scheduler._pick() is None
+
+
+def test_a_run_is_full_when_as_many_are_inside_as_it_allows():
+    scope = Scope(Scheduler(1), limit=1000)
+    found = []
+    for inside in (999, 1000, 1001):
+        scope.active = inside
+        found.append(scope.full())
+    assert found == [False, True, True]
+
+
+def test_a_thread_of_anybody_else_is_no_worker():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(on_worker()))
+    thread.start()
+    thread.join(SECONDS)
+    assert found == [False]
+
+
+def test_a_run_has_the_pool_of_the_process_or_one_of_its_own():
+    def pool(size):
+        return scheduler_for(ps.Options(threading={"private_threadpool_size": size}))
+
+    assert pool(None) is shared()
+    for size, threads in ((granted_cpus() + 1, granted_cpus() + 1), (0, granted_cpus())):
+        found = pool(size)
+        assert found is not shared()
+        scope = Scope(found)
+        scope.add(Steps(0, 0, []), granted_cpus() + 5)
+        assert found._target == threads
+        scope.close(nothing)
 
 
 def test_workers_that_are_wanted_for_nothing_are_not_started():
