@@ -1,5 +1,6 @@
 """A lane's parts: who may come in, what was done, which executors may be chosen; and all of it added up."""
 
+import gc
 import sys
 import threading
 from dataclasses import astuple
@@ -7,8 +8,9 @@ from dataclasses import astuple
 import pytest
 
 from penstock.errors import InvalidArgumentError
+from penstock.runtime import counts as counts_module
 from penstock.runtime.autotune.figures import Knobs, Limits
-from penstock.runtime.counts import Counts, Sums
+from penstock.runtime.counts import CLOCKS, Clock, Counts, Sums, TaskTimes
 from penstock.runtime.lane import ExecutorChoice, Gate, Lane
 from penstock.runtime.memory.budget import Budget
 
@@ -249,3 +251,146 @@ def test_what_cannot_be_sent_stays_unless_the_user_wants_it_in_processes():
     assert tried.cpu_seconds() == 0.0
     with pytest.raises(InvalidArgumentError, match="it holds a lock"):
         ExecutorChoice(Limits(executors=("process",))).task([Named("a")], make)
+
+
+class Time:
+    """In the place of the module: as late as it is told."""
+
+    def __init__(self, monkeypatch, now=0.0, cpu=0.0):
+        self.now, self.cpu = now, cpu
+        monkeypatch.setattr(counts_module, "time", self)
+
+    def perf_counter(self):
+        return self.now
+
+    def thread_time(self):
+        return self.cpu
+
+
+def test_a_short_time_since_the_last_reading_is_taken_for_cpu_time(monkeypatch):
+    time = Time(monkeypatch)
+    for began in (2e-5, 1.00002, 0.0):
+        time.cpu = 7.0
+        clock = Clock()
+        assert clock.cpu(began) == 7.0
+        time.cpu = 8.0
+        assert clock.cpu(began) == 7.0
+        assert 7.0 < clock.cpu(began + 2e-5) < 7.0001
+        assert clock.cpu(began + 1.0) == 8.0
+        time.cpu = 9.0
+        assert clock.cpu(began + 0.5) == 9.0
+
+
+def test_what_is_to_be_called_when_a_task_is_on_its_way_is_called_once():
+    clock, sent = Clock(), []
+    clock.has_sent()
+    clock.sent = lambda: sent.append(clock.sent)
+    clock.has_sent()
+    clock.has_sent()
+    assert sent == [None]
+
+
+def test_the_times_of_a_task_are_told_apart_from_those_of_tasks_inside_it(monkeypatch):
+    time, clock = Time(monkeypatch, 100.0, 10.0), Clock()
+    monkeypatch.setattr(CLOCKS, "own", clock)
+    times = TaskTimes("lane")
+    assert (clock.aside, clock.aside_cpu, clock.queued, clock.lane) == (0.0, 0.0, 0.0, "lane")
+    assert (times.started, times.pull, times.run, times.waited) == (100.0, (0.0, 0.0), (0.0, 0.0), 0.0)
+    time.now, time.cpu = 103.0, 11.5
+    clock.aside, clock.aside_cpu = 1.0, 0.25  # it has waited for another segment, and worked there
+    times.pulled()
+    assert (times.pull, times.waited, clock.lane) == ((2.0, 1.25), 1.0, None)
+    time.now, time.cpu, clock.queued = 107.0, 13.0, 0.5
+    assert times.stop() == 107.0
+    assert times.run == (3.5, 1.5)
+    assert (clock.aside, clock.aside_cpu, clock.queued, clock.lane) == (0.0, 3.0, 0.0, None)
+    clock.aside, clock.aside_cpu, clock.queued, clock.lane = 5.0, 0.5, 0.125, "outer"
+    times = TaskTimes("lane")
+    assert (clock.aside, clock.aside_cpu, clock.queued) == (0.0, 0.0, 0.0)
+    time.now, time.cpu = 108.0, 15.0
+    times.pulled()
+    times.stop()
+    assert (clock.aside, clock.aside_cpu, clock.queued, clock.lane) == (5.0, 2.5, 0.125, "outer")
+
+
+def test_what_a_worker_has_done_is_added_up():
+    counts = Counts()
+    for _ in range(2):
+        counts.worked(3, run=(1.0, 2.0), pull=(4.0, 8.0), waiting=16.0)
+    sums = counts.sums(now=0.0)
+    assert (sums.inputs, sums.run_seconds, sums.run_cpu, sums.waiting) == (6, 2.0, 4.0, 32.0)
+    assert (sums.pull_seconds, sums.pull_cpu) == (8.0, 16.0)
+
+
+class Room:
+    """A window of 101 bytes, and what was said to it."""
+
+    limit = 101
+
+    def __init__(self):
+        self.asked, self.wished = [], []
+
+    def measure(self, held):
+        self.held = held
+
+    def ask(self, nbytes):
+        self.asked.append(nbytes)
+
+    def wish(self, nbytes):
+        self.wished.append(nbytes)
+
+
+def with_room(parallelism, *, bounded=False):
+    room = Room()
+    return Lane("map", "map", Knobs(parallelism), Limits(), room, bounded=bounded), room
+
+
+def test_a_lane_begins_with_one_of_everything():
+    lane, _ = with_room(1)
+    assert (lane.reads, lane.at_once, lane.want, lane.calls, lane.limit) == (False, 1, 1, 1, 101.0)
+
+
+def test_segments_side_by_side_have_their_calls_each_up_to_a_number_and_share_the_room():
+    for bounded, parallelism, few, many in ((False, 3, 6, 256), (True, 3, 3, 3), (False, 300, 300, 300)):
+        lane, _ = with_room(parallelism, bounded=bounded)
+        segments = [Member() for _ in range(200)]
+        lane.join(segments[0])
+        assert (lane.calls, lane.limit, lane.is_shared) == (parallelism, 101.0, False)
+        lane.join(segments[1])
+        assert (lane.calls, lane.limit, lane.is_shared) == (few, 50.5, bounded)
+        for segment in segments:
+            lane.join(segment)
+        assert lane.calls == many
+
+
+def test_room_is_asked_for_by_what_is_made_and_by_what_is_wanted():
+    lane, room = with_room(3)
+    segments = [Member(), Member()]
+    for segment in segments:
+        lane.join(segment)
+        lane.ask(8.0, 0.0)
+    lane.ask(8.0, 1000.0)
+    assert room.asked == [44, 88, 1000]  # one and a half for each call, and one for each segment
+    lane.retire(segments[0])
+    assert len(room.asked) == 3
+    lane.retire(segments[1])
+    assert room.asked[3:] == [0]
+
+
+def test_a_window_that_is_wished_for_anew_is_told():
+    lane, room = with_room(1)
+    for window in (Knobs(1).window, 1000, int("1000"), 2000):
+        lane.turn(Knobs(1, window=window), "so")
+    assert room.wished == [1000, 2000]
+
+
+def test_a_window_knows_what_a_lane_holds_and_does_not_hold_the_lane():
+    lane, room = with_room(1)
+    segments = [Member(), Member()]
+    for held, segment in enumerate(segments, 3):
+        lane.join(segment)
+        segment.counts.hold(held)
+    assert room.held() == 7
+    del lane
+    gc.collect()
+    assert room.held() == 0
