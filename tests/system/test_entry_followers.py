@@ -17,7 +17,7 @@ COUNT = 12
 WRITER = """
 import sys
 import penstock as ps
-from penstock.cache.entry import active_writers, writer
+from penstock.cache.entry import writer
 writer._BYTES = 1
 elements = iter(pipeline(ps).cache(sys.argv[1]))
 for line in sys.stdin:

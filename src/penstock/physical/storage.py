@@ -11,11 +11,10 @@ from time import monotonic
 from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
 from penstock.cache.column_buffer import Alike
-from penstock.cache.entry import writer as active_writers
 from penstock.cache.entry.entry import Entry, Point
 from penstock.cache.entry.lease import Lease
 from penstock.cache.entry.lock import Lock, Unlockable
-from penstock.cache.entry.writer import EntryWriter
+from penstock.cache.entry.writer import EntryWriter, goes_on_writing, is_writing
 from penstock.errors import PenstockError
 from penstock.hints import redacted
 from penstock.io.saved.manifest import library
@@ -67,7 +66,7 @@ class Storage:
 
     def refresh(self) -> None:
         """Look at the entry, once a pass of this process that has ended is done with it."""
-        active_writers.is_writing(self.entry.folder)
+        is_writing(self.entry.folder)
         self.look()
 
     def look(self) -> None:
@@ -104,7 +103,7 @@ class Storage:
 
     def writes_here(self) -> bool:
         """Whether another pass of this process is writing to the entry."""
-        return active_writers.goes_on_writing(self.entry.folder)
+        return goes_on_writing(self.entry.folder)
 
     def lock(self) -> Lock | Lease | None:
         """As `SnapshotStore.lock`."""

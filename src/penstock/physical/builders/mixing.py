@@ -12,7 +12,6 @@ from penstock.physical.stages import resample
 from penstock.physical.stages.mix import Mix
 from penstock.physical.stages.sampling import Choosing, Constant, FromData, Handled, Sampling, Scheduled, Weights
 from penstock.plan import mixing
-from penstock.plan import mixing as resampling
 from penstock.plan.mix_weights import MixWeights
 from penstock.plan.node import Node
 from penstock.plan.ops import Repeat
@@ -21,7 +20,7 @@ from penstock.plan.ops import Repeat
 _SAMPLE, _ACCEPT = 1, 2
 
 
-def _key(node: mixing.SampleFrom | resampling.Accept, lowering: Lowering, step: int) -> int:
+def _key(node: mixing.SampleFrom | mixing.Accept, lowering: Lowering, step: int) -> int:
     return fold(lowering.options.seed, node.salt, step) if node.seed is None else fold(node.seed, step)
 
 
@@ -77,27 +76,27 @@ def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
     )
 
 
-@register(resampling.WithClass)
-def _with_class(node: resampling.WithClass, lowering: Lowering) -> Stage:
+@register(mixing.WithClass)
+def _with_class(node: mixing.WithClass, lowering: Lowering) -> Stage:
     vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
     function = KeyFunction(node.class_func, "class_func", node.label, node.where, vectorise=vectorise)
     return resample.WithClass(lower(node.input, lowering), function, node.num_classes, node.label, node.where)
 
 
-@register(resampling.Accept)
-def _accept(node: resampling.Accept, lowering: Lowering) -> Stage:
+@register(mixing.Accept)
+def _accept(node: mixing.Accept, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     pairs: resample.Known | resample.Estimated
     if node.initial is None:
         pairs = resample.Estimated(upstream, len(node.target), resample.accepting(node.target))
     else:
-        chances, _ = resampling.acceptance(np.array(node.initial), np.array(node.target))
+        chances, _ = mixing.acceptance(np.array(node.initial), np.array(node.target))
         pairs = resample.Known(upstream, chances)
     key = fold(_key(node, lowering, _ACCEPT), lowering.epoch)
     return resample.Accept(pairs, key, node.label, node.where)
 
 
-@register(resampling.EstimateMix)
-def _estimate_mix(node: resampling.EstimateMix, lowering: Lowering) -> Stage:
+@register(mixing.EstimateMix)
+def _estimate_mix(node: mixing.EstimateMix, lowering: Lowering) -> Stage:
     pairs = resample.Estimated(lower(node.input, lowering), len(node.target), resample.mixing(node.target))
     return resample.EstimateMix(pairs, node.label, node.where)
