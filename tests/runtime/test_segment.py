@@ -728,13 +728,15 @@ def test_an_error_behind_a_task_ends_the_pass_too():
     def fails(*given):
         raise ValueError("behind")
 
-    for where in ("observe", "span"):
+    ours = "An error inside penstock, and not of an element: ValueError: behind"
+    theirs = "The instrument of this pass raised ValueError: behind"
+    for where, said in (("observe", ours), ("span", theirs)):
         segment = alone(Pieces())
         setattr(segment.work if where == "observe" else segment._driver.instrument, where, fails)
         segment.step()
         assert segment.counts.busy == 0
         assert number(segment.make(1)) == 0
-        with pytest.raises(Fatal, match="ValueError: behind"):
+        with pytest.raises(Fatal, match=said):
             segment.make(1)
 
 

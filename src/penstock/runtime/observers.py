@@ -9,6 +9,7 @@ import threading
 import time
 from typing import Protocol
 
+from penstock.errors import InvalidArgumentError
 from penstock.physical.lower import StageObserver
 from penstock.plan.node import Node
 
@@ -20,6 +21,16 @@ class Instrument(Protocol):
 
     def span(self, stage: str, start: float, stop: float) -> None:
         """The calling thread has worked for a stage from `start` to `stop` (seconds of `time.perf_counter`)."""
+
+
+def tell(instrument: Instrument, stage: str, start: float, stop: float) -> None:
+    """Tell an instrument of a span. Raises InvalidArgumentError where it raises."""
+    try:
+        instrument.span(stage, start, stop)
+    except Exception as raised:
+        message = f"The instrument of this pass raised {type(raised).__name__}: {raised}".rstrip(": ")
+        hint = "The pass ends here. `span` of what iterator(instrument=...) was given has to take its errors itself."
+        raise InvalidArgumentError(message, hint=hint) from raised
 
 
 class Recorder:
@@ -61,7 +72,7 @@ class Stopwatch:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._instrument.span(self._stage, self._start, time.perf_counter())
+        tell(self._instrument, self._stage, self._start, time.perf_counter())
 
 
 class Watching(Protocol):

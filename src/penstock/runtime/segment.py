@@ -22,6 +22,7 @@ from penstock.physical.stretch import Stretch
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
 from penstock.runtime.lane import Lane
+from penstock.runtime.observers import tell
 from penstock.runtime.parking import ParkingLot
 from penstock.runtime.results import Held, Results
 from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
@@ -190,7 +191,7 @@ class Segment(Worked):
             if fatal is None:
                 work.observe(task, made, *times.run)
             self.lane.want = work.sizer.want
-            self._driver.instrument.span(self.label, times.started, done)
+            tell(self._driver.instrument, self.label, times.started, done)
         except Exception as error:  # that of an instrument, say: else the task would never be done
             fatal = fatal or end_of_run(error, self.label, self.where)
         ticket, inputs = task.ticket, task.span[1]
