@@ -1,8 +1,6 @@
 """Window: the part of a file's content that is in memory, which its reader moves forward.
 
-RecordChunk: records in it; LineReader: the lines of a file, in such chunks.
-
-RecordChunk is records in it.
+RecordChunk: records in it, by their positions; LineReader: the lines of a file, in chunks of positions as well.
 """
 
 from __future__ import annotations

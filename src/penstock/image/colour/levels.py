@@ -1,6 +1,6 @@
-"""Change each value by itself, or by what all of an image are. Gamma, invert, posterize and the like.
+"""Change each value by itself, or by what all of an image are.
 
-Shifts and scales by given numbers, or by its own mean and deviation.
+Gamma, invert, posterize and the like; shifts and scales by given numbers, or by an image's own mean and deviation.
 """
 
 from __future__ import annotations
