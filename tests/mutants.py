@@ -60,7 +60,7 @@ TESTS = {  # by the group of modules and the module, those that hold it
             "tests/physical/test_every_stage.py",
             "tests/physical/test_past.py",
         ],
-        "penstock.physical.slot_states": ["tests/physical/test_slot_states.py"],
+        "penstock.physical.chained": ["tests/physical/test_slot_states.py"],
     },
     "sources": {
         "penstock.sources.source": ["tests/sources/test_indexed.py", "tests/sources/test_every_source.py"],

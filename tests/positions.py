@@ -6,7 +6,7 @@ from itertools import islice
 from penstock.dataset.base import inner
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import as_of_now
-from penstock.runtime.executors.inline import InlineExecutor
+from penstock.runtime.executors import InlineExecutor
 from penstock.testing import difference
 
 

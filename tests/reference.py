@@ -21,10 +21,10 @@ from tests.generated import modules
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.keys import draw, fold
 from penstock.options import Options
-from penstock.plan import combine, ops
+from penstock.plan import inputs, ops
+from penstock.plan.counted import Unbatch
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.plan.rows import Unbatch
-from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.generator import GeneratorSource
@@ -355,13 +355,13 @@ def _(node: ops.Interleave, context: Context) -> Iterator[Any]:
 
 
 @elements.register
-def _(node: combine.Zip, context: Context) -> Iterator[Any]:
+def _(node: inputs.Zip, context: Context) -> Iterator[Any]:
     streams = [elements(part, context) for part in node.parts]
     for row in zip(*streams, strict=False):
         yield node.structure.build(row)
 
 
 @elements.register
-def _(node: combine.Concatenate, context: Context) -> Iterator[Any]:
+def _(node: inputs.Concatenate, context: Context) -> Iterator[Any]:
     for part in node.parts:
         yield from elements(part, context)

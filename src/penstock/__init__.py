@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from penstock import errors
-from penstock.block.provenance import Provenance
 from penstock.block.spec import RaggedTensorSpec, TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset.dataset import Dataset
@@ -17,7 +16,7 @@ from penstock.dataset.files import TFRecordDataset
 from penstock.habits.tables import NAMES
 from penstock.habits.teach import unknown_in
 from penstock.options import Options, ThreadingOptions
-from penstock.plan.indexing import ALL
+from penstock.plan.indexing import ALL, Provenance
 from penstock.plan.mix_weights import MixWeights
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 

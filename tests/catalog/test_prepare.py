@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
-from penstock.cache.entry.lease import take_lease
+from penstock.cache.entry.lock import take_lease
 from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load, prepare, spool
 from penstock.catalog.progress import Progress
 from penstock.catalog.spool import Spool

@@ -11,7 +11,7 @@ import pytest
 from tests.dataset.entries import close
 
 import penstock as ps
-from penstock.cache.entry import lease, lock
+from penstock.cache.entry import lock
 from penstock.cli import main
 from penstock.io import storage
 
@@ -266,7 +266,7 @@ def test_entries_behind_a_url_are_listed_compared_and_removed(printed):
     status, out, _ = printed("why", url)
     assert status == 0
     assert "batch_size = 5" in out
-    writes = lease.Lease(begun_in := begun["folder"])
+    writes = lock.Lease(begun_in := begun["folder"])
     status, out, _ = printed("rm", url, "--all")
     assert (status, out.splitlines()[0]) == (1, f"left {begun['key'][:12]}: it is being written")
     assert [entry["writer"]["pid"] for entry in json.loads(printed("ls", url, "--json")[1])] == [os.getpid()]

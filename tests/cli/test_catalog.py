@@ -9,7 +9,7 @@ from contextlib import suppress
 import fsspec
 import pytest
 
-from penstock.cache.entry.lease import take_lease
+from penstock.cache.entry.lock import take_lease
 from penstock.cli import main
 
 

@@ -18,7 +18,7 @@ from penstock.compiled import Compiled, kernel_files, plain_versions, wait_for_k
 from penstock.compiled import module as compiled_module
 from penstock.compiled.kernel_files import note_of
 from penstock.image.resizing import sampling
-from penstock.io import blocks
+from penstock.io import batch
 from penstock.io.kernels.tfrecord.scan import scan
 from penstock.io.tfrecord import framing
 from penstock.physical.kernels import native, reference
@@ -196,7 +196,7 @@ def test_plain_columns_are_the_compiled_ones(monkeypatch, bad):
             return str(error)
 
     compiled = outcome()
-    monkeypatch.setattr(blocks, "_KERNEL", NotYet())
+    monkeypatch.setattr(batch, "_KERNEL", NotYet())
     plain = outcome()
     if isinstance(compiled, str):
         assert plain == compiled

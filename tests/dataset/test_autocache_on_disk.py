@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.cache.entry import writer
-from penstock.cache.entry.removal import kept_below
+from penstock.cache.entry.entry import kept_below
 from penstock.profiler.placement import choose as deciding
 from penstock.profiler.placement.remembered import room
 

@@ -79,7 +79,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_executors_and_settings_do_not_matter(name):
+def test_executorsand_settings_do_not_matter(name):
     make = PLANS[name]
     wanted = pairs(through(make(drawn), epoch=1, executor="inline"))
     assert len({keys for _, *keys in map(list, wanted) for keys in [tuple(keys)]}) == len(wanted)

@@ -24,8 +24,8 @@ from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.errors import InternalError
 from penstock.physical import builders as _builders  # noqa: F401 - imports every stage
-from penstock.physical.fatal import Fatal
 from penstock.physical.stage import Stage, StretchStage, _failures_only
+from penstock.physical.stretch import Fatal
 from penstock.physical.transform import FilterTransform, MapTransform, Transform
 from penstock.runtime.filling import Filling
 from penstock.runtime.processes.pool import ProcessPool

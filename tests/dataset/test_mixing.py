@@ -18,7 +18,7 @@ from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stages import mix
 from penstock.physical.stages.mix import Mix
 from penstock.physical.stages.sampling import Choosing, Constant, Sampling, Scheduled
-from penstock.runtime.executors.inline import InlineExecutor
+from penstock.runtime.executors import InlineExecutor
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
 D = ps.Dataset
@@ -37,7 +37,7 @@ def expected(dataset, epoch=0):
     return list(reference.run(dataset._plan, dataset.options(), epoch))
 
 
-def both_executors_give(dataset, wanted=None, epoch=0):
+def both_executorsgive(dataset, wanted=None, epoch=0):
     wanted = expected(dataset, epoch) if wanted is None else wanted
     for executor in EXECUTORS:
         assert_same_elements(list(dataset.iterator(epoch=epoch, executor=executor)), wanted)
@@ -96,7 +96,7 @@ def outcomes(stage, want, most=200):
 def test_choices_are_followed_and_end_at_the_first_empty_data_set():
     choices = D.from_tensor_slices([0, 0, 0, 1, 1, 1])
     sources = [D.range(2), D.range(10, 13)]
-    both_executors_give(D.choose_from_datasets(sources, choices), [np.int64(0), np.int64(1)])
+    both_executorsgive(D.choose_from_datasets(sources, choices), [np.int64(0), np.int64(1)])
 
 
 def test_choices_of_empty_data_sets_can_be_passed_over():
@@ -321,12 +321,12 @@ def test_no_one_and_infinite_elements(rule):
     def mixed(*sources, **how):
         return D.sample_from_datasets(list(sources), seed=4, on_empty=rule, **how)
 
-    both_executors_give(mixed(D.range(5, 6)).take(1), [np.int64(5)])
+    both_executorsgive(mixed(D.range(5, 6)).take(1), [np.int64(5)])
     endless = mixed(D.range(3).repeat(), D.range(7).repeat())
     assert endless.cardinality() == ps.INFINITE_CARDINALITY
-    both_executors_give(endless.take(40))
+    both_executorsgive(endless.take(40))
     if rule != "repeat":
-        both_executors_give(mixed(D.range(0), D.range(0)), [])
+        both_executorsgive(mixed(D.range(0), D.range(0)), [])
         assert mixed(D.range(0), D.range(0)).cardinality() == 0
 
 
@@ -340,7 +340,7 @@ def test_a_data_set_of_weights_gives_one_vector_for_each_draw_and_ends_the_mixtu
     endless = D.sample_from_datasets([D.range(3), D.range(10, 13)], D.from_tensors([0.0, 1.0]).repeat())
     assert ints(endless) == [10, 11, 12]
     lists = D.range(6).map(lambda n: [int(n) % 2, 1])
-    both_executors_give(D.sample_from_datasets([D.range(9), D.range(10, 19)], lists))
+    both_executorsgive(D.sample_from_datasets([D.range(9), D.range(10, 19)], lists))
 
 
 def test_a_function_of_the_draw_is_a_schedule():
@@ -395,7 +395,7 @@ def test_changing_weights_resume_and_are_those_of_the_reference(weights):
     sources = [D.range(9).shuffle(4), D.range(10, 15).map(lambda x: x + 0, num_parallel_calls=2)]
     for rule in ("continue", "stop"):
         ds = D.sample_from_datasets(sources, weights, seed=8, on_empty=rule)
-        both_executors_give(ds)
+        both_executorsgive(ds)
         assert_resumes_exactly(ds)
 
 
@@ -488,7 +488,7 @@ def test_sources_may_differ_in_shape_and_in_the_order_of_keys():
     assert sorted(int(x["a"]) for x in found) == [0, 1, 2, 10, 11, 12]
     assert {x["b"].shape for x in found if x["a"] < 10} == {(2,)}
     assert {x["b"].shape for x in found if x["a"] >= 10} == {(4,)}
-    both_executors_give(ds)
+    both_executorsgive(ds)
     assert_resumes_exactly(ds)
 
 
@@ -596,7 +596,7 @@ def test_choices_resume():
     for stop in (True, False):
         choices = D.range(12).map(lambda x: x % 3).shuffle(5)
         ds = D.choose_from_datasets([D.range(3), D.range(10, 15), D.range(20, 30).shuffle(3)], choices, stop)
-        both_executors_give(ds)
+        both_executorsgive(ds)
         assert_resumes_exactly(ds)
 
 
@@ -644,7 +644,7 @@ def test_resampling_is_that_of_the_reference(initial, count):
     pairs = D.from_tensor_slices((np.arange(count), np.arange(count) * 7 % 5))
     ds = pairs.shuffle(10).rejection_resample(lambda x, y: int(y > 1), [0.7, 0.3], initial, seed=2)
     for epoch in (0, 1):
-        both_executors_give(ds, epoch=epoch)
+        both_executorsgive(ds, epoch=epoch)
     if count == 33:
         assert_resumes_exactly(ds)
 

@@ -8,7 +8,7 @@ from tests.positions import assert_continues_everywhere, positions, stage_of, te
 import penstock as ps
 from penstock import errors
 from penstock.keys import draw, fold
-from penstock.physical.stages.unique import Unique
+from penstock.physical.stages.cut import Unique
 from penstock.testing import assert_resumes_exactly, difference
 
 RANGE = ps.Dataset.range

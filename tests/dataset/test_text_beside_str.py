@@ -11,15 +11,15 @@ import pytest
 
 import penstock as ps
 from penstock.errors import TextWarning
-from penstock.trace.kinds import warn_of_text
+from penstock.trace.kinds import reader
 
 WORDS = {"a": 0}
 
 
 @pytest.fixture(autouse=True)
 def nothing_was_told(monkeypatch):
-    monkeypatch.setattr(warn_of_text, "_TOLD", set())
-    monkeypatch.setattr(warn_of_text, "_READ", collections.defaultdict(set))
+    monkeypatch.setattr(reader, "_TOLD", set())
+    monkeypatch.setattr(reader, "_READ", collections.defaultdict(set))
 
 
 def texts():

@@ -15,8 +15,8 @@ from tests.positions import given, stage_of
 import penstock as ps
 from penstock import errors
 from penstock.cache.entry import writer
-from penstock.cache.entry.lease import Lease, take_lease
-from penstock.cache.entry.removal import remove
+from penstock.cache.entry.entry import remove
+from penstock.cache.entry.lock import Lease, take_lease
 from penstock.io import storage
 from penstock.io.saved import journal
 
@@ -230,10 +230,10 @@ def test_a_removal_whose_lease_was_taken_leaves_what_is_there(monkeypatch, syste
 
     def slow(name):
         removed(name)
-        monkeypatch.setattr("penstock.cache.entry.lease._HOLDS", 0.0)  # a minute has gone by
+        monkeypatch.setattr("penstock.cache.entry.lock._HOLDS", 0.0)  # a minute has gone by
         said(system, f"{folder.removeprefix('memory:/')}/writer.lock", host="another")
 
-    monkeypatch.setattr("penstock.cache.entry.removal.storage.remove", slow)
+    monkeypatch.setattr("penstock.cache.entry.entry.storage.remove", slow)
     assert not remove(folder)
     assert len(files(system, "")) == len(before)  # the manifest is gone, and a lease is there
 

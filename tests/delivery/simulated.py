@@ -10,7 +10,7 @@ from penstock.delivery.maker import Maker
 from penstock.delivery.part import opened
 from penstock.delivery.results import packed
 from penstock.delivery.served import packet_of
-from penstock.physical.delivered import Service
+from penstock.physical.lower import Service
 
 
 class Contact:

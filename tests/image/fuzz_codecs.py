@@ -24,7 +24,7 @@ from penstock.image import (
     extract_jpeg_shape,
     gif,
 )
-from penstock.image.png import pixels as png_pixels
+from penstock.image.png import decode as png_pixels
 from penstock.image.png.chunks import read_png
 
 LIMIT = 6 << 30  # bytes of address space: libraries take one, and the largest image that is allowed takes half of one

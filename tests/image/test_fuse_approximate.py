@@ -22,10 +22,10 @@ from penstock.image.colour.adjust import (
     random_hue,
     random_saturation,
 )
-from penstock.image.fuse import chain, fuse, recolour
+from penstock.image.fuse import chain, fuse
 from penstock.image.fuse import primitives as approximate
 from penstock.image.geometry.flips import random_flip_left_right
-from penstock.image.kernels.numbers import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
+from penstock.image.kernels import ADD, BRIGHTNESS, CONTRAST, DIVIDE, HUE, MULTIPLY, SATURATION, SUBTRACT
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace
@@ -36,7 +36,7 @@ image = ps.image
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_there() -> None:
     chain._NATIVE.get()
-    recolour._NATIVE.get()
+    chain._RECOLOURED_NATIVE.get()
 
 
 def graphs(function: Callable[..., Any], column: Column, spec: Any = None) -> tuple[Graph, Graph]:
@@ -227,8 +227,8 @@ def test_the_kernel_gives_the_bits_of_the_reference(
     images = np.round(images / 51) * 51 if whole else images
     args = rng.uniform(-1, 1, (count, len(codes))).astype(np.float32) * 2
     args[:, [code in (BRIGHTNESS, HUE) for code in codes]] /= 2
-    wanted = [recolour.recolour(each, codes, own, last) for each, own in zip(images, args, strict=True)]
-    recolour.recolour_in_place(images, codes, args, last)
+    wanted = [chain.recolour(each, codes, own, last) for each, own in zip(images, args, strict=True)]
+    chain.recolour_in_place(images, codes, args, last)
     np.testing.assert_array_equal(images, wanted)
 
 
@@ -236,15 +236,15 @@ def test_without_the_kernel_the_reference_serves(monkeypatch: pytest.MonkeyPatch
     images = np.random.default_rng(0).uniform(0, 255, (2, 9, 8, 3)).astype(np.float32)
     args = np.float32([[0.1, 1.2], [0.2, 0.7]])
     fast, plain = images.copy(), images.copy()
-    recolour.recolour_in_place(fast, [HUE, CONTRAST], args, [(DIVIDE, (255.0, 255.0, 255.0))])
-    monkeypatch.setattr(recolour._NATIVE, "ready", lambda: None)
-    recolour.recolour_in_place(plain, [HUE, CONTRAST], args, [(DIVIDE, (255.0, 255.0, 255.0))])
+    chain.recolour_in_place(fast, [HUE, CONTRAST], args, [(DIVIDE, (255.0, 255.0, 255.0))])
+    monkeypatch.setattr(chain._RECOLOURED_NATIVE, "ready", lambda: None)
+    chain.recolour_in_place(plain, [HUE, CONTRAST], args, [(DIVIDE, (255.0, 255.0, 255.0))])
     np.testing.assert_array_equal(fast, plain)
     assert (fast != images).any()
 
 
 def test_the_kernel_refuses_sizes_that_do_not_fit() -> None:
-    native = recolour._NATIVE.get()
+    native = chain._RECOLOURED_NATIVE.get()
     none, no_numbers = np.zeros(0, np.int64), np.zeros((0, 3), np.float32)
     good: list[Any] = [np.zeros(12, np.float32), 6, none, np.zeros((2, 0), np.float32), none, no_numbers]
     assert native.recolour(*good) == 0

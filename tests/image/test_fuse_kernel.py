@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.image.colour import means, pixels
 from penstock.image.fuse import chain
 from penstock.image.fuse.chain import Images, PerImage, Recipe, chain_into, images_of
-from penstock.image.kernels.numbers import (
+from penstock.image.kernels import (
     ADD,
     BRIGHTNESS,
     CONTRAST,

@@ -20,7 +20,7 @@ from penstock.image.fuse import moves_into as moves
 from penstock.image.fuse.inputs import one_by_one as plainly
 from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into
 from penstock.image.geometry.transform_reference import transform
-from penstock.image.kernels.numbers import ADD, MULTIPLY
+from penstock.image.kernels import ADD, MULTIPLY
 from penstock.keys import folds
 from penstock.trace.graph import Graph, Keys
 from penstock.trace.traced import trace

@@ -13,10 +13,9 @@ from tests.image.test_png_and_others import PALETTE, chunk, png
 import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import decode_png, encode_png
-from penstock.image.png import pixels as png_reference
+from penstock.image.png import decode as png_reference
 from penstock.image.png.chunks import read_png
-from penstock.image.png.decode import decode_png_block
-from penstock.image.png.pixels import NATIVE, pixels_of
+from penstock.image.png.decode import NATIVE, decode_png_block, pixels_of
 
 native = NATIVE.get()
 

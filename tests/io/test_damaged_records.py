@@ -58,14 +58,14 @@ GUARDED = """
     found.loader.exec_module(mutants)
 
     from penstock.errors import PenstockError
-    from penstock.io import blocks, parse_columns
+    from penstock.io import batch as parsing, parse_columns
     from penstock.io.expected import expect
     from penstock.io.kernels.tfrecord.find_record import find_record
     from penstock.io.kernels.tfrecord.scan import scan
     from penstock.io.tfrecord.framing import EVERYTHING, NOTHING, frame
     import crc32c
 
-    blocks._KERNEL.get()
+    parsing._KERNEL.get()
     size = 4 * mmap.PAGESIZE
     pages = mmap.mmap(-1, size + mmap.PAGESIZE)
     first = ctypes.addressof(ctypes.c_char.from_buffer(pages))
@@ -137,7 +137,7 @@ def test_the_parser_reads_nothing_behind_any_of_several_buffers():
             which = np.array([0, 1, 0], np.int32) if round % 2 else np.array([1, 0, 1], np.int32)
             starts, lengths = np.where(which == 0, 2000, 0), np.where(which == 0, len(record), len(last))
             try:
-                blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+                parsing.parse_strings(buffers, which, starts, lengths, expect(features))
                 outcomes["read"] += 1
             except PenstockError:
                 outcomes["refused"] += 1

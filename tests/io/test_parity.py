@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock import io
 from penstock.errors import DataLossError, PenstockError
-from penstock.io import blocks
+from penstock.io import batch as parsing
 from penstock.io.expected import expect
 
 
@@ -45,7 +45,7 @@ class Unready:
 @pytest.fixture(scope="module", autouse=True)
 def _compiled():
     """While the kernel is being compiled the plain parser would be held against itself."""
-    blocks._KERNEL.get()
+    parsing._KERNEL.get()
 
 
 @settings(max_examples=max(100, settings.default.max_examples))
@@ -129,9 +129,9 @@ def test_many_features_and_keys_that_look_alike():
     assert check([found, found], {name: io.FixedLenFeature((), np.int64) for name in names[::3]}) == 2
 
 
-@pytest.mark.parametrize("kernels", [blocks._KERNEL, Unready()], ids=["compiled", "plain"])
+@pytest.mark.parametrize("kernels", [parsing._KERNEL, Unready()], ids=["compiled", "plain"])
 def test_records_outside_the_buffer(kernels, monkeypatch):
-    monkeypatch.setattr(blocks, "_KERNEL", kernels)
+    monkeypatch.setattr(parsing, "_KERNEL", kernels)
     buffer = np.frombuffer(io.encode_example({"a": 1}), np.uint8)
     for start, length in [(-1, 3), (0, len(buffer) + 1), (len(buffer) + 1, 0), (2**62, 2**62), (0, -1)]:
         with pytest.raises(ValueError, match="Record 0 is said to be bytes"):
@@ -171,10 +171,10 @@ def test_all_kinds_while_the_kernel_is_compiled(count):
 
 def assert_plain_is_fast(serialized, features):
     buffers, which, starts, lengths = several(np.random.default_rng(len(serialized)), serialized, 2)
-    fast = blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+    fast = parsing.parse_strings(buffers, which, starts, lengths, expect(features))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_KERNEL", Unready())
-        slow = blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+        patch.setattr(parsing, "_KERNEL", Unready())
+        slow = parsing.parse_strings(buffers, which, starts, lengths, expect(features))
     for name, column in fast.items():
         assert type(slow[name]) is type(column)
         assert len(slow[name]) == len(column)
@@ -183,9 +183,9 @@ def assert_plain_is_fast(serialized, features):
             assert mutants.same(one, other)
 
 
-@pytest.mark.parametrize("kernels", [blocks._KERNEL, Unready()], ids=["compiled", "plain"])
+@pytest.mark.parametrize("kernels", [parsing._KERNEL, Unready()], ids=["compiled", "plain"])
 def test_a_refused_record_is_named_in_both(kernels, monkeypatch):
-    monkeypatch.setattr(blocks, "_KERNEL", kernels)
+    monkeypatch.setattr(parsing, "_KERNEL", kernels)
     with pytest.raises(DataLossError) as caught:
         io.parse_example([io.encode_example({"id": 1}), b"\xff"], {"id": ALL_KINDS["id"]})
     assert caught.value.context.element == 1
@@ -215,7 +215,7 @@ def test_records_in_several_buffers(count, features):
     rng = np.random.default_rng(count)
     serialized = list(originals(rng)) + [io.encode_example({"id": 3, "box": [1.0] * 4})] * 3
     buffers, which, starts, lengths = several(rng, serialized, count)
-    columns = blocks.parse_strings(buffers, which, starts, lengths, expect(features))
+    columns = parsing.parse_strings(buffers, which, starts, lengths, expect(features))
     wanted = plain(serialized, features)
     for name, column in columns.items():
         for one, other in zip(wanted, column.singles(), strict=True):
@@ -247,7 +247,7 @@ def test_several_buffers_give_what_one_gives(data):
     count = data.draw(st.integers(1, 12))
     which = data.draw(st.lists(st.integers(0, count - 1), min_size=len(drawn), max_size=len(drawn)))
     buffers, which, starts, lengths = apart(drawn, np.array(which, np.int32), count)
-    scattered = outcome(lambda: blocks.parse_strings(buffers, which, starts, lengths, expect(features)))
+    scattered = outcome(lambda: parsing.parse_strings(buffers, which, starts, lengths, expect(features)))
     whole = np.frombuffer(b"".join(drawn), np.uint8)
     together = outcome(lambda: io.parse_columns(whole, np.cumsum(lengths) - lengths, lengths, features))
     assert type(scattered) is type(together)
@@ -264,7 +264,7 @@ def test_a_record_of_no_buffer_is_refused():
     features, place, length = {"id": ALL_KINDS["id"]}, np.array([0]), np.array([len(record)])
     for number in (1, -2, 2**31 - 1):
         with pytest.raises(IndexError):
-            blocks.parse_strings((record,), np.array([number], np.int32), place, length, expect(features))
+            parsing.parse_strings((record,), np.array([number], np.int32), place, length, expect(features))
 
 
 def test_the_first_refused_record_of_several_buffers():
@@ -274,7 +274,7 @@ def test_the_first_refused_record_of_several_buffers():
         damaged = [record if i not in bad else record[:9] for i, record in enumerate(serialized)]
         buffers, which, starts, lengths = several(rng, damaged, 3)
         with pytest.raises(DataLossError) as caught:
-            blocks.parse_strings(buffers, which, starts, lengths, expect(FIXED_SPEC))
+            parsing.parse_strings(buffers, which, starts, lengths, expect(FIXED_SPEC))
         assert caught.value.context.element == min(bad)
 
 

@@ -16,7 +16,7 @@ from tests.positions import assert_continues_everywhere, given, positions, same,
 import penstock as ps
 from penstock.physical import stages
 from penstock.physical.stage import Stage, as_of_now
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
 from penstock.rewrite.driver import rewrite
 from penstock.sources.source import IndexedSource, Reader
 

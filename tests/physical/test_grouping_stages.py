@@ -22,8 +22,8 @@ from penstock.block.spec import TensorSpec
 from penstock.options import Options
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import as_of_now
-from penstock.plan.scan import Scan
-from penstock.runtime.executors.inline import InlineExecutor
+from penstock.plan.inputs import Scan
+from penstock.runtime.executors import InlineExecutor
 from penstock.sources.source import Reader, Source
 
 

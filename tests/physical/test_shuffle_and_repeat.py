@@ -9,7 +9,7 @@ from penstock.physical.stage import Cursor
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Held
 from penstock.rewrite.driver import optimise
-from penstock.runtime.executors.inline import InlineExecutor
+from penstock.runtime.executors import InlineExecutor
 from penstock.sources.arrays import RangeSource
 from penstock.testing import assert_resumes_exactly
 

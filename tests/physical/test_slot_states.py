@@ -2,7 +2,7 @@
 
 import random
 
-from penstock.physical.slot_states import SlotStates
+from penstock.physical.chained import SlotStates
 
 LEAST = 64  # changes that are never too many
 

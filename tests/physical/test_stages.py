@@ -23,7 +23,7 @@ from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.stretch import Stretch, join
 from penstock.rewrite.driver import optimise_inner
-from penstock.runtime.executors.inline import InlineExecutor
+from penstock.runtime.executors import InlineExecutor
 from penstock.runtime.run import Iterator, Settings
 from penstock.testing import assert_same_elements
 

@@ -8,9 +8,9 @@ import pytest
 
 import penstock as ps
 from penstock.plan import ops
-from penstock.plan.explain import short_location, tree
-from penstock.plan.rows import Unbatch
-from penstock.plan.scan import Scan
+from penstock.plan.counted import Unbatch
+from penstock.plan.inputs import Scan
+from penstock.plan.node import short_location, tree
 
 INFINITE, UNKNOWN = ps.INFINITE_CARDINALITY, ps.UNKNOWN_CARDINALITY
 TEN = ps.Dataset.range(10)

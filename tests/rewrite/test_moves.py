@@ -7,7 +7,7 @@ import pytest
 from tests.rewrite.plans import BASE, alone, also_pure, impure, odd, pure, rewritten, shape
 
 import penstock as ps
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
 from penstock.rewrite.driver import rewrite
 from penstock.sources.arrays import RangeSource
 from penstock.sources.source import IndexedSource

@@ -5,8 +5,8 @@ import pytest
 from tests.rewrite.plans import BASE, alone, also_impure, also_pure, impure, opaque, pure, rewritten, shape
 
 import penstock as ps
+from penstock.plan.inputs import Scan
 from penstock.plan.ops import Prefetch
-from penstock.plan.scan import Scan
 from penstock.rewrite.driver import optimise_inner, rewrite
 from penstock.sources.arrays import RangeSource
 from penstock.sources.source import SlicedSource

@@ -8,8 +8,8 @@ from tests.rewrite.plans import BASE, MIXED, alone, also_impure, also_pure, impu
 
 import penstock as ps
 from penstock.plan import ops
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, UnaryNode
-from penstock.plan.scan import Scan
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite import driver
 from penstock.rewrite.driver import rewrite, verify

@@ -30,7 +30,6 @@ from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.runtime.memory import budget as budget_module
-from penstock.runtime.memory import over_budget
 from penstock.runtime.memory.budget import START, Budget, budget_for, fair_shares, process_budget
 from penstock.runtime.memory.kept import KEPT, Follower, Kept, Weakly
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
@@ -359,7 +358,7 @@ def test_a_buffer_that_fits_a_given_budget_runs(kind):
 
 
 def test_the_default_budget_warns_once_for_each_stage_and_goes_on(monkeypatch):
-    monkeypatch.setattr(over_budget, "_TOLD", set())
+    monkeypatch.setattr(budget_module, "_TOLD", set())
     budget = Budget(100_000, given=False)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -170,7 +170,7 @@ def test_turning_the_knobs_opens_the_gate(lane):
     assert (lane.knobs.parallelism, lane.reason) == (3, "more is better")
 
 
-def test_which_executors_there_are_is_asked_once_and_what_the_user_chose_stays():
+def test_which_executorsthere_are_is_asked_once_and_what_the_user_chose_stays():
     asked = []
 
     def ask():
@@ -188,7 +188,7 @@ def test_which_executors_there_are_is_asked_once_and_what_the_user_chose_stays()
     assert not ExecutorChoice(Limits(executors=("process",))).stay("it holds a lock")
 
 
-def test_two_who_first_want_to_know_the_executors_at_once_get_one_answer():
+def test_two_who_first_want_to_know_the_executorsat_once_get_one_answer():
     """A worker with its first Block, and whoever samples the lane."""
     asked, inside, go_on, found = [], threading.Event(), threading.Event(), []
 

@@ -413,7 +413,7 @@ def test_processes_that_somebody_ends_while_they_start_are_started_again(
 
 @pytest.mark.parametrize(("number", "attempts"), [(signal.SIGKILL, 30), (signal.SIGSEGV, 3)])
 def test_processes_that_never_come_are_an_error_in_the_end(pool, monkeypatch, number, attempts):
-    monkeypatch.setattr("penstock.runtime.processes.started._LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("penstock.runtime.processes.handle._LONGEST_PAUSE", 0.01)
     begun = begun_by(pool, monkeypatch, lambda worker, _: os.kill(worker.process.popen.pid, number))
     with pytest.raises(Unworkable, match=rf"exit status {-number}") as raised:
         task_of(pool, lambda x: x)([], numbers(1), Numbers(0))

@@ -11,8 +11,7 @@ import pytest
 
 from penstock.runtime.autotune import remembered
 from penstock.runtime.autotune.figures import Knobs
-from penstock.runtime.autotune.remembered import Remembered, machine_key, recall, remember
-from penstock.runtime.machine.cache_folder import cache_folder
+from penstock.runtime.autotune.remembered import Remembered, cache_folder, machine_key, recall, remember
 
 PLAN = "0123456789abcdef" * 2
 MAP = Remembered(Knobs(3, "process", 1 << 20, 0.0025), "processes gave 1.9 × threads", 812.5, 2400.0)

@@ -11,10 +11,9 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import InvalidArgumentError
-from penstock.physical.fatal import Fatal
 from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage
-from penstock.physical.stretch import Stretch, failure
+from penstock.physical.stretch import Fatal, Stretch, failure
 from penstock.runtime import segment as segment_module
 from penstock.runtime.autotune.figures import Knobs, Limits
 from penstock.runtime.block_sizer import BlockSizer

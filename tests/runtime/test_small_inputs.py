@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.runtime.executors import threads
+from penstock.runtime import executors
 from penstock.testing.resume import assert_resumes_exactly
 
 EXECUTORS = ("thread", "inline")
@@ -99,9 +99,11 @@ def test_thousands_of_slots_are_filled_a_few_elements_at_a_time():
 @pytest.mark.parametrize(("at_once", "least", "most"), [(float("inf"), 4, 6), (-1.0, 60, 60)])
 def test_a_worker_reads_an_input_that_takes_time_and_no_other(monkeypatch, tmp_path, at_once, least, most):
     read = []
-    reading = threads.ThreadExecutor.reading
-    monkeypatch.setattr(threads, "_AT_ONCE", at_once)
-    monkeypatch.setattr(threads.ThreadExecutor, "reading", lambda self, *given: read.append(1) or reading(self, *given))
+    reading = executors.ThreadExecutor.reading
+    monkeypatch.setattr(executors, "_AT_ONCE", at_once)
+    monkeypatch.setattr(
+        executors.ThreadExecutor, "reading", lambda self, *given: read.append(1) or reading(self, *given)
+    )
     dataset = ps.Dataset.from_tensor_slices(files(tmp_path, 60)).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2)
     wanted = list(ps.Dataset.from_tensor_slices(files(tmp_path, 60)).interleave(ps.TFRecordDataset, 2))
     assert list(dataset) == wanted
@@ -109,7 +111,7 @@ def test_a_worker_reads_an_input_that_takes_time_and_no_other(monkeypatch, tmp_p
 
 
 def test_an_input_that_a_worker_took_over_continues_at_every_step(monkeypatch, tmp_path):
-    monkeypatch.setattr(threads, "_AT_ONCE", -1.0)
+    monkeypatch.setattr(executors, "_AT_ONCE", -1.0)
     names = files(tmp_path, 8, records=5)
     assert_resumes_exactly(
         ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2), limit=20

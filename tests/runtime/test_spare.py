@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime.machine import load
-from penstock.runtime.machine.load import Queued, idle_seconds
+from penstock.runtime.machine import granted
+from penstock.runtime.machine.granted import Queued, idle_seconds
 
 STAT = """cpu  1 2 3 4000 5 6 7 8 0 0
 cpu0 10 0 10 1000 200 0 0 0 0 0
@@ -20,8 +20,8 @@ intr 12345
 
 @pytest.fixture
 def allowed(monkeypatch):
-    monkeypatch.setattr(load.os, "sched_getaffinity", lambda pid: {0, 2}, raising=False)
-    monkeypatch.setattr(load.os, "sysconf", lambda name: 100, raising=False)
+    monkeypatch.setattr(granted.os, "sched_getaffinity", lambda pid: {0, 2}, raising=False)
+    monkeypatch.setattr(granted.os, "sysconf", lambda name: 100, raising=False)
 
 
 def test_the_idle_time_of_the_processors_that_may_be_used(allowed, tmp_path):
@@ -37,7 +37,7 @@ def test_what_cannot_be_read_is_not_known(allowed, tmp_path, text):
 
 
 def test_systems_without_affinity_do_not_tell(monkeypatch, tmp_path):
-    monkeypatch.delattr(load.os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(granted.os, "sched_getaffinity", raising=False)
     (tmp_path / "stat").write_text(STAT)
     assert idle_seconds(tmp_path / "stat") is None
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
-from penstock.runtime.machine import load, switching
-from penstock.runtime.machine.load import outside_cpu, share
+from penstock.runtime.machine import granted, switching
+from penstock.runtime.machine.granted import outside_cpu, share
 from penstock.runtime.machine.switching import SEEN, SHORT, Switching
 
 
@@ -182,7 +182,7 @@ def test_cores_are_those_of_the_threads_there_are():
 
 
 def test_where_the_system_does_not_count_nothing_is_known(monkeypatch, tmp_path):
-    monkeypatch.setattr(load, "_TASKS", tmp_path)
+    monkeypatch.setattr(granted, "_TASKS", tmp_path)
     assert outside_cpu(()) is None
     task = tmp_path / str(threading.main_thread().native_id)
     task.mkdir()

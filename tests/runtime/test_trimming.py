@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from penstock.runtime.memory.trimming import Trimmer, _malloc_trim
+from penstock.runtime.memory.kept import Trimmer, _malloc_trim
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or _malloc_trim() is None, reason="needs the GNU C library")
 
@@ -16,7 +16,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.runtime.machine.malloc import FreeInHeaps, resident
-from penstock.runtime.memory.trimming import Trimmer
+from penstock.runtime.memory.kept import Trimmer
 
 MANY = 1 << 26  # bytes
 

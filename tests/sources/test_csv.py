@@ -13,12 +13,10 @@ from tests.sources.passes import everything, kinds
 
 import penstock as ps
 from penstock import errors
-from penstock.io.csv_columns import arrow_columns, plain_columns
+from penstock.io.csv_columns import arrow_columns, plain_columns, plain_float
 from penstock.io.csv_columns import rows_of as rows_of_chunk
 from penstock.io.csv_format import CsvColumn, CsvFormat
-from penstock.io.csv_reader import CsvChunk, CsvReader
-from penstock.io.csv_rows import FINE, NO_QUOTE, plain_row, sound_rows
-from penstock.io.csv_values import plain_float
+from penstock.io.csv_reader import FINE, NO_QUOTE, CsvChunk, CsvReader, plain_row, sound_rows
 from penstock.sources import csv
 from penstock.testing import assert_resumes_exactly
 

@@ -24,7 +24,7 @@ import penstock as ps
 from penstock import sources
 from penstock.block.spec import spec_of
 from penstock.block.structure import flatten
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
 from penstock.sources.arrays import RandomSource
 from penstock.sources.files import FilesSource
 from penstock.sources.source import IndexedSource, SlicedSource, Source

@@ -13,7 +13,7 @@ from tests.sources.passes import drained, everything, everything_of, kinds
 import penstock as ps
 from penstock import errors
 from penstock.block.structure import map_leaves
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
 from penstock.sources.arrays import RangeSource
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.source import SlicedSource

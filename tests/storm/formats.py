@@ -26,7 +26,7 @@ from penstock.block.arrow import to_arrow
 from penstock.block.block import Block
 from penstock.block.spec import TensorSpec
 from penstock.catalog.shards import ShardsSource, Stretch
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
 
 COUNT = 60  # elements of a sound file
 FILE = "data"

@@ -29,8 +29,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from penstock.cache.entry.lease import writer_of
-from penstock.cache.entry.lock import Lock, Unlockable, hold
+from penstock.cache.entry.lock import Lock, Unlockable, hold, writer_of
 from penstock.catalog.builder import Builder, Each, Skipped
 from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
 from penstock.catalog.features import FeaturesDict

@@ -17,8 +17,8 @@ from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.hints import redacted
+from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, check_int
-from penstock.plan.scan import Scan
 
 
 @dataclass(frozen=True)

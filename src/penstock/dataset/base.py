@@ -5,13 +5,22 @@ The parts do not know the class that they are mixed into: `Base._of` alone asks 
 
 from __future__ import annotations
 
+import pickle
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.errors import Context, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.errors import (
+    Context,
+    InvalidArgumentError,
+    InvalidTypeError,
+    PenstockError,
+    annotate,
+    said,
+    user_location,
+)
 from penstock.options import NOTHING_SET, Options
-from penstock.plan.node import Node, UnaryNode
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
+from penstock.plan.node import Node, UnaryNode, inputs_first
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -95,3 +104,47 @@ def of_source(source: Any) -> Dataset:
 def inner(plan: Node) -> Dataset:
     """A data set that is an element of another."""
     return Base._of(plan)
+
+
+_BUFFERS = 5  # the protocol from which large arrays may travel beside the pickle
+
+
+def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
+    """What `Dataset.__reduce_ex__` returns. Functions that cannot be imported elsewhere go by value."""
+    import cloudpickle
+
+    import penstock.block.transport  # noqa: F401 - how Blocks are pickled
+
+    buffers: list[pickle.PickleBuffer] = []
+    kept = inputs_first(dataset._plan), dataset._options, dataset._next_epoch
+    try:
+        if protocol < _BUFFERS:
+            content = cloudpickle.dumps(kept, protocol=protocol)
+        else:
+            content = cloudpickle.dumps(kept, protocol=protocol, buffer_callback=buffers.append)
+    except PenstockError:  # of a data set inside of a function
+        raise
+    except Exception as error:
+        raise _refused(dataset._plan, error) from error
+    return _restored, (content, *buffers)
+
+
+def _restored(content: bytes, *buffers: Any) -> Dataset:
+    nodes, options, epoch = pickle.loads(content, buffers=buffers)
+    found = Base._of(nodes[-1], options)
+    found._next_epoch = epoch
+    return found
+
+
+def _refused(plan: Node, error: Exception) -> InvalidArgumentError:
+    from penstock.functions.shipping import unpicklable
+    from penstock.plan.node import parameters
+
+    hint = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
+    for node in inputs_first(plan):
+        for value in [*parameters(node).values(), getattr(getattr(node, "source", None), "function", None)]:
+            held = unpicklable(value) if callable(value) else None
+            if held is not None:
+                message = f"This data set cannot be pickled: in {node.label} {held}."
+                return InvalidArgumentError(message, hint=hint, context=Context(node.label, node.where))
+    return InvalidArgumentError(f"This data set cannot be pickled: {said(error)}.", hint=hint)

@@ -16,10 +16,9 @@ from penstock.dataset.base import Base, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io.storage import glob
 from penstock.options import NOTHING_SET
-from penstock.plan.combine import Zip
+from penstock.plan.inputs import Scan, Zip
 from penstock.plan.node import Node
 from penstock.plan.ops import Shuffle
-from penstock.plan.scan import Scan
 from penstock.sources.arrays import BlockSource, RangeSource, read_only, single_source, slices_source, strings_source
 from penstock.sources.generator import GeneratorSource
 from penstock.sources.sequence import SequenceSource

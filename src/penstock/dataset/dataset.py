@@ -30,13 +30,12 @@ from penstock.habits.tables import METHODS
 from penstock.habits.teach import Taught, teach, unknown
 from penstock.options import Options
 from penstock.plan.batching import PaddedBatch, RaggedBatch, Rebatch, SparseBatch
-from penstock.plan.counted import Seen, count_text, counted, known_cardinality
+from penstock.plan.counted import Seen, Unbatch, count_text, counted, known_cardinality
 from penstock.plan.grouping import BucketBySequenceLength, GroupByWindow
+from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
 from penstock.plan.ops import FlatMap, Interleave, Take
 from penstock.plan.packing import BatchByTokens, Pack
-from penstock.plan.rows import Unbatch
-from penstock.plan.scan import Scan
 
 if TYPE_CHECKING:
     from penstock.profiler.lint.advice import Report
@@ -312,7 +311,7 @@ class Dataset(
 
         Raises InvalidArgumentError for a function that holds what belongs to one process, such as an open file.
         """
-        from penstock.dataset.pickling import reduced
+        from penstock.dataset.base import reduced
 
         return reduced(self, int(protocol))
 

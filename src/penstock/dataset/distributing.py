@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
     from penstock.delivery.handle import Handle
     from penstock.delivery.ray_service import RayHandle
-    from penstock.physical.delivered import Service
+    from penstock.physical.lower import Service
 
 _TARGETS = ("AUTO", "ANY", "LOCAL")
 

@@ -310,7 +310,7 @@ class Showing(Base):
         """What a notebook shows: what an element is, and the plan. Nothing is run."""
         import html
 
-        from penstock.plan.explain import tree
+        from penstock.plan.node import tree
         from penstock.viz.parts import leaves
 
         spec, head, rows = self._plan.spec, repr(self), ""

@@ -14,9 +14,9 @@ from penstock.errors import InvalidTypeError, user_location
 from penstock.io.compression import as_compression
 from penstock.io.storage import as_path
 from penstock.options import NOTHING_SET
+from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node, check_int
 from penstock.plan.ops import FlatMap, Interleave
-from penstock.plan.scan import Scan
 from penstock.sources.arrays import strings_source
 from penstock.sources.files import FilesSource
 from penstock.sources.records import RecordsSource

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 import numpy as np
 
 from penstock.block.handover import handed_over
-from penstock.block.provenance import Provenance
 from penstock.block.spec import T_co
 from penstock.dataset.base import Base, inner
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.plan.counted import in_files
-from penstock.plan.indexing import GlobalShuffle, WithProvenance, globally_shuffled, is_endless
+from penstock.plan.indexing import GlobalShuffle, Provenance, WithProvenance, globally_shuffled, is_endless
 from penstock.plan.node import INFINITE_CARDINALITY, Node, check_int
 
 if TYPE_CHECKING:
@@ -187,7 +186,7 @@ def _beside(options: Options, epoch: int) -> Lowering:
     """For elements that are asked for from outside of a pass."""
     from penstock.physical.lower import Lowering
     from penstock.rewrite.driver import optimise_inner
-    from penstock.runtime.executors.inline import InlineExecutor
+    from penstock.runtime.executors import InlineExecutor
 
     return Lowering(options, InlineExecutor(options), epoch, optimise=optimise_inner, dataset=inner)
 

@@ -21,10 +21,9 @@ from penstock.dataset.transform import DEFAULT_CYCLE_LENGTH
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io.batch import parse_example
 from penstock.io.compression import as_compression
-from penstock.io.csv_columns import rows_of
+from penstock.io.csv_columns import plain_float, plain_int, rows_of
 from penstock.io.csv_format import CsvColumn, CsvFormat
 from penstock.io.csv_reader import CsvReader
-from penstock.io.csv_values import plain_float, plain_int
 from penstock.io.storage import glob
 from penstock.plan.node import AUTOTUNE, check_int
 from penstock.sources.csv import CsvSource

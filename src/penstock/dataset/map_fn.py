@@ -18,7 +18,7 @@ from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, Pen
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.graph import Const
-from penstock.trace.kinds.warn_of_text import warn_of_text
+from penstock.trace.kinds.reader import warn_of_text
 from penstock.trace.purity import may_draw
 from penstock.trace.traced import trace
 from penstock.trace.tracer import Tracer

@@ -14,7 +14,7 @@ from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import paths, read_files
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io import storage
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
 from penstock.sources.image_folder import ImageFolderSource
 from penstock.sources.webdataset import KEY, WebSource
 

@@ -104,7 +104,7 @@ class Stateful(Base, Generic[T_co]):
             for element in elements:
                 try:
                     if not number:
-                        from penstock.trace.kinds.warn_of_text import warn_of_text_in
+                        from penstock.trace.kinds.reader import warn_of_text_in
 
                         warn_of_text_in(reduce_func, carried.nest(), element)
                     carried.replace([reduce_func(carried.nest(), element)])

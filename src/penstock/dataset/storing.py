@@ -11,8 +11,8 @@ from penstock.dataset.base import Base, inner
 from penstock.errors import Context, InvalidArgumentError, PenstockError, UnimplementedError, annotate, user_location
 from penstock.io import storage
 from penstock.io.compression import codec_of
+from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, check_function
-from penstock.plan.scan import Scan
 from penstock.plan.storing import Followed, Snapshot, folder_to_write
 
 if TYPE_CHECKING:

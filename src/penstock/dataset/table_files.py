@@ -17,8 +17,8 @@ from penstock.dataset.files import read_files
 from penstock.errors import InvalidArgumentError, InvalidTypeError, PenstockError
 from penstock.io.csv_format import CsvColumn, CsvFormat
 from penstock.io.storage import as_path
+from penstock.plan.inputs import Scan
 from penstock.plan.node import check_int
-from penstock.plan.scan import Scan
 from penstock.sources.arrow import ArrowSource
 from penstock.sources.arrow_pieces import as_columns
 from penstock.sources.csv import CsvSource

@@ -14,10 +14,10 @@ from penstock.dataset.base import Base
 from penstock.errors import InvalidTypeError
 from penstock.options import Options
 from penstock.plan import ops
-from penstock.plan.combine import Concatenate
+from penstock.plan.counted import Unbatch
 from penstock.plan.indexing import All, autotuned_buffer, unwieldy
+from penstock.plan.inputs import Concatenate
 from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, UnaryNode
-from penstock.plan.rows import Unbatch
 from penstock.plan.storing import Cache, DiskCache
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.jobs import Scale
 from penstock.errors import FailedPreconditionError
 from penstock.forked import in_child, new_lock
-from penstock.physical.fatal import Fatal
+from penstock.physical.stretch import Fatal
 from penstock.runtime.processes.failures import not_started
 from penstock.runtime.processes.link import Link
 from penstock.runtime.processes.start import Process, births, watch_forks

@@ -22,9 +22,9 @@ from penstock.delivery.part import Packet
 from penstock.delivery.results import unpacked
 from penstock.delivery.window import KILLS, Cut, Range, RangeSizer, Window
 from penstock.errors import Context, FailedPreconditionError, marked
-from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.lower import Lowering
 from penstock.physical.stage import Stage, State
+from penstock.physical.stretch import Fatal, fatal
 from penstock.plan.distribution import Remote
 from penstock.plan.node import UNKNOWN_CARDINALITY
 from penstock.runtime.processes.link import Message

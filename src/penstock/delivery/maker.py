@@ -12,20 +12,17 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.block.block import Block
 from penstock.delivery.part import Part
 from penstock.physical.access import stretch_of
-from penstock.physical.fatal import failed
-from penstock.physical.lower import Lowering, lower, register
+from penstock.physical.lower import Lowering, lower, register, transform_of
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import Apply
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failed
 from penstock.physical.transform import Transform
-from penstock.physical.transform_of import transform_of
-from penstock.plan.counted import Seen
+from penstock.plan.counted import Seen, Unbatch
 from penstock.plan.distribution import BATCHES
 from penstock.plan.node import UnaryNode
 from penstock.plan.ops import Filter, Map
-from penstock.plan.rows import Unbatch
 from penstock.rewrite.driver import optimise_inner
-from penstock.runtime.executors.inline import InlineExecutor
+from penstock.runtime.executors import InlineExecutor
 
 MOST_MAKERS = 8  # passes whose base is open in a worker
 _LOG = logging.getLogger("penstock.delivery")

@@ -31,10 +31,9 @@ from penstock.delivery.served import ahead, packet_of
 from penstock.delivery.wire import Wire, compressed, plain
 from penstock.delivery.worker import KEPT_BYTES, version
 from penstock.errors import FailedPreconditionError, MissingDependencyError, said
-from penstock.physical.delivered import Service
-from penstock.physical.fatal import Fatal
-from penstock.physical.lower import Lowering
+from penstock.physical.lower import Lowering, Service
 from penstock.physical.stage import Stage
+from penstock.physical.stretch import Fatal
 from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
 from penstock.runtime.processes.link import EMPTY, Message, Packed

@@ -36,10 +36,9 @@ from penstock.delivery.served import ahead, packet_of
 from penstock.delivery.wire import Wire
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
-from penstock.physical.delivered import Service
-from penstock.physical.fatal import Fatal
-from penstock.physical.lower import Lowering
+from penstock.physical.lower import Lowering, Service
 from penstock.physical.stage import Stage
+from penstock.physical.stretch import Fatal
 from penstock.plan.distribution import Remote
 
 PREFIX = "ray-service://"

@@ -14,10 +14,9 @@ from penstock.delivery.dispatcher import Line
 from penstock.delivery.part import Packet, Part
 from penstock.delivery.sockets import connected, token_of
 from penstock.errors import FailedPreconditionError, PenstockError, said
-from penstock.physical.delivered import Service
-from penstock.physical.fatal import Fatal
-from penstock.physical.lower import Lowering
+from penstock.physical.lower import Lowering, Service
 from penstock.physical.stage import Stage
+from penstock.physical.stretch import Fatal
 from penstock.plan.distribution import Remote
 from penstock.runtime.machine.granted import granted_cpus
 

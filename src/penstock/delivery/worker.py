@@ -30,7 +30,7 @@ from penstock.delivery.maker import Makers
 from penstock.delivery.part import Part, opened
 from penstock.delivery.results import Regions, packed, send
 from penstock.errors import said
-from penstock.physical.fatal import Fatal
+from penstock.physical.stretch import Fatal
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
 from penstock.runtime.processes.link import EMPTY, Link, Message, Packed, follow
 from penstock.runtime.processes.worker import packed_end

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.cache.entry.removal import KEY
+from penstock.cache.entry.entry import KEY
 from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.io import storage
 from penstock.io.writing import reading

@@ -16,7 +16,7 @@ from penstock.errors import Context, InvalidArgumentError, PenstockError, annota
 from penstock.io.expected import ANY_LENGTH, Expected, as_vector, partitioned, sparse_row
 from penstock.io.expected import Output as Wanted
 from penstock.io.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from penstock.io.kernels.example.table import SIZE, SPLITS
+from penstock.io.kernels.example import SIZE, SPLITS
 from penstock.io.plain import parse_plain
 from penstock.io.tables import Output, Tables
 from penstock.io.values import BYTES, FLOAT

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.block.spec import DType, dtype_name
 from penstock.errors import InvalidArgumentError
-from penstock.io.csv_rows import FINE, NO_QUOTE, QUOTE_INSIDE, TEXT_BEHIND
+from penstock.io.csv_reader import FINE, NO_QUOTE, QUOTE_INSIDE, TEXT_BEHIND
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from penstock.block.arena import ARENA
 from penstock.io.expected import ANY_LENGTH, Entry, Expected
 from penstock.io.expected import Output as Wanted
 from penstock.io.features import FixedLenFeature
-from penstock.io.kernels.example import table as columns
+from penstock.io.kernels import example as columns
 from penstock.io.values import BYTES, FLOAT, INT64
 
 _WORD = (1 << 64) - 1

@@ -16,10 +16,9 @@ from penstock.errors import UnimplementedError
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch, failure
 from penstock.physical.transform import Outcome, Transform
-from penstock.plan.explain import short_location
-from penstock.plan.node import INFINITE_CARDINALITY, Node
+from penstock.plan.inputs import Scan
+from penstock.plan.node import INFINITE_CARDINALITY, Node, short_location
 from penstock.plan.ops import FlatMap, Interleave
-from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, DiskCache
 from penstock.trace.graph import Allocate
 

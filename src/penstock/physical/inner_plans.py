@@ -18,11 +18,11 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.options import Options
+from penstock.physical.lower import transform_of
 from penstock.physical.transform import FunctionTransform
-from penstock.physical.transform_of import transform_of
-from penstock.plan import ops, rows
+from penstock.plan import counted, ops
+from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
-from penstock.plan.scan import Scan
 from penstock.plan.visible import acts
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.files import FilesSource
@@ -36,7 +36,7 @@ _LARGE = 1 << 20  # bytes of a source, or of an array that a function closes ove
 # elements there are, which some files do not tell.
 _KINDS = {
     ops.Map, ops.Filter, ops.Batch, ops.Take, ops.Skip, ops.Shard, ops.Repeat, ops.Enumerate, ops.Prefetch, ops.Shuffle,
-    rows.Unbatch,
+    counted.Unbatch,
 }  # fmt: skip
 _CONSTANTS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _OF_FUNCTIONS = {ops.Map: "function", ops.Filter: "predicate"}

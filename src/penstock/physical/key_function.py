@@ -12,7 +12,7 @@ from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import UNNUMBERED, Draws
-from penstock.trace.kinds.warn_of_text import warn_of_text
+from penstock.trace.kinds.reader import warn_of_text
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 

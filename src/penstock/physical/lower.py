@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,17 +16,36 @@ from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Around, Stage
-from penstock.physical.transform import Transform
-from penstock.physical.transform_of import transform_of
+from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform, Transform
+from penstock.plan.distribution import Remote
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.plan.node_base import Answers, asking, question
-from penstock.plan.ops import FlatMap, Interleave
-from penstock.plan.scan import Scan
+from penstock.plan.ops import Filter, FlatMap, Interleave, Map
 from penstock.plan.visible import acts
-from penstock.trace.kinds.warn_of_text import warn_of_text_in
+from penstock.trace.kinds.reader import warn_of_text_in
 
 if TYPE_CHECKING:
     from penstock.physical.inner_plans import Filled
+
+
+def transform_of(step: Map | Filter, options: Options) -> FunctionTransform:
+    """Its function draws from a key that follows from the data set's seed and the step's place in the plan."""
+    settings = options.experimental_optimization
+    vectorise = step.vectorise and settings.map_vectorization.enabled
+    key = fold(options.seed, step.salt)
+    if isinstance(step, Map):
+        return MapTransform(
+            step.function,
+            step.label,
+            step.where,
+            vectorise=vectorise,
+            key=key,
+            approximate=settings.approximate_image,
+            any_rank=step.any_rank,
+        )
+    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key)
+
 
 Wait = Callable[[float], object]
 
@@ -176,3 +196,16 @@ def opener(node: FlatMap | Interleave, lowering: Lowering) -> Callable[[Any, int
         return plan, lowering.at(epoch)
 
     return opened
+
+
+class Service(ABC):
+    """Frozen and small: it stands in a plan, and travels with it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How labels call it."""
+
+    @abstractmethod
+    def stage(self, node: Remote, lowering: Lowering) -> Stage:
+        """What gives the elements of this part, in their order, to whoever consumes them here."""

@@ -12,9 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.physical.fatal import Fatal
 from penstock.physical.stage import Cursor
-from penstock.physical.stretch import Stretch, failure, join
+from penstock.physical.stretch import Fatal, Stretch, failure, join
 
 if TYPE_CHECKING:
     from penstock.physical.stage import Around, Stage

@@ -30,8 +30,7 @@ from typing import Any, ClassVar
 
 from penstock.block.block import Block
 from penstock.errors import is_failure, marked
-from penstock.physical.fatal import fatal
-from penstock.physical.stretch import Stretch, failure, join
+from penstock.physical.stretch import Stretch, failure, fatal, join
 
 State = Any
 

@@ -12,8 +12,7 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
 from penstock.cache.column_buffer import Alike
 from penstock.cache.entry.entry import Entry, Point
-from penstock.cache.entry.lease import Lease
-from penstock.cache.entry.lock import Lock, Unlockable
+from penstock.cache.entry.lock import Lease, Lock, Unlockable
 from penstock.cache.entry.writer import EntryWriter, goes_on_writing, is_writing
 from penstock.errors import PenstockError
 from penstock.hints import redacted

@@ -23,7 +23,7 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import Draws, drawing
 from penstock.trace.graph import Allocate
-from penstock.trace.kinds.warn_of_text import warn_of_text
+from penstock.trace.kinds.reader import warn_of_text
 
 
 class Outcome(NamedTuple):

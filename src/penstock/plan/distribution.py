@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.plan.batching import PaddedBatch, RaggedBatch, SparseBatch
-from penstock.plan.counted import Seen
+from penstock.plan.counted import Seen, Unbatch
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import (
     INFINITE_CARDINALITY,
@@ -44,7 +44,6 @@ from penstock.plan.ops import (
     Shard,
     Shuffle,
 )
-from penstock.plan.rows import Unbatch
 from penstock.plan.stateful import IgnoreErrors
 from penstock.plan.storing import Cache, Snapshot
 

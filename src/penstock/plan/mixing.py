@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.combine import relaxed
+from penstock.plan.inputs import relaxed
 from penstock.plan.mix_weights import MixWeights, check_weights
 from penstock.plan.node import (
     INFINITE_CARDINALITY,

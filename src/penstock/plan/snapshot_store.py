@@ -10,10 +10,8 @@ from typing import Any
 
 from penstock.cache.column_buffer import Alike, Kept, stored_as
 from penstock.cache.entry.committer import Committer
-from penstock.cache.entry.entry import Entry, stamp
-from penstock.cache.entry.lease import Lease, take_lease
-from penstock.cache.entry.lock import Lock, take
-from penstock.cache.entry.removal import size_of
+from penstock.cache.entry.entry import Entry, size_of, stamp
+from penstock.cache.entry.lock import Lease, Lock, take, take_lease
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.forked import new_lock
 from penstock.hints import size_text

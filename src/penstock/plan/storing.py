@@ -17,9 +17,9 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.hints import redacted
 from penstock.io import storage
 from penstock.io.compression import codec_of
+from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.ops import Map
-from penstock.plan.scan import Scan
 from penstock.sources.arrays import RangeSource
 from penstock.sources.saved import SavedSource
 

@@ -18,8 +18,8 @@ from penstock.plan import grouping, ops
 from penstock.plan.distribution import Distribute
 from penstock.plan.grouping import Reducer
 from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node
-from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
 from penstock.sources.source import SlicedSource, Source
 from penstock.trace.purity import why_impure

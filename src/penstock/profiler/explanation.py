@@ -16,10 +16,9 @@ from penstock.options import Options
 from penstock.physical.vectorise import optimised
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
-from penstock.plan.explain import short_location, tree
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.indexing import GlobalShuffle
-from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.node import AUTOTUNE, Node, short_location, tree
 from penstock.plan.node_base import question
 from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
 from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat

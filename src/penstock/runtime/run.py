@@ -21,9 +21,9 @@ from penstock.frames import let_go, tidied
 from penstock.image.backends import calm_opencv
 from penstock.options import Options
 from penstock.physical.executor import Executor
-from penstock.physical.fatal import Fatal, fatal
 from penstock.physical.lower import Lowering, StageObserver, lower
 from penstock.physical.stage import Stage, State, as_of_now
+from penstock.physical.stretch import Fatal, fatal
 from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node, check_executor, check_int
 from penstock.plan.node_base import Answers
@@ -32,13 +32,12 @@ from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.figures import means
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.block_sizer import BlockSizer
-from penstock.runtime.executors.inline import InlineExecutor
-from penstock.runtime.executors.threads import ThreadExecutor
+from penstock.runtime.executors import InlineExecutor, ThreadExecutor
 from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import budget_for
+from penstock.runtime.memory.kept import Trimmer
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
-from penstock.runtime.memory.trimming import Trimmer
 from penstock.runtime.observers import Instrument, Placing, Silent, Watching
 from penstock.runtime.pausing import pausing
 from penstock.runtime.processes.pool import process_pool

@@ -17,8 +17,7 @@ from weakref import WeakSet
 from penstock.forked import in_child, new_lock
 from penstock.frames import tidied
 from penstock.options import Options
-from penstock.runtime.machine.granted import granted_cpus
-from penstock.runtime.machine.load import Queued
+from penstock.runtime.machine.granted import Queued, granted_cpus
 from penstock.runtime.parking import ParkingLot, collecting, new_token
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())

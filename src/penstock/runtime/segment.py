@@ -15,10 +15,10 @@ import time
 from functools import partial
 
 from penstock.errors import PenstockError
-from penstock.physical.fatal import fatal as end_of_run
 from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import fatal as end_of_run
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
 from penstock.runtime.lane import Lane

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 from penstock.block.block import Block
 from penstock.options import Options
-from penstock.physical.fatal import Fatal
+from penstock.physical.stretch import Fatal
 from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
 from penstock.runtime.block_sizer import BlockSizer

@@ -14,11 +14,10 @@ from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.chained import Place, Portioned, Ratios, ratios_of
 from penstock.physical.executor import BatchTask
-from penstock.physical.fatal import failed
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import stack_block
-from penstock.physical.stretch import Stretch, failure, join
+from penstock.physical.stretch import Stretch, failed, failure, join
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.runtime.block_sizer import BlockSizer, worked
 from penstock.runtime.filling import Filling, Piece

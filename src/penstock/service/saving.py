@@ -24,10 +24,10 @@ from penstock.io.compression import AUTO, codec_of
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.physical.stretch import Stretch, failure
-from penstock.plan.combine import relaxed
 from penstock.plan.content_key import files_of
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
+from penstock.plan.inputs import relaxed
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise

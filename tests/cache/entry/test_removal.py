@@ -7,8 +7,8 @@ import pytest
 
 import penstock as ps
 from penstock.cache.entry import writer
+from penstock.cache.entry.entry import kept_below, make_room, remove, size_of
 from penstock.cache.entry.lock import last_used, take, unused, use
-from penstock.cache.entry.removal import kept_below, make_room, remove, size_of
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_one_that_cannot_be_removed_is_said_and_the_next_goes(tmp_path, entries,
             raise PermissionError(13, "Permission denied", folder)
         return remove(folder)
 
-    monkeypatch.setattr("penstock.cache.entry.removal.remove", refused)
+    monkeypatch.setattr("penstock.cache.entry.entry.remove", refused)
     make_room(tmp_path, 0, tmp_path)
     assert left(entries) == [True, False, False]
     assert "could not be removed" in caplog.text

@@ -24,9 +24,8 @@ from penstock.hints import redacted
 from penstock.io import storage
 from penstock.io.remote import retry
 from penstock.io.remote.file import FilesAhead, RemoteFile
-from penstock.io.remote.in_flight import LEAST, ROOM, InFlight
 from penstock.io.remote.object import BLOCK, GAP, BlockCache, RemoteObject, coalesced
-from penstock.io.remote.system import full_name
+from penstock.io.remote.system import LEAST, ROOM, InFlight, full_name
 
 FILES = {}  # (content, version) by path
 FAULTS = []  # exceptions, raised one by one in the place of replies

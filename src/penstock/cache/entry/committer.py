@@ -11,8 +11,7 @@ from typing import Any
 
 from penstock.cache.column_buffer import Alike, Kept, joined, whole
 from penstock.cache.entry.entry import Entry
-from penstock.cache.entry.lease import Lease
-from penstock.cache.entry.lock import OWN, Lock
+from penstock.cache.entry.lock import OWN, Lease, Lock
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_files import ChunkWriter

@@ -92,7 +92,7 @@ def entries_in(path: str) -> list[Found]:
 
 def _named_by_keys(folder: Path) -> Iterator[Path]:
     """The folders of entries; those of automatic caches are in one for each plan."""
-    from penstock.cache.entry.removal import KEY
+    from penstock.cache.entry.entry import KEY
 
     for entry in folder.iterdir():
         if KEY.fullmatch(entry.name) and entry.is_dir():
@@ -104,7 +104,7 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
 
 def _look(folder: Path) -> Found:
     from penstock.cache.entry.entry import Entry
-    from penstock.cache.entry.lease import writer_of
+    from penstock.cache.entry.lock import writer_of
     from penstock.io import storage
 
     entry = Entry(str(folder))

@@ -75,7 +75,7 @@ def _writable(entries: list[Found]) -> list[Found]:
 
 def _remove(entry: Found) -> bool:
     """As `cache.entry.removal.remove`."""
-    from penstock.cache.entry.removal import remove
+    from penstock.cache.entry.entry import remove
 
     try:
         return remove(str(entry.folder))

@@ -23,7 +23,7 @@ def add_to(actions: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Remove it and say how much that was; the status is 1 where the answer is no."""
-    from penstock.cache.entry.removal import remove_remote
+    from penstock.cache.entry.entry import remove_remote
     from penstock.catalog.info import FILE_NAME
     from penstock.errors import FailedPreconditionError
     from penstock.hints import redacted, size_text

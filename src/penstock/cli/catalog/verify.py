@@ -51,7 +51,7 @@ def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> t
     from penstock.catalog.shards import ShardsSource, Stretch
     from penstock.dataset.dataset import Dataset
     from penstock.errors import PenstockError
-    from penstock.plan.scan import Scan
+    from penstock.plan.inputs import Scan
 
     source = ShardsSource((Stretch(str(builder.data_path / file), 0, length, length),), builder.info.file_format, 1)
     try:

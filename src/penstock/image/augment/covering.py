@@ -13,9 +13,8 @@ import numpy as np
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.augment.arguments import check_probability, check_range, placed, tried
-from penstock.image.checks import check_image, numbers
+from penstock.image.checks import check_fill, check_fills, check_image, check_sizes, numbers
 from penstock.image.drawn import Keys, each, integers, stateless_key
-from penstock.image.geometry.arguments import check_fill, check_fills, check_sizes
 from penstock.image.geometry.projective import refuse_one_for_each
 from penstock.keys import draws, fold, uniform, units
 from penstock.trace.drawing import element_key

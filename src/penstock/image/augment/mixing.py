@@ -9,8 +9,7 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image.augment.arguments import check_number
-from penstock.image.checks import check_image, numbers
-from penstock.image.geometry.arguments import check_integer
+from penstock.image.checks import check_image, check_integer, numbers
 from penstock.keys import draw, fold, uniform
 from penstock.permutation import Permutation
 from penstock.trace.drawing import element_key

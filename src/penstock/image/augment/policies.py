@@ -9,9 +9,8 @@ import numpy as np
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
 from penstock.image.augment.operations import OPERATIONS, RAND, TRIVIAL_WIDE, Amount, Look
-from penstock.image.checks import check_choice, check_image
+from penstock.image.checks import check_choice, check_fills, check_image, check_integer
 from penstock.image.drawn import Keys
-from penstock.image.geometry.arguments import check_fills, check_integer
 from penstock.image.geometry.projective import INTERPOLATIONS
 from penstock.keys import draw, fold
 from penstock.trace.drawing import element_key

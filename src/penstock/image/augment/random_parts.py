@@ -14,10 +14,9 @@ from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.augment.arguments import check_range, placed, tried
-from penstock.image.checks import check_image, numbers
+from penstock.image.checks import check_image, check_integer, check_sizes, numbers
 from penstock.image.colour.arguments import check_number
 from penstock.image.drawn import Keys, each, stateless_key
-from penstock.image.geometry.arguments import check_integer, check_sizes
 from penstock.image.resizing.resize import check_resize, resize
 from penstock.keys import draw, fold, uniform
 from penstock.trace.drawing import element_key

@@ -14,8 +14,8 @@ from numba.core.extending import overload
 
 from penstock.compiled.kernel import INLINED, inlined, kernel
 from penstock.image.colour.pixels_native import stored, unit
+from penstock.image.kernels import ONE
 from penstock.image.kernels.instructions import pick
-from penstock.image.kernels.numbers import ONE
 
 NOTHING = np.float32(-0.0)
 LANES = 1024  # float64 sums side by side: long enough for vectors, short enough for the cache

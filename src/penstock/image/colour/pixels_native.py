@@ -14,8 +14,8 @@ from numba import types
 from numba.core.extending import overload
 
 from penstock.compiled.kernel import INLINED, inlined, kernel
+from penstock.image.kernels import FIVE, FOUR, HALF, LEVELS, ONE, PER_LEVEL, SIX, THREE, TOP, TWO, ZERO
 from penstock.image.kernels.instructions import floor, pick
-from penstock.image.kernels.numbers import FIVE, FOUR, HALF, LEVELS, ONE, PER_LEVEL, SIX, THREE, TOP, TWO, ZERO
 
 
 @inlined

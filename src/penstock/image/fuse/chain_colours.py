@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper
-from penstock.image.kernels.instructions import larger, pick, smaller, whole
-from penstock.image.kernels.numbers import (
+from penstock.image.kernels import (
     BRIGHTNESS,
     FIVE,
     FOUR,
@@ -35,6 +34,7 @@ from penstock.image.kernels.numbers import (
     UP_DOWN,
     ZERO,
 )
+from penstock.image.kernels.instructions import larger, pick, smaller, whole
 
 _NEXT, _TWICE, _THRICE = np.uint64(1), np.uint64(2), np.uint64(3)
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from penstock.compiled.kernel import helper, kernel
 from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
+from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, ONE, UP_DOWN, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
-from penstock.image.kernels.numbers import CONTRAST, HALF, LEFT_RIGHT, ONE, UP_DOWN, ZERO
 
 
 def _lerp_pixel(*, falling: bool) -> Callable[[Code], None]:

@@ -65,7 +65,7 @@ def moves_into(
     Each value equals, to the last bit, what `window`, `transform`, float32 arithmetic with a number for each channel,
     and the filling of rectangles give one after the other.
 
-    >>> from penstock.image.kernels.numbers import MULTIPLY
+    >>> from penstock.image.kernels import MULTIPLY
     >>> images = np.array([[[[1], [2], [3]]]], np.uint8)
     >>> out = np.empty((1, 1, 3, 1), np.float32)
     >>> two = np.array([2], np.float32)

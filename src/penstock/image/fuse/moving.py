@@ -16,14 +16,14 @@ from penstock.block.arena import ARENA
 from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.image.augment.covering import rectangles
+from penstock.image.checks import check_fill, check_fills, check_integer
 from penstock.image.fuse.inputs import one_by_one
 from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into, ready
 from penstock.image.fuse.program import ARITHMETIC, RETYPED
 from penstock.image.geometry.affine import rotations
-from penstock.image.geometry.arguments import check_fill, check_fills, check_integer
 from penstock.image.geometry.crops import check_mirrors, check_paddings
 from penstock.image.geometry.projective import check_transform
-from penstock.image.kernels.numbers import DIVIDE, MULTIPLY, SUBTRACT
+from penstock.image.kernels import DIVIDE, MULTIPLY, SUBTRACT
 from penstock.trace.graph import Allocate, Const, Equation, Keys, Operand, Primitive, Ref
 from penstock.trace.lift import RANDOM_OPS
 

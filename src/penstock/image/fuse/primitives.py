@@ -15,7 +15,7 @@ import numpy.typing as npt
 from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import LeafSpec
 from penstock.errors import PenstockError
-from penstock.image.fuse.chain import PerImage, Recipe, chain_into, images_of, ready
+from penstock.image.fuse.chain import PerImage, Recipe, chain_into, images_of, ready, recolour_in_place
 from penstock.image.fuse.inputs import (
     are_jpegs,
     are_rgb,
@@ -31,10 +31,9 @@ from penstock.image.fuse.inputs import (
 )
 from penstock.image.fuse.moving import Moves, moved
 from penstock.image.fuse.program import Program, per_image
-from penstock.image.fuse.recolour import recolour_in_place
 from penstock.image.jpeg.block import FLIPS, JpegBlock
 from penstock.image.jpeg.libjpeg import decode_into
-from penstock.image.kernels.numbers import DIVIDE, LEFT_RIGHT, MULTIPLY, UP_DOWN
+from penstock.image.kernels import DIVIDE, LEFT_RIGHT, MULTIPLY, UP_DOWN
 from penstock.image.resizing.sampling import resize_bilinear_into
 from penstock.trace.graph import Allocate, Equation, Graph, Operand, Primitive, Ref, Run
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.image.fuse.chain import PerImage
-from penstock.image.kernels.numbers import (
+from penstock.image.kernels import (
     ADD,
     BRIGHTNESS,
     CONTRAST,

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper, inlined, kernel
-from penstock.image.kernels.instructions import BAD_ARGUMENT, larger, pick, smaller
-from penstock.image.kernels.numbers import (
+from penstock.image.kernels import (
     ADD,
     BRIGHTNESS,
     CONTRAST,
@@ -32,6 +31,7 @@ from penstock.image.kernels.numbers import (
     TWO,
     ZERO,
 )
+from penstock.image.kernels.instructions import BAD_ARGUMENT, larger, pick, smaller
 
 CHUNK = 512  # pixels at work at a time, and sums side by side
 

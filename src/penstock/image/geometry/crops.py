@@ -9,9 +9,8 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.checks import check_image, numbers
+from penstock.image.checks import check_fill, check_image, check_integer, check_sizes, numbers
 from penstock.image.drawn import Keys, integers, stateless_key
-from penstock.image.geometry.arguments import check_fill, check_integer, check_sizes
 from penstock.image.geometry.window import window_batch
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate

@@ -9,9 +9,8 @@ import numpy as np
 from penstock.block.column import DenseColumn
 from penstock.block.spec import TensorSpec
 from penstock.image import rules
-from penstock.image.checks import check_image
+from penstock.image.checks import check_image, check_integer
 from penstock.image.drawn import Keys, integers, stateless_key
-from penstock.image.geometry.arguments import check_integer
 from penstock.image.geometry.window import window_batch
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import random_op, tensor, traceable

@@ -10,9 +10,8 @@ from penstock.block.spec import TensorSpec
 from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
-from penstock.image.checks import check_choice, check_image, numbers
+from penstock.image.checks import check_choice, check_fills, check_image, check_sizes, numbers
 from penstock.image.geometry import transform_reference as reference
-from penstock.image.geometry.arguments import check_fills, check_sizes
 from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import of_nature, tensor, traceable
 

@@ -14,8 +14,8 @@ from numba import types
 
 from penstock.compiled.kernel import helper, kernel
 from penstock.image.geometry.transform_reference import CONSTANT, FARTHEST, NEAREST, NOWHERE, REFLECT
+from penstock.image.kernels import HALF, ONE, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, I8, I32, Code, fits, vector_step
-from penstock.image.kernels.numbers import HALF, ONE, ZERO
 
 BEYOND = np.float32(2**25)  # as good as any coordinate outside: a side has less than 2**24 pixels
 

@@ -11,7 +11,7 @@ from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.image.checks import check_contents
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
 from penstock.image.jpeg.places import FLIPS, check_places, cropped, decode_resize_into, flip_codes
-from penstock.image.kernels.numbers import ADD, DIVIDE, MULTIPLY, SUBTRACT
+from penstock.image.kernels import ADD, DIVIDE, MULTIPLY, SUBTRACT
 from penstock.image.resizing.sampling import resize_bilinear_into
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class JpegBlock:
             flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
             flip_up_down: likewise.
             windows: (N, 4) top, left, height and width of the part to resize; the whole picture if left out.
-            last: what is calculated with the results, in order: an operation of `image.kernels.numbers` and a float32
+            last: what is calculated with the results, in order: an operation of `image.kernels` and a float32
                 number for each channel.
             planes: write the channels of a picture one behind the other.
             fancy_upscaling: as in `decode_jpeg`.

@@ -9,12 +9,11 @@ import numpy as np
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
 from penstock.image.backends import opencv
-from penstock.image.checks import check_choice
+from penstock.image.checks import check_choice, check_integer
 from penstock.image.checks import check_encodable as _checked
 from penstock.image.colour.arguments import check_numbers
 from penstock.image.drawn import stateless_key
 from penstock.image.dtypes import convert_image_dtype
-from penstock.image.geometry.arguments import check_integer
 from penstock.image.jpeg.decode import decode_jpeg
 from penstock.keys import draw
 from penstock.trace.drawing import element_key

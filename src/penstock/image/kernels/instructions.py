@@ -18,7 +18,7 @@ from numba.core.extending import intrinsic
 from numba.np import arrayobj
 
 from penstock.compiled.kernel import helper
-from penstock.image.kernels.numbers import ADD, DIVIDE, MULTIPLY
+from penstock.image.kernels import ADD, DIVIDE, MULTIPLY
 
 
 @intrinsic

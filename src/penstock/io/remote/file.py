@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 from penstock.forked import in_child, new_lock
-from penstock.io.remote.in_flight import POOL, ROOM, in_flight_for
 from penstock.io.remote.object import LARGEST, RemoteObject, coalesced
+from penstock.io.remote.system import POOL, ROOM, in_flight_for
 
 _LEAST = 1 << 16  # bytes of a request out of order
 _FIRST = 1 << 18  # bytes of the first request of a file that is read in order

@@ -22,9 +22,8 @@ from typing import Any, NoReturn
 from penstock.errors import DataLossError, UnavailableError
 from penstock.forked import new_lock
 from penstock.hints import redacted
-from penstock.io.remote.in_flight import POOL
 from penstock.io.remote.retry import ShortReplyError, retrying
-from penstock.io.remote.system import file_system, settings
+from penstock.io.remote.system import POOL, file_system, settings
 from penstock.io.remote.transport import NoRangesError, OtherVersionError, Stat, fetch, head, verify
 
 BLOCK = 1 << 20

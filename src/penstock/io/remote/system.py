@@ -7,11 +7,17 @@ workers of this machine share.
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from penstock.errors import InvalidArgumentError, MissingDependencyError, PenstockError
+from penstock.forked import in_child, new_lock
 from penstock.hints import redacted
 
 _EXTRAS = {
@@ -143,3 +149,178 @@ def _number(field: str, text: str) -> int | float:
         message = f"{_NAMES[field]} is {what}, got {text!r:.40}."
         raise InvalidArgumentError(message, hint="Correct the environment variable, or leave it out.")
     return number
+
+
+# Pool has the threads that wait for servers.
+
+LEAST = 1 << 20  # bytes in flight when nothing is known
+_LEAST_PIECE, _MOST_PIECE = 1 << 18, 1 << 22
+_PIECES = 8  # that what is in flight is asked for in; more where it is more than eight of the largest
+_WAITED = 0.05  # part of the time: a reader that waits less has enough in flight
+_BETTER = 1.1  # times as fast: what doubling has to bring
+_FAILED, _QUIET, _RESTED = 2, 8, 16  # rounds: without gain before it goes back, without waiting, until it tries again
+
+
+class InFlight:
+    """The window for one server, in bytes; `saw` is told of every piece that a reader took.
+
+    A round is over when a window's bytes were taken. If the reader waited for them, the window doubles, as long as that
+    makes it faster by a tenth; then it goes back by half and rests. Where nobody waits it shrinks: what is not needed
+    is somebody else's memory.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.window = LEAST
+        self.readers = 0
+        self._began = 0.0
+        self._bytes = 0
+        self._waited = 0.0
+        self._rate = 0.0  # of the best round
+        self._failed = self._quiet = self._rest = 0
+
+    @property
+    def share(self) -> int:
+        """Bytes that one of the files that are open may have in flight; the limit may be less than when it grew."""
+        return max(min(self.window, settings().buffer) // max(self.readers, 1), _LEAST_PIECE)
+
+    @property
+    def piece(self) -> int:
+        """Bytes of one request."""
+        return min(max(self.share // _PIECES, _LEAST_PIECE), _MOST_PIECE)
+
+    def saw(self, nbytes: int, waited: float) -> None:
+        """A reader took so many bytes, for which it waited so many seconds."""
+        with self._lock:
+            now = self._clock()
+            if not self._began:
+                self._began = now - waited
+            self._bytes += nbytes
+            self._waited += waited
+            if self._bytes >= self.window:
+                self._round(max(now - self._began, 1e-9))
+                self._began, self._bytes, self._waited = now, 0, 0.0
+
+    def _round(self, seconds: float) -> None:
+        rate = self._bytes / seconds
+        if self._waited < _WAITED * seconds * max(self.readers, 1):
+            self._quiet += 1
+            self._failed = 0
+            if self._quiet >= _QUIET:
+                self._quiet, self._rate = 0, 0.0
+                self.window = max(self.window * 3 // 4, LEAST)
+            return
+        self._quiet = 0
+        if self._rest:
+            self._rest -= 1
+            if not self._rest:
+                self._rate = 0.0
+            return
+        if rate > self._rate * _BETTER:
+            self._rate, self._failed = rate, 0
+            self.window = min(self.window * 2, settings().buffer)
+            return
+        self._failed += 1
+        if self._failed >= _FAILED:
+            self._failed, self._rest = 0, _RESTED
+            self.window = max(self.window // 2, LEAST)
+
+
+class Room:
+    """The bytes that all files of this process together have asked for ahead of their readers."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self.taken = 0
+        in_child(self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        self.taken = 0
+
+    def take(self, nbytes: int) -> bool:
+        """Whether there is room for so many more; then they are taken."""
+        with self._lock:
+            if self.taken + nbytes > settings().buffer:
+                return False
+            self.taken += nbytes
+            return True
+
+    def give(self, nbytes: int) -> None:
+        """Give room back."""
+        with self._lock:
+            self.taken -= nbytes
+
+
+ROOM = Room()
+_SERVERS: dict[str, InFlight] = {}
+_LOCK = new_lock()
+
+
+@in_child
+def _begin_anew() -> None:
+    _SERVERS.clear()
+
+
+def in_flight_for(url: str) -> InFlight:
+    """That of the URL's server or bucket."""
+    scheme, _, rest = url.partition("://")
+    with _LOCK:
+        return _SERVERS.setdefault(f"{scheme}://{rest.partition('/')[0]}", InFlight())
+
+
+MOST = 64  # requests of a process at a time
+_IDLE = 1.0  # seconds without work after which a thread ends
+
+
+class Pool:
+    """Up to `most` daemon threads. A forked child, which has none of them, begins with an empty one."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._begin_anew()
+        in_child(self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._work: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._threads = 0
+        self._idle = 0
+
+    def submit(self, call: Callable[[], Any]) -> Future[Any]:
+        """Have a thread call it. What it must not do is wait for other work of this pool."""
+        future: Future[Any] = Future()
+        with self._changed:
+            self._work.append((future, call))
+            if self._idle >= len(self._work) or self._threads >= self._most:
+                self._changed.notify()
+                return future
+            self._threads += 1
+            try:
+                threading.Thread(target=self._run, args=(self._changed,), name="penstock-remote", daemon=True).start()
+            except BaseException:  # there can be no further thread now; later there may
+                self._threads -= 1
+                self._work.remove((future, call))
+                raise
+        return future
+
+    def _run(self, changed: threading.Condition) -> None:
+        while True:
+            with changed:
+                if not self._work:
+                    self._idle += 1
+                    changed.wait(_IDLE)
+                    self._idle -= 1
+                if not self._work:
+                    self._threads -= 1
+                    return
+                future, call = self._work.popleft()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:
+                    future.set_exception(error)
+            del future, call
+
+
+POOL = Pool()

@@ -18,8 +18,8 @@ from penstock.physical.stages.grouped import Stack
 from penstock.physical.stages.padded import Padder, Sparser, ragged_block
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.plan import batching, ops
+from penstock.plan.counted import Unbatch, rows_of
 from penstock.plan.node import INFINITE_CARDINALITY
-from penstock.plan.rows import Unbatch, rows_of
 
 
 class _Groups(Access):

@@ -13,12 +13,11 @@ from penstock.errors import Context, UnimplementedError, annotate
 from penstock.forked import new_lock
 from penstock.keys import fold
 from penstock.physical.access import Access, access, accessible, require_access, scattered
-from penstock.physical.fatal import failed
 from penstock.physical.lower import Lowering, opener
 from penstock.physical.memory import FillingLog
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failed
 from penstock.plan import ops
-from penstock.plan.combine import Concatenate, Zip
+from penstock.plan.inputs import Concatenate, Zip
 from penstock.plan.node import INFINITE_CARDINALITY
 
 _MOST_TURNS = 64  # of a repetition, kept open

@@ -10,22 +10,20 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
-from penstock.block.provenance import with_provenance
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, annotate
 from penstock.keys import fold
 from penstock.permutation import permutation
 from penstock.physical.access import Access, access, accessible, scattered, stretch_of
-from penstock.physical.lower import Lowering
+from penstock.physical.lower import Lowering, transform_of
 from penstock.physical.stages.cardinality import other_cardinality
 from penstock.physical.stages.located import located
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import run_all
-from penstock.physical.transform_of import transform_of
 from penstock.plan import ops
-from penstock.plan.indexing import GlobalShuffle, WithProvenance
+from penstock.plan.indexing import GlobalShuffle, WithProvenance, with_provenance
+from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY
-from penstock.plan.scan import Scan
 from penstock.plan.stateful import AssertCardinality
 from penstock.sources.source import IndexedSource
 

@@ -13,13 +13,12 @@ from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, FailedPreconditionError, annotate
 from penstock.forked import new_lock
 from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
-from penstock.physical.drain import drain
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stages.located import located
+from penstock.physical.stages.located import drain, located
 from penstock.physical.storage import Storage, settled, storage_of
 from penstock.physical.stretch import Stretch
 from penstock.plan.counted import in_files
-from penstock.plan.scan import Scan
+from penstock.plan.inputs import Scan
 from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.row_files import gather

@@ -29,9 +29,9 @@ from penstock.physical.stages.token_batches import SortedTokenBatches, TokenBatc
 from penstock.physical.stages.window import Window
 from penstock.plan import batching, grouping, packing
 from penstock.plan.batching import PadToCardinality as PadToCardinalityNode
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.plan.padding import Padding
-from penstock.plan.scan import Scan
 from penstock.sources.arrays import BlockSource, read_only
 
 

@@ -11,13 +11,11 @@ from penstock.cache.memory import MemoryStore
 from penstock.keys import fold
 from penstock.physical.access import Fetch
 from penstock.physical.chained import Portioned
-from penstock.physical.delivered import Service
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.inner_plans import InnerPlans
-from penstock.physical.lower import Lowering, lower, opener, register
+from penstock.physical.lower import Lowering, Service, lower, opener, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
-from penstock.physical.stages.agreed import Agreed
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import Unbatch, stack_block
 from penstock.physical.stages.cached import Cached
@@ -26,15 +24,15 @@ from penstock.physical.stages.cut import Shard, Skip, Take
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.interleave import Interleave
 from penstock.physical.stages.located import Located, Numbers, Provenanced
-from penstock.physical.stages.mix import Mix
+from penstock.physical.stages.mix import Agreed, Mix
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
-from penstock.plan import combine, ops, rows
+from penstock.plan import counted, inputs, ops
 from penstock.plan import shuffle_and_repeat as plan
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, WithProvenance
+from penstock.plan.inputs import Scan as ScanNode
 from penstock.plan.node import Node, UnaryNode
-from penstock.plan.scan import Scan as ScanNode
 from penstock.plan.storing import Cache
 from penstock.plan.visible import opens_visibly
 
@@ -126,8 +124,8 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     )
 
 
-@register(rows.Unbatch)
-def _unbatch(node: rows.Unbatch, lowering: Lowering) -> Stage:
+@register(counted.Unbatch)
+def _unbatch(node: counted.Unbatch, lowering: Lowering) -> Stage:
     return Unbatch(lower(node.input, lowering), node.label, node.where, rows_of_batches(node.input))
 
 
@@ -161,14 +159,14 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
     return Sequence(build, node.count, node.label, node.where, alike=True)
 
 
-@register(combine.Concatenate)
-def _concatenate(node: combine.Concatenate, lowering: Lowering) -> Stage:
+@register(inputs.Concatenate)
+def _concatenate(node: inputs.Concatenate, lowering: Lowering) -> Stage:
     parts = Sequence(lambda index: lower(node.parts[index], lowering), len(node.parts), node.label, node.where)
     return parts if node.spec is not None else Agreed(parts, node.label, node.where, any_rank=node.any_rank)
 
 
-@register(combine.Zip)
-def _zip(node: combine.Zip, lowering: Lowering) -> Stage:
+@register(inputs.Zip)
+def _zip(node: inputs.Zip, lowering: Lowering) -> Stage:
     return Zip(tuple(lower(part, lowering) for part in node.parts), node.structure, node.label, node.where)
 
 

@@ -9,13 +9,12 @@ from penstock.physical.chained import Portioned
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
+from penstock.physical.stages.apply import StatefulMap
 from penstock.physical.stages.cached import Snapshot
 from penstock.physical.stages.cardinality import AssertCardinality
-from penstock.physical.stages.cut import TakeWhile
+from penstock.physical.stages.cut import TakeWhile, Unique
 from penstock.physical.stages.ignore_errors import IgnoreErrors
 from penstock.physical.stages.scan import Followed, Scan
-from penstock.physical.stages.stateful_map import StatefulMap
-from penstock.physical.stages.unique import Unique
 from penstock.physical.storage import storage_of
 from penstock.plan import stateful, storing
 from penstock.plan.visible import acts

@@ -1,14 +1,26 @@
-"""Apply: transforms run by whoever pulls, one Block after the other; the plain form of every parallel segment."""
+"""Apply: transforms run by whoever pulls, one Block after the other.
+
+StatefulMap: a function that hands a state from element to element.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from penstock.block.block import Block, Builder
 from penstock.block.numbers import Numbers
+from penstock.block.same_kind import SameKind
+from penstock.block.scan_state import ScanState
+from penstock.block.structure import Structure
+from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, ratios_of
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.trace.kinds.reader import warn_of_text_in
 
 
 class Apply(ChainedStage):
@@ -72,3 +84,96 @@ class Apply(ChainedStage):
     def portion(self) -> None:
         self._upstream = Portioned.over(self._upstream)
         self.inputs = (self._upstream,)
+
+
+class StatefulMap(StretchStage):
+    """`function(state, element)` returns the next state and an element.
+
+    Where it raises, or returns no such pair, or a state of another kind, the state stays what it was. Where only the
+    element is wrong, the state goes on: the call itself has succeeded.
+    """
+
+    def __init__(
+        self,
+        upstream: Stage,
+        function: Callable[[Any, Any], Any],
+        carried: ScanState,
+        label: str,
+        where: str | None,
+        *,
+        any_rank: bool = False,
+    ) -> None:
+        super().__init__(label, (upstream,), where)
+        self._upstream = upstream
+        self._function = function
+        self._carried = carried
+        self._count = 0
+        self._same_kind = SameKind("The output of scan_func", any_rank=any_rank)
+        self._structure: Structure | None = None  # of the outputs so far
+        self._looked = False  # whether the function was looked at with its first element
+
+    def make(self, want: int) -> Stretch | None:
+        first = self._count
+        try:
+            block = self._upstream.next(want)
+        except Exception:
+            self._count += 1
+            raise
+        if block is None:
+            return None
+        self._count += block.size
+        return self._run(block, first)
+
+    def _run(self, block: Block, first: int) -> Stretch:
+        function, carried = self._function, self._carried
+        builder = Builder(self._structure)
+        failures: list[tuple[int, Exception]] = []
+        for row, element in enumerate(block.elements()):
+            try:
+                if not self._looked:
+                    self._looked = True
+                    warn_of_text_in(function, carried.nest(), element)
+                pair = function(carried.nest(), element)
+                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                    raise _no_pair(pair)
+                held = [pair[1], pair[0]]
+                del pair  # so that nobody but `held` keeps the function's arrays
+                carried.replace(held)
+                builder.add(held.pop())
+            except Exception as raised:
+                failures.append((row, as_failure(raised, self._context(block, row, first))))
+        if not len(builder):
+            return Stretch(None, tuple(failures))
+        return self._stretch_of(builder, failures, block, first)
+
+    def _stretch_of(self, builder: Builder, failures: list[tuple[int, Exception]], block: Block, first: int) -> Stretch:
+        rows = np.arange(block.size)
+        origin = block.origin
+        if failures:
+            rows = np.delete(rows, [row for row, _ in failures])
+            origin = None if origin is None else origin.take(rows)
+        built, mixed = self._same_kind.build(builder, origin)
+        if built is not None:
+            self._structure = built.structure
+        for at, error in mixed or ():
+            error.context = self._context(block, int(rows[at]), first)
+            failures.append((int(rows[at]), error))
+        return Stretch(built, tuple(sorted(failures, key=lambda failed: failed[0])))
+
+    def _context(self, block: Block, row: int, first: int) -> Context:
+        file, offset = (None, None) if block.origin is None else block.origin.at(row)
+        return Context(self.label, self.where, first + row, file, offset)
+
+    def place(self) -> State:
+        return [self._upstream.state(), self._count, self._carried.to_json()]
+
+    def go_to(self, place: State) -> None:
+        below, self._count, leaves = place
+        self._carried.load_json(leaves)
+        self._upstream.restore(below)
+
+
+def _no_pair(found: Any) -> InvalidTypeError:
+    came = f"{len(found)} values" if isinstance(found, (tuple, list)) else type(found).__name__
+    message = f"scan_func returns the next state and an element of the output, got {came}."
+    return InvalidTypeError(message, hint="Return (state, output).")

@@ -13,12 +13,11 @@ from penstock.cache.memory import MemoryStore
 from penstock.cache.recorder import Recorder
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.hints import size_text
-from penstock.physical.fatal import failed
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.storage import Storage, WriteRole
-from penstock.physical.stretch import Stretch, failure
+from penstock.physical.stretch import Stretch, failed, failure
 from penstock.plan.node import UNKNOWN_CARDINALITY
 from penstock.plan.snapshot_store import without_hint
 

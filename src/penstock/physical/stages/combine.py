@@ -9,9 +9,9 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
-from penstock.physical.fatal import fatal
 from penstock.physical.stage import Cursor, Stage, State, as_of_now
 from penstock.physical.stages.mix import Choices, Chooser
+from penstock.physical.stretch import fatal
 
 
 class Zip(Stage):

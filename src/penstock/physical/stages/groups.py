@@ -13,11 +13,10 @@ from penstock.block.same_kind import SameKind
 from penstock.block.scan_state import ScanState
 from penstock.block.structure import components, flatten, refuse_none
 from penstock.errors import Context, annotate, as_failure
-from penstock.physical.fatal import failed
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failed
 from penstock.plan.grouping import Reducer
 
 

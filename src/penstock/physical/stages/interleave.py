@@ -16,12 +16,12 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.footprint import footprint
 from penstock.errors import Context, PenstockError, annotate
+from penstock.physical.chained import SlotStates
 from penstock.physical.executor import Reader
-from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.slot_states import SlotStates
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.scan import Scan
+from penstock.physical.stretch import failed
 
 _AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16

@@ -12,9 +12,9 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.rows import Rows
 from penstock.errors import Context, as_failure
-from penstock.physical.fatal import failed
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stretch import failed
 
 _NO_LIMIT = 1 << 62  # slots
 

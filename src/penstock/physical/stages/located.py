@@ -13,12 +13,39 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.origin import Origin
-from penstock.block.provenance import with_provenance
 from penstock.errors import PenstockError
-from penstock.physical.drain import drain
-from penstock.physical.fatal import fatal
+from penstock.physical.memory import FillingLog
 from penstock.physical.stage import Stage, State
+from penstock.physical.stretch import failed, fatal
+from penstock.plan.indexing import with_provenance
 from penstock.sources.source import IndexedSource, SlicedSource, Source
+
+_AT_ONCE = 1024  # elements that a cache is asked for at a time, at most, while it fills
+
+
+def drain(stage: Stage, label: str, count: int = -1, pieces: list[Block | Exception] | None = None) -> Exception | None:
+    """A stage to its end; its first failure. `pieces` gets what it gives, failures too. The log says if it takes long.
+
+    `count` is how many elements will come, negative where nobody knows.
+    """
+    log = FillingLog(label, count, at_once=_AT_ONCE)
+    done = 0
+    first: Exception | None = None
+    while True:
+        piece: Block | Exception | None
+        try:
+            piece = stage.next(log.ask())
+        except Exception as error:
+            piece = failed(error)
+        if piece is None:
+            log.full(done)
+            return first
+        if first is None and isinstance(piece, Exception):
+            first = piece
+        done += piece.size if isinstance(piece, Block) else 1
+        log.at(done)
+        if pieces is not None:
+            pieces.append(piece)
 
 
 def located(block: Block, source: Source, numbers: np.ndarray) -> Block:

@@ -3,24 +3,222 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
 
+from penstock.block.arena import ARENA
 from penstock.block.block import Block
+from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import Structure
 from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, as_failure
 from penstock.physical.kernels import reference
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.open_rows import OpenRows, Pieces, fits_rows
-from penstock.physical.stacking import ranks_of
+from penstock.physical.stacking import common_rank, ranks_of
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Past, Stretch, failure, join
 from penstock.physical.token_batch import LeftOut
+from penstock.plan.packing import Layout, open_spec
 from penstock.plan.packing import Pack as PackNode
-from penstock.plan.packing import open_spec
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Piece i is of element `elements[i]`: in feature f `sizes[i, f]` values of `flat[f]` from `offsets[i, f]` on."""
+
+    flat: tuple[np.ndarray, ...]
+    elements: np.ndarray
+    sizes: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, block: Block) -> Pieces:
+        """Each element as one piece; its components are 1-D arrays."""
+        found = [_joined(column) for column in block.columns]
+        sizes = np.column_stack([sizes for _, sizes in found])
+        offsets = np.cumsum(sizes, axis=0) - sizes
+        return cls(tuple(flat for flat, _ in found), np.arange(block.size), sizes, offsets)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def chosen(self, keep: np.ndarray) -> Pieces:
+        """The pieces at these positions, or where this mask is true."""
+        return Pieces(self.flat, self.elements[keep], self.sizes[keep], self.offsets[keep])
+
+    def too_long(self, lengths: np.ndarray) -> np.ndarray:
+        """Which pieces have more values than a row, in any feature."""
+        found: np.ndarray = np.any(self.sizes > lengths, axis=1)
+        return found
+
+    def truncated(self, lengths: np.ndarray) -> Pieces:
+        """The beginnings that fit a row."""
+        return Pieces(self.flat, self.elements, np.minimum(self.sizes, lengths), self.offsets)
+
+    def split(self, lengths: np.ndarray) -> Pieces:
+        """Longer ones as several: each feature cut into rows, piece k holding the k-th of each."""
+        counts = np.maximum(-(-self.sizes // lengths), 1).max(axis=1)
+        whole = self.chosen(np.repeat(np.arange(len(self)), counts))
+        number = np.arange(len(whole)) - np.repeat(np.cumsum(counts) - counts, counts)
+        before = np.minimum(number[:, None] * lengths, whole.sizes)
+        return Pieces(whole.flat, whole.elements, np.minimum(whole.sizes - before, lengths), whole.offsets + before)
+
+
+def _joined(column: Column) -> tuple[np.ndarray, np.ndarray]:
+    """The values of 1-D arrays one behind the other, and the arrays' sizes."""
+    if isinstance(column, DenseColumn):
+        count, size = column.array.shape
+        return column.array.reshape(-1), np.full(count, size, np.int64)
+    assert isinstance(column, ListColumn)
+    return np.concatenate(column.items), np.fromiter(map(len, column.items), np.int64, len(column))
+
+
+def fits_rows(block: Block, dtypes: Sequence[np.dtype]) -> bool:
+    """Whether every component is a column of 1-D arrays of these dtypes."""
+    for column, dtype in zip(block.columns, dtypes, strict=True):
+        spec = column.slice(0, 1).spec() if common_rank(column) == 1 else None
+        if getattr(spec, "dtype", None) != dtype or len(getattr(spec, "shape", ())) != 1:
+            return False
+    return True
+
+
+class _Rows:
+    """Rows of one feature: values, numbers of the segments from 1, positions in them; beginning as padding."""
+
+    def __init__(self, count: int, length: int, dtype: np.dtype, padding: object) -> None:
+        self.padding = padding
+        self.values = ARENA.empty((count, length), dtype)
+        self.ids = ARENA.empty((count, length), np.int32)
+        self.positions = ARENA.empty((count, length), np.int32)
+        self.clear(slice(None))
+
+    def clear(self, rows: np.ndarray | slice) -> None:
+        self.values[rows] = self.padding
+        self.ids[rows] = 0
+        self.positions[rows] = 0
+
+    def copy(self, rows: np.ndarray, source: _Rows, source_rows: np.ndarray) -> None:
+        self.values[rows] = source.values[source_rows]
+        self.ids[rows] = source.ids[source_rows]
+        self.positions[rows] = source.positions[source_rows]
+
+    def grown(self, count: int) -> _Rows:
+        larger = _Rows(count, self.values.shape[1], self.values.dtype, self.padding)
+        every = np.arange(len(self.values))
+        larger.copy(every, self, every)
+        return larger
+
+
+class OpenRows:
+    """The contents of open rows, and the table that says how full each is (see `kernels.reference`)."""
+
+    def __init__(self, layout: Layout, dtypes: list[np.dtype], most_sequences: int, most_open: int, best: bool) -> None:  # noqa: FBT001
+        self.layout = layout
+        self.lengths = np.array(layout.lengths, np.int64)
+        self.opened = 0
+        self.table = np.empty((0, len(layout.lengths) + 2), np.int64)
+        self.firsts = np.empty(0, np.int64)  # position in the stream of the first element of each open row
+        self._dtypes = dtypes
+        self._rules = most_sequences, most_open, best
+        self._slots = np.empty(0, np.int64)  # where the content of each open row is
+        self._free: list[int] = []
+        self._content = self._new(0)
+
+    def _new(self, count: int) -> list[_Rows]:
+        layout = self.layout
+        return [_Rows(count, *kind) for kind in zip(layout.lengths, self._dtypes, layout.values, strict=True)]
+
+    def add(self, pieces: Pieces, first: int, kernels: ModuleType) -> tuple[Block | None, np.ndarray]:
+        """Place the pieces of a Block, whose elements are number `first` and on.
+
+        Gives the rows that left, and for each the element at which it did.
+        """
+        known = len(self.table)
+        found = kernels.assign(pieces.sizes, self.table, self.opened, self.lengths, *self._rules)
+        rows, starts, segments, left, left_at, kept, self.table = found
+        total = len(left) + len(kept)
+        self.opened += total - known
+        firsts = np.empty(total, np.int64)
+        firsts[rows[::-1]] = pieces.elements[::-1] + first  # of several the last one written stays, which is the first
+        firsts[:known] = self.firsts
+        self.firsts = firsts[kept]
+
+        out = self._new(len(left))
+        place = np.full(total, -1, np.int64)  # in `out`
+        place[left] = np.arange(len(left))
+        leaving = np.flatnonzero(place[:known] >= 0)
+        for rows_out, content in zip(out, self._content, strict=True):
+            rows_out.copy(place[leaving], content, self._slots[leaving])
+        self._free += self._slots[leaving].tolist()
+        slots = np.concatenate([self._slots, np.full(total - known, -1, np.int64)])
+        new = kept[kept >= known]
+        slots[new] = self._taken(len(new))
+        self._slots = slots[kept]
+
+        goes = place[rows] >= 0
+        for target, chosen, targets in ((out, goes, place), (self._content, ~goes, slots)):
+            if chosen.any():
+                self._scatter(pieces, chosen, (targets[rows], starts, segments), target, kernels)
+        return self._block(out, len(left)), pieces.elements[left_at]
+
+    def _taken(self, count: int) -> np.ndarray:
+        """Slots for new rows, which begin as padding."""
+        missing = count - len(self._free)
+        if missing > 0:
+            have = len(self._content[0].values)
+            most = max(2 * have, have + missing)
+            self._content = [content.grown(most) for content in self._content]
+            self._free += range(most - 1, have - 1, -1)
+        slots = np.array([self._free.pop() for _ in range(count)], np.int64)
+        for content in self._content:
+            content.clear(slots)
+        return slots
+
+    def _scatter(
+        self,
+        pieces: Pieces,
+        chosen: np.ndarray,
+        places: tuple[np.ndarray, np.ndarray, np.ndarray],
+        target: list[_Rows],
+        kernels: ModuleType,
+    ) -> None:
+        rows, starts, segments = (part[chosen] for part in places)
+        offsets, sizes = pieces.offsets[chosen], pieces.sizes[chosen]
+        for f, (flat, content) in enumerate(zip(pieces.flat, target, strict=True)):
+            runs = [np.ascontiguousarray(part[:, f]) for part in (offsets, sizes, starts)]
+            arrays = content.values, content.ids, content.positions
+            kernels.scatter(flat, runs[0], runs[1], rows, runs[2], segments, *arrays)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, filled or not."""
+        return sum(rows.values.nbytes + rows.ids.nbytes + rows.positions.nbytes for rows in self._content)
+
+    def remaining(self, start: int, stop: int) -> Block | None:
+        """Copies of open rows, counted in the order in which they were opened."""
+        slots = self._slots[start:stop]
+        out = self._new(len(slots))
+        for rows_out, content in zip(out, self._content, strict=True):
+            rows_out.copy(np.arange(len(slots)), content, slots)
+        return self._block(out, len(slots))
+
+    def _block(self, rows: list[_Rows], count: int) -> Block | None:
+        if not count:
+            return None
+        arrays = [array for part in rows for array in (part.values, part.ids, part.positions)]
+        return Block(self.layout.structure, [DenseColumn(arrays[i]) for i in self.layout.order], count)
+
+    def set_table(self, table: list[list[int]], opened: int) -> None:
+        """Open rows as they were, without their content: what has left since, or is to be given again."""
+        self.table = np.array(table, np.int64).reshape(len(table), self.table.shape[1])
+        self.firsts = np.zeros(len(table), np.int64)
+        self._slots = self._taken(len(table))
+        self.opened = opened
+
 
 _NATIVE = Compiled("penstock.physical.kernels.packing_native")
 _WORTH_COMPILING = 1 << 13  # sequences from which loading numba (0.3 s once per process) pays

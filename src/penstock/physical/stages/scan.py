@@ -8,7 +8,7 @@ from time import monotonic
 
 from penstock.block.block import Block
 from penstock.cache.entry.entry import Entry
-from penstock.cache.entry.lease import writer_of
+from penstock.cache.entry.lock import writer_of
 from penstock.errors import Context, raise_as_failure
 from penstock.hints import redacted
 from penstock.io.storage import is_url

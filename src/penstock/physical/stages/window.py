@@ -17,8 +17,8 @@ from penstock.errors import Context, annotate
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, join
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.plan.scan import Scan
 from penstock.sources.arrays import BlockSource, read_only
 
 _AT_ONCE = 1 << 16  # elements in the windows of one Block

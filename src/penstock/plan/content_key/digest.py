@@ -24,9 +24,9 @@ from penstock.functions.ownership import is_users
 from penstock.functions.uses import held
 from penstock.hints import redacted
 from penstock.io import storage
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Prefetch
-from penstock.plan.scan import Scan
 from penstock.sources.arrays import ArraysSource
 from penstock.sources.source import Source
 from penstock.trace.purity import may_draw
@@ -122,6 +122,7 @@ _KNOWN_AS = {
         "io.compression.TFRecordOptions": "io.tfrecord.options.TFRecordOptions",
         "io.example.SequenceExample": "io.sequence_example.SequenceExample",
         "plan.grouping.Reducer": "plan.reducer.Reducer",
+        "plan.indexing.Provenance": "block.provenance.Provenance",
         "sources.arrays.BlockSource": "sources.held.BlockSource",
         "sources.arrow.ArrowSource": "sources.arrow_ipc.ArrowSource",
         "sources.arrow.TableSource": "sources.arrow_table.TableSource",

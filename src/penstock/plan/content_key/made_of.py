@@ -20,10 +20,9 @@ from penstock.functions.ownership import is_users
 from penstock.functions.uses import Held, held
 from penstock.hints import redacted
 from penstock.plan.content_key.digest import MOST_LISTED, Digester, FileVersion, digest_of, named_files, telling
-from penstock.plan.explain import short_location
-from penstock.plan.node import Node, function_name
+from penstock.plan.inputs import Scan
+from penstock.plan.node import Node, function_name, short_location
 from penstock.plan.ops import Prefetch
-from penstock.plan.scan import Scan
 from penstock.sources.source import Source
 
 _MOST = 60  # characters of a value

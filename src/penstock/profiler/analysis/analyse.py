@@ -12,10 +12,9 @@ from penstock.functions.shipping import why_not_shippable
 from penstock.functions.uses import keeps_state, takes_lock
 from penstock.options import Options
 from penstock.plan import ops
-from penstock.plan.combine import Zip
+from penstock.plan.inputs import Scan, Zip
 from penstock.plan.node import Node
 from penstock.plan.ops import Filter, Map, Shuffle
-from penstock.plan.scan import Scan
 from penstock.profiler.analysis.alone import Alone, alone, has_lock
 from penstock.profiler.analysis.changes import check_number
 from penstock.profiler.analysis.figures import Analysis, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from penstock.plan.explain import short_location
+from penstock.plan.node import short_location
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from penstock.hints import size_text
-from penstock.plan.explain import short_location
+from penstock.plan.node import short_location
 
 LOOP = "loop"  # the lane of the thread that takes the elements
 LARGE = 1 << 16  # bytes of an element whose copy is worth a word

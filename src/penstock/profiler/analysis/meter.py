@@ -20,7 +20,7 @@ from penstock.physical.transform import Outcome, Transform
 from penstock.plan.node import Node
 from penstock.profiler.analysis.places import alike
 from penstock.runtime.autotune.figures import Flow
-from penstock.runtime.executors.threads import ThreadReader
+from penstock.runtime.executors import ThreadReader
 from penstock.runtime.lane import Lane
 from penstock.runtime.segment import Segment
 

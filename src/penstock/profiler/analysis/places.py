@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.plan.ops import FusedMap, MapAndBatch, Prefetch
-from penstock.plan.scan import Scan
 from penstock.rewrite.driver import Rewritten, outcomes
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from penstock.plan.explain import short_location
-from penstock.plan.node import Node
+from penstock.plan.node import Node, short_location
 from penstock.profiler.lint.inspection import Inspection
 
 _WIDTH = 100

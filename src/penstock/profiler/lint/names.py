@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from penstock.errors import ShardWarning
 from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, function_name
 from penstock.plan.ops import FlatMap, Interleave, Repeat, Shard, Shuffle, Skip, Take
-from penstock.plan.scan import Scan
 from penstock.profiler.lint.inspection import below, tell
 from penstock.sources.arrays import ArraysSource
 

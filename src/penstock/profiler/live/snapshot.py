@@ -17,8 +17,7 @@ from itertools import count
 from typing import Any
 
 from penstock.forked import in_child, new_lock
-from penstock.plan.explain import short_location
-from penstock.plan.node import Node
+from penstock.plan.node import Node, short_location
 from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, workers
 from penstock.profiler.analysis.model import cpu_seconds
 from penstock.profiler.memory import memory_report

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from penstock.cache.entry.entry import Entry
 from penstock.cache.memory import MemoryStore
 from penstock.hints import size_text
-from penstock.plan.explain import short_location
+from penstock.plan.node import short_location
 
 
 @dataclass(frozen=True, slots=True)

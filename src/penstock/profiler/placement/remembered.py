@@ -19,8 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.cache.entry.entry import kept_below, make_room, size_of
 from penstock.cache.entry.lock import Lock, use
-from penstock.cache.entry.removal import kept_below, make_room, size_of
 from penstock.forked import new_lock
 from penstock.options import Options, environment
 from penstock.plan.fingerprint import fingerprint
@@ -28,8 +28,7 @@ from penstock.plan.node import Node
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key, Meter
 from penstock.profiler.analysis.places import Place, steps_of
 from penstock.profiler.placement.choose import Spot
-from penstock.runtime.autotune.remembered import machine_key, write_small
-from penstock.runtime.machine.cache_folder import cache_folder
+from penstock.runtime.autotune.remembered import cache_folder, machine_key, write_small
 
 _FORMAT = 1
 _MOST = 1 << 18  # bytes of a file

@@ -10,10 +10,9 @@ from penstock.functions.uses import keeps_state, uses
 from penstock.options import Options
 from penstock.plan import ops
 from penstock.plan.batching import BatchNode, Rebatch
-from penstock.plan.combine import Concatenate, Zip
+from penstock.plan.counted import Unbatch
+from penstock.plan.inputs import Concatenate, Scan, Zip
 from penstock.plan.node import INFINITE_CARDINALITY, Node
-from penstock.plan.rows import Unbatch
-from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache, Snapshot
 from penstock.profiler.analysis.places import Place
 from penstock.profiler.lint.natures import randomness

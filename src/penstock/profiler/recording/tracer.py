@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.forked import new_lock
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.plan.scan import Scan
 from penstock.profiler.analysis.meter import Frame, Key, Meter, _Cell, _count, _Local
 from penstock.profiler.analysis.places import steps_of
 

@@ -18,8 +18,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.io.writing import local, writing
 from penstock.options import Options
 from penstock.plan.counted import count_text
-from penstock.plan.explain import short_location
-from penstock.plan.node import Node
+from penstock.plan.node import Node, short_location
 from penstock.plan.node_base import question
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, place, workers

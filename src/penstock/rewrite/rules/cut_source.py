@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeGuard
 
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.plan.ops import Shard, Skip, Take
-from penstock.plan.scan import Scan
 from penstock.rewrite.rule import rule
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.source import IndexedSource, SlicedSource, Source

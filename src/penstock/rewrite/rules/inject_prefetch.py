@@ -10,11 +10,10 @@ What workers of a service have made is taken in on a worker, too.
 
 from __future__ import annotations
 
-from penstock.plan.combine import Concatenate, Zip
 from penstock.plan.distribution import Distribute
+from penstock.plan.inputs import Concatenate, Scan, Zip
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Enumerate, Prefetch, Repeat, Shard, Skip, Take
-from penstock.plan.scan import Scan
 from penstock.plan.visible import on_workers, shown_ahead
 from penstock.rewrite.rule import rule
 

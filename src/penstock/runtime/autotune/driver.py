@@ -14,8 +14,7 @@ from penstock.runtime.autotune.remembered import Remembered, last_pass, recall, 
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.autotune.tuner_state import compacted, continued, tuner_state
 from penstock.runtime.lane import Lane
-from penstock.runtime.machine.granted import granted_cpus
-from penstock.runtime.machine.load import idle_seconds, outside_cpu, share
+from penstock.runtime.machine.granted import granted_cpus, idle_seconds, outside_cpu, share
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.ledger import Ledger
 from penstock.runtime.observers import Instrument

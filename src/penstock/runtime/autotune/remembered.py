@@ -24,8 +24,25 @@ from typing import Any
 from penstock.cgroup import read
 from penstock.options import Options, environment
 from penstock.runtime.autotune.figures import Knobs, Sample
-from penstock.runtime.machine.cache_folder import cache_folder
 from penstock.runtime.machine.granted import granted_cores
+
+
+def cache_folder(name: str) -> Path | None:
+    """`penstock/name` in the user's cache directory, which need not be there; None without a home."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not given.is_absolute():  # the XDG specification: then it is as if it were not set
+        try:
+            given = Path.home() / _beside_home()
+        except RuntimeError:
+            return None
+    return given / "penstock" / name
+
+
+def _beside_home() -> str:
+    if sys.platform == "win32":
+        return os.environ.get("LOCALAPPDATA") or "AppData/Local"  # an absolute path stands for itself
+    return "Library/Caches" if sys.platform == "darwin" else ".cache"
+
 
 _FORMAT = 1
 _MOST_FILES = 1000

@@ -14,8 +14,7 @@ from penstock.errors import (
     PenstockError,
     said,
 )
-from penstock.physical.fatal import Fatal, fatal
-from penstock.physical.stretch import Stretch, failure
+from penstock.physical.stretch import Fatal, Stretch, failure, fatal
 from penstock.physical.transform import Transform
 from penstock.runtime.tracebacks import add_lines
 

@@ -28,10 +28,9 @@ from typing import Any
 
 from penstock.block.transport import share_main
 from penstock.errors import PenstockError
-from penstock.runtime.processes.handle import Worker
+from penstock.runtime.processes.handle import Worker, started
 from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.start import Process, births
-from penstock.runtime.processes.started import started
 from penstock.runtime.processes.worker import serve
 
 _PATIENCE = 10.0  # seconds for which a fork is put off while other threads import or compile

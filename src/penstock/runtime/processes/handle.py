@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -17,10 +18,9 @@ from penstock.block.numbers import Numbers
 from penstock.block.shared_memory import Owner, Region, SharedMemory
 from penstock.block.transport import unpack
 from penstock.errors import Context, FailedPreconditionError, PenstockError
-from penstock.physical.fatal import Fatal
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Fatal, Stretch
 from penstock.runtime.counts import CLOCKS
-from penstock.runtime.processes.failures import mistaken
+from penstock.runtime.processes.failures import mistaken, not_started
 from penstock.runtime.processes.link import EMPTY, SMALL, Late, Link, Message, Packed, possible
 from penstock.runtime.processes.start import Process, births, search_path
 
@@ -307,3 +307,49 @@ def _folder() -> str:
 def _behind(seconds: float | None) -> float | None:
     """The moment so many seconds from now, on the monotonic clock."""
     return None if seconds is None else time.monotonic() + seconds
+
+
+PATIENCE = 1.0  # seconds that processes get to end by themselves
+_ATTEMPTS = 3  # where a process fails by itself: it will again
+_FROM_OUTSIDE = 30  # where somebody ends it, which says nothing about the next one
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5  # seconds before the next attempt: memory may have run out for a moment
+_SENT = {-getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}  # statuses
+
+
+def started(make: Callable[[], Worker], wanted: Callable[[], bool], *, wait: bool = True) -> Worker:
+    """A new worker, ready for its first task if it is to `wait` for that.
+
+    No further attempt is made when nobody wants it any more. Raises FailedPreconditionError where none can be had.
+    """
+    by_itself = from_outside = 0
+    pause = _FIRST_PAUSE
+    while True:
+        found = _attempt(make, wait=wait)
+        if isinstance(found, Worker):
+            return found
+        error, sent = found
+        by_itself += not sent
+        from_outside += sent
+        if by_itself == _ATTEMPTS or from_outside == _FROM_OUTSIDE or not wanted():
+            raise error
+        if sent:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _attempt(make: Callable[[], Worker], *, wait: bool) -> Worker | tuple[PenstockError, bool]:
+    """A worker, or why there is none, and whether that came from outside: by a signal that ends or stops processes."""
+    try:
+        worker = make()
+    except Exception as error:
+        return not_started(error, None), False
+    if not wait:
+        return worker
+    try:
+        worker.wait_until_ready()
+    except Exception as error:
+        late = isinstance(error, Late)
+        stopped = late and worker.process.stopped()
+        code = worker.end(0.0 if late else PATIENCE)
+        return not_started(error, code), stopped or (code in _SENT and not late)
+    return worker

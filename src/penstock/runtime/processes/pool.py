@@ -22,14 +22,12 @@ from penstock.block.shared_memory import SharedMemory
 from penstock.block.transport import pack, portable
 from penstock.errors import Context, PenstockError, annotate
 from penstock.forked import in_child, new_lock
-from penstock.physical.fatal import Fatal
-from penstock.physical.stretch import Stretch, join
+from penstock.physical.stretch import Fatal, Stretch, join
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
 from penstock.runtime.processes.failures import in_place, poison, too_late, unsendable
-from penstock.runtime.processes.handle import Ended, Unreadable, Untried, Worker
+from penstock.runtime.processes.handle import PATIENCE, Ended, Unreadable, Untried, Worker, started
 from penstock.runtime.processes.link import Late, Packed
 from penstock.runtime.processes.start import watch_forks
-from penstock.runtime.processes.started import PATIENCE, started
 from penstock.runtime.processes.task import ProcessTask
 
 __all__ = ["ProcessPool", "ProcessTask", "process_pool"]

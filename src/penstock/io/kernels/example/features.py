@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compiled.kernel import helper, inlined, uncounted
-from penstock.io.kernels.example.table import (
+from penstock.io.kernels.example import (
     AT_1,
     FIRST,
     HEAD,

@@ -13,8 +13,8 @@ import numba
 import numpy as np
 
 from penstock.compiled.kernel import kernel, only_for, uncounted
+from penstock.io.kernels.example import DONE, NO_MEMORY, NO_ROOM, REJECTED
 from penstock.io.kernels.example.features import all_features
-from penstock.io.kernels.example.table import DONE, NO_MEMORY, NO_ROOM, REJECTED
 from penstock.io.kernels.example.values import bytes_at, write_noted
 
 __all__ = ["DONE", "NO_MEMORY", "NO_ROOM", "REJECTED", "parse"]

@@ -13,7 +13,7 @@ from numba.core.extending import intrinsic
 from numba.np import arrayobj
 
 from penstock.compiled.kernel import helper, inlined, uncounted
-from penstock.io.kernels.example.table import (
+from penstock.io.kernels.example import (
     BASE,
     DEFAULT,
     DONE,

@@ -16,8 +16,7 @@ from penstock.block.structure import components, flatten
 from penstock.functions.uses import uses
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import equal_blocks
-from penstock.plan.explain import short_location
-from penstock.plan.node import UnaryNode
+from penstock.plan.node import UnaryNode, short_location
 from penstock.plan.ops import Batch, Map, Prefetch
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import calls

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from penstock.functions.uses import keeps_state
 from penstock.plan.batching import BatchNode
+from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node, function_name
 from penstock.plan.ops import Batch, Interleave, Map, Prefetch
-from penstock.plan.scan import Scan
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import call, calls
 from penstock.profiler.lint.inspection import Inspection

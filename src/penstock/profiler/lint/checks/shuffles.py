@@ -9,9 +9,9 @@ from penstock.hints import size_text
 from penstock.physical.access import obstacle
 from penstock.plan.batching import PaddedBatch
 from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, function_name
 from penstock.plan.ops import Batch, Enumerate, Filter, FlatMap, Map, Prefetch, Repeat, Shuffle, Skip, Take
-from penstock.plan.scan import Scan
 from penstock.plan.storing import Cache
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import call, calls

@@ -1,7 +1,4 @@
-"""The thread executor: segments on the process's pool of workers. The default; kernels release the GIL.
-
-Where a step may run in worker processes, its workers here hand Blocks over to them and wait.
-"""
+"""What runs segments: inline, which is the reference, and threads."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from penstock.physical.transform import FunctionTransform, RunAll, Transform
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits, holds_gil
-from penstock.runtime.executors.inline import InlineExecutor
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
@@ -30,6 +26,57 @@ from penstock.runtime.task import Direct
 from penstock.runtime.transform_runner import TransformRunner, packed, pool_of, task_of, transforms_here
 from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_of, work_of
 from penstock.trace.purity import why_impure
+
+
+class InlineReader(Reader):
+    """Reads when asked."""
+
+    def __init__(self, executor: InlineExecutor, label: str, where: str | None) -> None:
+        self._executor = executor
+        self._label = label
+        self._where = where
+
+    def ahead(self, upstream: Stage) -> Stage:
+        return self._executor.ahead(upstream, max_elements=-1, label=self._label, where=self._where, depth=0)
+
+    def early(self) -> int:
+        return 0
+
+
+class InlineExecutor(Executor):
+    """Segments do their work when asked; nothing is read ahead, no worker is started."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
+
+    def segment(
+        self,
+        upstream: Stage,
+        transforms: Sequence[Transform],
+        *,
+        parallelism: int,
+        ordered: bool,
+        depth: int,
+        batch: BatchTask | None = None,
+        executor: str = "auto",
+        epoch: int = 0,
+    ) -> Stage:
+        return Direct(work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=self.run_all(transforms)))
+
+    def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
+        return upstream if isinstance(upstream, Direct) else Direct(reading_ahead(upstream, max_elements, label, where))
+
+    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
+        return InlineReader(self, label, where)
+
+    def inline(self) -> Executor:
+        return self
+
+    def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
+        return transforms_here(self._options.element_timeout)
+
+
+# Where a step may run in worker processes, its workers here hand Blocks over to them and wait.
 
 try:
     import resource

@@ -1,1 +1,0 @@
-"""What runs segments: inline (the reference) and threads."""
