@@ -1,7 +1,7 @@
 """Blocks as Arrow record batches and back: what caches, snapshots and files for other tools are made of.
 
 Written by `to_arrow`, a batch says in the metadata of its schema what nest its columns were, with which dtypes and
-shapes, and comes back exactly. Any other batch is read by its Arrow types (`arrow_foreign`). Nothing is pickled.
+shapes, and comes back exactly. Any other batch is read by its Arrow types (`foreign_columns`). Nothing is pickled.
 """
 
 from __future__ import annotations

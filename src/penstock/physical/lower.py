@@ -1,4 +1,7 @@
-"""From nodes to stages: what runs for each step of a plan. The modules of `physical.builders` register here."""
+"""From nodes to stages: what runs for each step of a plan. The modules of `physical.builders` register here.
+
+Service is who makes the elements of a part of a plan elsewhere; it is implemented in `delivery`.
+"""
 
 from __future__ import annotations
 

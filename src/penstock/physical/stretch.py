@@ -2,7 +2,7 @@
 
 Past keeps states of the input in front of elements that may have to come again.
 
-A failure is the error that took the place of one element: the stream goes on behind it.
+A failure is the error that took the place of one element: the stream goes on behind it. Fatal is what ends a run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Steps: the order of a whole data set drawn at once, and elements with where they were read."""
+"""Steps: the order of a whole data set drawn at once, and elements with where they were read.
+
+Provenance is what stands beside such an element.
+"""
 
 from __future__ import annotations
 

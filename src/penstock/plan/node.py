@@ -1,4 +1,7 @@
-"""Node: one step of a plan. Frozen, validated when built, equal by value; running it is somebody else's work."""
+"""Node: one step of a plan. Frozen, validated when built, equal by value; running it is somebody else's work.
+
+With what shows a plan as text: for reprs, documentation and tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What runs segments: inline, which is the reference, and threads."""
+"""What runs segments: inline, which is the reference, and threads.
+
+Inline, everything happens in the consumer's thread, when it asks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Entry: what a folder that is filled by passes holds so far, and how to go on behind it."""
+"""Entry: what a folder that is filled by passes holds so far, and how to go on behind it.
+
+With what removes entries: one, all, or those of a folder that were not wanted for the longest time.
+"""
 
 from __future__ import annotations
 

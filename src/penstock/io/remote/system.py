@@ -1,7 +1,7 @@
 """The fsspec file system behind a URL, and the limits of reading there.
 
 It is asked for anew each time: it knows what a forked process has to make again. The environment sets the limits, which
-workers of this machine share.
+workers of this machine share. How many bytes are asked for before they are needed, InFlight finds by trying.
 """
 
 from __future__ import annotations

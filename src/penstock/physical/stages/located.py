@@ -1,7 +1,8 @@
 """Elements with where they come from.
 
 Located gives them their numbers in their source, only where somebody asked for provenance; Provenanced puts beside each
-where it was read; Numbers is 0, 1, 2, … for a plan that is read by number.
+where it was read; Numbers is 0, 1, 2, … for a plan that is read by number. `drain` is
+a whole pass over a stage, for what it keeps on the way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Mix: one stream out of several, each element from the source that a chooser names."""
+"""Mix: one stream out of several, each element from the source that a chooser names.
+
+Agreed: streams joined into one, one behind the other or mixed, keep the kind of the first.
+"""
 
 from __future__ import annotations
 

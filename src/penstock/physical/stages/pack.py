@@ -1,4 +1,7 @@
-"""Pack: sequences side by side in rows of one length."""
+"""Pack: sequences side by side in rows of one length.
+
+OpenRows are rows that are filling up; Pieces are the sequences of a Block, cut to at most a row.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """decide: from what was measured to the knobs. Pure: the same history always gives the same decision.
 
 What was tried, what came of it and what is on trial are read off the history, in which the knobs in force are part of
-every period. There is no state beside it.
+every period. There is no state beside it. What did not help lately is left alone for a while (`barred`).
 """
 
 from __future__ import annotations

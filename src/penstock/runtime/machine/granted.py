@@ -1,4 +1,7 @@
-"""What this process may use: cores and memory as granted by affinity and control groups, not as installed."""
+"""What this process may use: cores and memory as granted by affinity and control groups, not as installed.
+
+And how busy the machine is, as Linux counts it.
+"""
 
 from __future__ import annotations
 

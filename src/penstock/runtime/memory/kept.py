@@ -1,4 +1,7 @@
-"""Kept: memory that the process keeps for use again, which belongs to no run and counts in every budget."""
+"""Kept: memory that the process keeps for use again, which belongs to no run and counts in every budget.
+
+Once no pass runs, what passes have freed goes back to the system (`Trimmer`).
+"""
 
 from __future__ import annotations
 
