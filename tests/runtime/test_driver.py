@@ -66,7 +66,7 @@ def driver(*, come=True, tuned=True, digest=None, means=lambda: Means(2.0, 1 << 
         means=means,
         processes=lambda: processes,
         tuned=tuned,
-        digest=digest,
+        digest=None if digest is None else lambda: digest,
     )
     return made, threads, processes
 

@@ -49,7 +49,10 @@ class ColumnRows(ABC):
     def get(self, slots: np.ndarray) -> Column: ...
 
     def get_with(self, slots: np.ndarray, places: np.ndarray, column: Column, rows: np.ndarray) -> Column | None:
-        """What is in the slots, but elements `rows` of a column in some places; None where that is not put together."""
+        """What is in the slots, but elements `rows` of a column in some places; None where that is not put together.
+
+        In those places `slots` may hold any number.
+        """
         return None
 
     @abstractmethod
@@ -97,8 +100,8 @@ class DenseRows(ColumnRows):
         if not self.accepts(column):
             return None
         assert isinstance(column, DenseColumn)
-        found = self._array.take(slots, axis=0)
-        found[places] = column.array[rows]
+        found = self._array.take(slots, axis=0, mode="clip")
+        found[places] = column.array.take(rows, axis=0)
         return DenseColumn(found)
 
     def wider(self) -> ColumnRows:
@@ -364,20 +367,24 @@ class Rows:
         block = by_reference(in_order(block, self._structure))
         if len(places) == len(source):
             return block.take(outside)
-        kept = source[inside]
-        anywhere = np.where(inside, source, kept[0])
-        order = np.empty(len(source), np.int64)
-        order[np.flatnonzero(inside)] = np.arange(len(kept))
-        order[places] = np.arange(len(kept), len(source))
         columns = [
-            rows.get_with(anywhere, places, column, outside) or joined(rows.get(kept), column.take(outside)).take(order)
+            rows.get_with(source, places, column, outside)
             for rows, column in zip(self._columns, block.columns, strict=True)
         ]
+        origins = None if self._origin is None or block.origin is None else (self._origin, block.origin.take(outside))
+        if origins is not None or any(column is None for column in columns):
+            kept, order = source[inside], np.empty(len(source), np.int64)
+            order[np.flatnonzero(inside)] = np.arange(len(kept))
+            order[places] = np.arange(len(kept), len(source))
+        made = [
+            joined(rows.get(kept), given.take(outside)).take(order) if column is None else column
+            for column, rows, given in zip(columns, self._columns, block.columns, strict=True)
+        ]
         origin = None
-        if self._origin is not None and block.origin is not None:
-            both = concat_origins([self._origin.get(kept), block.origin.take(outside)])
+        if origins is not None:
+            both = concat_origins([origins[0].get(kept), origins[1]])
             origin = None if both is None else both.take(order)
-        return Block(self._structure, columns, len(source), origin)
+        return Block(self._structure, made, len(source), origin)
 
     def _read(self, slots: np.ndarray) -> Block:
         assert self._structure is not None

@@ -60,7 +60,7 @@ class Run:
         settings: Settings,
         *,
         written: Node | None = None,
-        digest: str | None = None,
+        digest: Callable[[], str] | None = None,
     ) -> None:
         calm_opencv()
         pool = scheduler_for(options)
@@ -238,7 +238,7 @@ class Iterator(Generic[T_co]):
             epoch,
             settings,
             written=self._written,
-            digest=tuning_digest(variant.fingerprint, self._options),
+            digest=partial(tuning_digest, variant.fingerprint, self._options),
         )
         self._finalizer = weakref.finalize(self, self._run.close)
         self._finalizer.atexit = False  # the scheduler ends all runs then

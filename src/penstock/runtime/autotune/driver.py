@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -70,7 +70,7 @@ class Driver:
         means: Callable[[], Means],
         processes: Callable[[], Processes],
         tuned: bool,
-        digest: str | None = None,
+        digest: Callable[[], str] | None = None,
     ) -> None:
         self.instrument = instrument
         self.memory = memory
@@ -79,10 +79,11 @@ class Driver:
         self._threads = threads
         self._means = means
         self._processes = processes
-        self._digest = digest if tuned else None
-        self._known = {} if self._digest is None else recall(self._digest)
-        self._before = () if self._digest is None else last_pass(self._digest)
-        self._proved = {} if len(self._before) < 2 else tuner_state(continued(self._before, 0.0)).knobs
+        self._ask_digest = digest if tuned else None
+        self._digest: str | None = None  # of the plan, from the first lane on
+        self._known: dict[str, Remembered] = {}
+        self._before: Sequence[Sample] = ()  # the history of the last pass
+        self._proved: Mapping[str, Knobs] = {}
         self._lanes: dict[tuple[object, ...], Lane] = {}
         self._lock = threading.RLock()
         self._looking = threading.Lock()
@@ -112,6 +113,8 @@ class Driver:
         depth, label, where = place
         key = (*place, limits.least, limits.most, bounded)
         with self._lock:
+            if not self._lanes:
+                self._recall()
             found = self._lanes.get(key)
             if found is None:
                 alike = sum(1 for other in self._lanes if other[:2] == (depth, label))
@@ -127,6 +130,14 @@ class Driver:
                     found.turn(_within(known.knobs, knobs, found), known.reason)
                 self._lanes[key] = found
             return found
+
+    def _recall(self) -> None:
+        """What is known of the plan: only where there is something to turn, as it costs as much as a short pass."""
+        if self._ask_digest is not None:
+            self._digest = self._ask_digest()
+            self._known, self._before = recall(self._digest), last_pass(self._digest)
+            if len(self._before) > 1:
+                self._proved = tuner_state(continued(self._before, 0.0)).knobs
 
     def workers(self) -> int:
         """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""

@@ -115,6 +115,17 @@ def resident() -> int:
         return 0
 
 
+def most_resident() -> int:
+    """Bytes of memory that this process has had at once, on Linux; to ask takes a tenth of the time of `resident`.
+
+    >>> most_resident() > 0
+    True
+    """
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 or sys.maxsize  # 0: nobody knows
+
+
 @cache
 def _mallinfo2() -> Callable[[], Any] | None:
     """The function of the C library, which glibc has from 2.33 on."""

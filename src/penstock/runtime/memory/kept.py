@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 from penstock.block.arena import ARENA
 from penstock.block.shared_memory import shared_bytes
 from penstock.forked import new_lock
-from penstock.runtime.machine.malloc import FreeInHeaps, is_left_alone, resident
+from penstock.runtime.machine.malloc import FreeInHeaps, is_left_alone, most_resident, resident
 from penstock.sources.arrow_pieces import RECENT
 
 
@@ -225,7 +225,9 @@ class Trimmer:
     def rest(self) -> None:
         """No pass runs now."""
         self._ended += 1
-        if resident() > self._stays and _malloc_trim() is not None and self._waits.acquire(blocking=False):
+        if _malloc_trim() is None or most_resident() <= self._stays or resident() <= self._stays:
+            return
+        if self._waits.acquire(blocking=False):
             try:
                 _thread.start_new_thread(self._wait, ())  # which, unlike a Thread's start, waits for nobody
             except RuntimeError:  # the system gives no more
