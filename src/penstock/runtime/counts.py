@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.runtime.lane import Lane
@@ -33,15 +33,15 @@ class Sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-class _Time(NamedTuple):
-    """Seconds of what is over, and since when it goes on again. Replaced as a whole, so that nobody sees half of it."""
+# Seconds of what is over, and since when it goes on again. Replaced as a whole, so that nobody sees half of it.
+_Time = tuple[float, float | None]
+_NONE: _Time = (0.0, None)
 
-    before: float = 0.0
-    since: float | None = None
 
-    def until(self, now: float) -> float:
-        """Seconds in all."""
-        return self.before if self.since is None else self.before + max(now - self.since, 0.0)
+def _until(found: _Time, now: float) -> float:
+    """Seconds in all."""
+    before, since = found
+    return before if since is None else before + max(now - since, 0.0)
 
 
 class Counts:
@@ -64,7 +64,7 @@ class Counts:
         self._sums = Sums()
         self._busy_most = 0
         self._most = self._least = 0
-        self._full = self._starved = _Time()
+        self._full = self._starved = _NONE
 
     # -- written by the segment
 
@@ -111,27 +111,28 @@ class Counts:
 
     def full(self, now: float) -> None:
         """There is no room for more, unless that was known already."""
-        if self._full.since is None:
-            self._full = _Time(self._full.before, now)
+        before, since = self._full
+        if since is None:
+            self._full = before, now
 
     @property
     def is_full(self) -> bool:
         """Whether there was no room when that was last said."""
-        return self._full.since is not None
+        return self._full[1] is not None
 
     def not_full(self, now: float) -> None:
         """There is room again."""
-        if self._full.since is not None:
-            self._full = _Time(self._full.until(now))
+        if self._full[1] is not None:
+            self._full = _until(self._full, now), None
 
     def waited_for(self, now: float) -> None:
         """The consumer waits for a result."""
-        self._starved = _Time(self._starved.before, now)
+        self._starved = self._starved[0], now
 
     def not_waited_for(self, now: float) -> None:
         """It goes on."""
-        if self._starved.since is not None:
-            self._starved = _Time(self._starved.until(now))
+        if self._starved[1] is not None:
+            self._starved = _until(self._starved, now), None
 
     # -- read by anybody
 
@@ -154,7 +155,7 @@ class Counts:
     def sums(self, now: float | None = None) -> Sums:
         """What was done until now."""
         now = time.perf_counter() if now is None else now
-        return replace(self._sums, starved=self._starved.until(now), full=self._full.until(now))
+        return replace(self._sums, starved=_until(self._starved, now), full=_until(self._full, now))
 
 
 _SHORT = 5e-5  # seconds

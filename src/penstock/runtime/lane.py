@@ -227,6 +227,7 @@ class Lane:
         self.window = window
         self.consumer: Lane | None = None  # that takes its results; None: the user's loop
         self._divided = 1  # the window, among so many
+        self._asked: tuple[float, float, Knobs, int, int] | None = None  # what the last request followed from
         self._segments: WeakSet[Member] = WeakSet()
         self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
         self._retired = Sums()  # of segments that have ended
@@ -246,6 +247,7 @@ class Lane:
                 self._segments.discard(segment)
                 self._retired.add(segment.counts.sums())
                 if not self._segments:
+                    self._asked = None
                     self.window.ask(0)
 
     def _counts(self) -> list[Counts]:
@@ -281,7 +283,10 @@ class Lane:
 
     def ask(self, result: float, wanted: float) -> None:
         """Results of so many bytes are made, and the user wants so many bytes of them ahead: there shall be room."""
-        self.window.ask(int(max((_RESULTS * self.calls + self._divided) * result, wanted)))
+        from_ = result, wanted, self.knobs, self.at_once, self._divided
+        if from_ != self._asked:
+            self._asked = from_
+            self.window.ask(int(max((_RESULTS * self.calls + self._divided) * result, wanted)))
 
     @property
     def is_shared(self) -> bool:

@@ -36,6 +36,7 @@ class Results:
         self.nbytes = 0
         self.filling = False  # whether the last ticket needs further tasks: then there is room for them
         self.begun = 0  # tickets
+        self.waiting = 0  # of them not taken
         self._made: dict[int, tuple[Stretch, int]] = {}  # with their bytes
         self._after: dict[int, State] = {}
         self._spans: dict[int, list[int]] = {}
@@ -55,6 +56,7 @@ class Results:
         ticket, _, after, (first, count) = task
         if ticket == self.begun:
             self.begun += 1
+            self.waiting += 1
             self._spans[ticket] = [first, count]
         else:
             self._spans[ticket][1] += count
@@ -89,6 +91,7 @@ class Results:
     def take(self, ticket: int) -> Stretch:
         """Hand over the result of a ticket."""
         made, nbytes = self._made.pop(ticket)
+        self.waiting -= 1
         self._at_consumer = max(made.size - 1, 0)
         if made.block is not None:
             self.nbytes -= nbytes
@@ -119,11 +122,6 @@ class Results:
     def __bool__(self) -> bool:
         """Whether there is something to take, now or in its turn."""
         return bool(self._made)
-
-    @property
-    def waiting(self) -> int:
-        """Tickets begun and not taken."""
-        return self.begun - self._next - len(self._taken)
 
     @property
     def elements(self) -> int:

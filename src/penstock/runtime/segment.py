@@ -109,7 +109,9 @@ class Segment(Worked):
 
     def _look_below(self) -> None:
         """Which may make the stages of the next epoch, and fail."""
-        seen = self.acts or any(stage.seen_below for stage in self.inputs)
+        seen = self.acts
+        for stage in self.inputs:
+            seen = seen or stage.seen_below
         if seen != self._seen or not self._known:
             self._seen, self._known = seen, True
             self.look_again()
