@@ -35,6 +35,12 @@ def by_letter(batch):
         (lambda ds: ds.map(of_any_length).padded_batch(2), (None, None)),
         (lambda ds: ds.map(of_any_length).padded_batch(2, padded_shapes=(7,)), (None, 7)),
         (lambda ds: ds.map(of_any_length).bucket_by_sequence_length(len, [3], [2, 2]), (None, None)),
+        # that all rows are as long is certain where a step makes them so, and not where the first happens to be
+        (lambda ds: ds.map(opaque).batch(3, drop_remainder=True).padded_batch(2), (None, 3)),
+        (lambda ds: ds.map(opaque).batch(3).rebatch([3, 3], drop_remainder=True).padded_batch(2), (None, 3)),
+        (lambda ds: ds.map(opaque).batch(2).padded_batch(2), (None, None)),
+        (lambda ds: ds.map(of_any_length).map(lambda x: x + 1).padded_batch(2, drop_remainder=True), (2, None)),
+        (lambda ds: ds.map(of_any_length).batch(2, drop_remainder=True).padded_batch(2), (None, 2, None)),
     ],
 )
 def test_only_the_step_that_tells_nothing_is_seen(made, shape):

@@ -83,6 +83,26 @@ def test_the_spec_is_that_of_the_elements(name):
     assert STEPS[name](RANGE(7)).element_spec == ps.TensorSpec((), np.int64)
 
 
+ARRAYS = ps.Dataset.from_tensor_slices(np.arange(6.0).reshape(2, 3))
+F64 = {n: ps.TensorSpec((n,) if n else (), np.float64) for n in (0, 2, 3)}
+SPECS = {
+    "sums": (0.0, lambda s, x: (s + x.sum(), (x, s)), None),  # the state becomes a float64
+    "sums that keep their dtype": (np.float64(0), lambda s, x: (s + x.sum(), (x, s)), (F64[3], F64[0])),
+    "a list of two": (np.zeros(3), lambda s, x: [s + x, s[:2]], F64[2]),
+    "a nest": ({"n": 0}, lambda s, x: ({"n": s["n"] + 1}, {"x": x, "n": s["n"]}), {"x": F64[3], "n": ps.TensorSpec((), np.int64)}),
+    "a state that grows": (np.zeros(0), lambda s, x: (np.concatenate([s, x]), s), None),
+    "a state of another rank": (0.0, lambda s, x: (np.float32(s + x), s), None),
+    "a state that only a call can tell": (0, lambda s, x: (len(str(s)), x), None),
+    "no pair": (0, lambda s, x: (s, x, x), None),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_spec_of_a_scan_is_known_where_the_state_is_known_to_keep_its_shapes(name):
+    state, function, spec = SPECS[name]
+    assert ARRAYS.scan(state, function)._plan.spec == spec
+
+
 @pytest.mark.parametrize("name", ["take_while", "unique", "ignore_errors"])
 def test_the_origin_of_elements_stays_with_them(name, tmp_path):
     with ps.io.TFRecordWriter(tmp_path / "a") as writer:

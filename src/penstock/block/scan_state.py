@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.block.fixed import fix
 from penstock.block.leaf import as_leaf, from_json, settle, to_json
-from penstock.block.spec import dtype_name
+from penstock.block.spec import dtype_name, spec_of
 from penstock.block.structure import Structure, flatten, is_nest, refuse_none
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
@@ -38,9 +38,16 @@ class InitialState:
             raise InvalidTypeError(message, hint="Give numbers, text, arrays, or tuples and dicts of them.") from None
 
     def carried(self) -> ScanState:
+        return ScanState(self.structure, self._leaves())
+
+    @property
+    def spec(self) -> Any:
+        return self.structure.build([spec_of(leaf) for leaf in self._leaves()])
+
+    def _leaves(self) -> list[Any]:
         import json
 
-        return ScanState(self.structure, [from_json(leaf) for leaf in json.loads(self.text)])
+        return [from_json(leaf) for leaf in json.loads(self.text)]
 
 
 class ScanState:

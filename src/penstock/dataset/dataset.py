@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
@@ -173,7 +173,7 @@ class Dataset(
         Known without running anything for data sets of sources and operations that penstock knows. Of a step whose
         function tells nothing one element is made, inline, and described, of `flat_map`, `interleave` and
         `group_by_window` the data set that their function returns; what the steps behind it make of that is known
-        again. A dimension of such a step's elements that differs later is not seen; what is padded has any.
+        again. A dimension of such a step's elements that differs later is not seen; where it is padded, it is None.
 
         >>> import penstock as ps
         >>> ps.Dataset.range(3).map(lambda x: (x, x / 2)).batch(2).element_spec
@@ -188,7 +188,7 @@ class Dataset(
 
     def _seen_spec(self, plan: Node) -> Any:
         """The spec of a plan that does not tell it: inferred from its inputs' where these are seen, else seen."""
-        found: dict[int, Any] = {}
+        found: dict[int, _Told] = {}
         waiting = [plan]
         while waiting:  # no recursion over the depth
             node = waiting[-1]
@@ -199,25 +199,25 @@ class Dataset(
             waiting.pop()
             seen = {id(below): found[id(below)] for below in node.inputs if id(below) in found}
             found[id(node)] = self._seen_above(node, seen)
-        return found[id(plan)]
+        return found[id(plan)].spec
 
-    def _seen_above(self, plan: Node, seen: dict[int, Any]) -> Any:
+    def _seen_above(self, plan: Node, seen: dict[int, _Told]) -> _Told:
         """The spec of a plan, where those of its inputs that do not tell theirs are known by now."""
         if not seen or isinstance(plan, RaggedBatch):  # what becomes ragged is not known of one element's shape
-            return self._seen_here(plan)
-        open_rank = any(map(leaves_rank_open, seen.values()))
+            return _of_one(self._seen_here(plan))
+        open_rank = any(leaves_rank_open(told.spec) for told in seen.values())
         if open_rank and isinstance(plan, _RANKED):
-            return map_leaves(_of_any_extent, self._seen_here(plan))
+            return _of_one(map_leaves(_of_any_extent, self._seen_here(plan)))
         if open_rank and isinstance(plan, (Unbatch, Rebatch)):  # whose number of axes is asked for
-            return map_leaves(_of_any_rank, self._seen_here(plan))
-        if isinstance(plan, (PaddedBatch, BucketBySequenceLength)):  # nor what is padded
-            seen = {number: map_leaves(_of_any_extent, spec) for number, spec in seen.items()}
-        inputs = tuple(Seen(element=seen.get(id(below), below.spec), count=below.cardinality) for below in plan.inputs)
-        inferred = plan.with_inputs(inputs).spec
-        if inferred is not None:
-            return inferred
-        found = self._seen_here(plan)
-        return map_leaves(_of_any_rank, found) if open_rank else found
+            return _of_one(map_leaves(_of_any_rank, self._seen_here(plan)))
+        certain = _above(plan, {number: told.certain for number, told in seen.items()})
+        if certain is not None and isinstance(plan, (PaddedBatch, BucketBySequenceLength)):
+            return _Told(certain, certain)  # of others' extents that are padded one element tells nothing
+        spec = _above(plan, {number: told.spec for number, told in seen.items()})
+        if spec is not None:
+            return _of_one(spec) if certain is None else _Told(spec, certain)
+        spec = self._seen_here(plan)
+        return _of_one(map_leaves(_of_any_rank, spec) if open_rank else spec)
 
     def _seen_here(self, plan: Node) -> Any:
         told = plan.source.spec if isinstance(plan, Scan) else getattr(plan, "element_spec", None)
@@ -407,8 +407,27 @@ _RANKED = (PaddedBatch, BucketBySequenceLength, SparseBatch, Pack, BatchByTokens
 
 def _of_any_extent(leaf: LeafSpec) -> LeafSpec:
     """What one element tells of those beside it: that rank and dtype are the same."""
-    return TensorSpec([None] * len(leaf.shape), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
+    if not isinstance(leaf, TensorSpec) or leaf.shape is None:
+        return leaf
+    return TensorSpec([None] * len(leaf.shape), leaf.dtype)
 
 
 def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
     return TensorSpec(None, leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
+
+
+class _Told(NamedTuple):
+    """What is known of a step's elements, where one of them was looked at."""
+
+    spec: Any
+    certain: Any  # the same without the extents that only this one shows
+
+
+def _of_one(spec: Any) -> _Told:
+    return _Told(spec, map_leaves(_of_any_extent, spec))
+
+
+def _above(plan: Node, specs: dict[int, Any]) -> Any:
+    """The spec of a plan, where those of some of its inputs, by their `id`, are these; None where it is not known."""
+    inputs = tuple(Seen(element=specs.get(id(below), below.spec), count=below.cardinality) for below in plan.inputs)
+    return plan.with_inputs(inputs).spec

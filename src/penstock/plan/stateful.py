@@ -64,7 +64,14 @@ class StatefulMap(UnaryNode):
 
     @property
     def spec(self) -> Any:
-        return None
+        """That of the output, where the function is known to keep the shapes of the state, which may change."""
+        if self.input.spec is None:
+            return None
+        from penstock.trace.traced import traced_spec  # tracing comes with the first function
+
+        state = self.initial_state.spec
+        pair = traced_spec(self.function, (state, self.input.spec))
+        return pair[1] if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == state else None
 
 
 class TakeWhile(UnaryNode):
