@@ -95,6 +95,28 @@ def test_idle_memory_is_bounded_and_the_oldest_goes():
     assert owner.dropped == [regions[0].number, regions[1].number]
 
 
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not show open files")
+def test_few_idle_regions_of_an_owner_are_kept_and_the_others_hold_no_open_file(memory):
+    owners = [Owner(), Owner()]
+    before = open_files()
+    regions = [[memory.take(owner, 64 * KIB) for _ in range(100)] for owner in owners]
+    arrays = [memory.lend(region) for those in regions for region in those]
+    while arrays:
+        arrays.pop(0)
+    most = shared_memory._IDLE_REGIONS
+    assert [owner.idle for owner in owners] == [most, most]
+    assert [len(owner.dropped) for owner in owners] == [100 - most] * 2
+    assert open_files() <= before + 2 * 2 * most  # also while others know the regions that were dropped: two each
+    kept = {region.number for region in regions[0][-most:]}  # those used last
+    assert {memory.take(owners[0], 64 * KIB).number for _ in range(most)} == kept
+    assert owners[0].idle == 0
+    assert memory.take(owners[0], 64 * KIB).number not in kept
+
+
 def test_there_is_no_more_than_the_limit_and_idle_regions_make_room():
     memory, one, other = SharedMemory(64 * MIB), Owner(), Owner()  # of which an eighth
     first = memory.take(one, 2 * MIB)

@@ -33,6 +33,7 @@ class Owner:
 
     def __init__(self) -> None:
         self.alive = True
+        self.idle = 0  # regions that wait for their next use
         self.dropped: list[int] = []  # regions that it has to unmap
 
 
@@ -57,11 +58,12 @@ class Region:
             os.close(descriptor)
 
     def empty(self) -> None:
-        """Give the memory itself back, also while the owner still maps it."""
+        """Give the memory itself back, also while the owner still maps it, and what this process maps it by."""
         self.sent()
         if hasattr(mmap, "MADV_REMOVE"):
             with suppress(OSError):  # a file system without holes
                 self._mapping.madvise(mmap.MADV_REMOVE)
+        del self._mapping, self.array  # a mapping holds an open file of its own, and the region's number may be kept
 
     def __del__(self) -> None:
         if getattr(self, "descriptor", None) is not None:
@@ -173,6 +175,7 @@ def made_private(array: np.ndarray) -> None:
 _SMALLEST = 1 << 16  # bytes of a region
 _LOOSE = 4  # times the bytes wanted that an idle region may have
 _IDLE = 1 << 28  # bytes that may wait for their next use
+_IDLE_REGIONS = 16  # of one owner that may do so: each is an open file
 _MOST = 1 << 30  # bytes in all
 _MOST_REGIONS = 512
 
@@ -241,17 +244,22 @@ class SharedMemory:
         fitting = [r for r in idle if r.owner is owner and nbytes <= r.nbytes <= _LOOSE * nbytes]
         found = min(fitting, key=_size, default=None)
         if found is not None:
-            del self._idle[found.number]
-            self._idle_bytes -= found.nbytes
+            self._no_longer_idle(found)
         return found
+
+    def _no_longer_idle(self, region: Region) -> bool:
+        """False where it is not idle."""
+        if self._idle.pop(region.number, None) is None:
+            return False
+        self._idle_bytes -= region.nbytes
+        region.owner.idle -= 1
+        return True
 
     def _drop(self, region: Region) -> None:
         """Forget an idle region, and have its owner forget it."""
-        if self._idle.pop(region.number, None) is None:
-            return
-        self._idle_bytes -= region.nbytes
-        region.empty()
-        region.owner.dropped.append(region.number)
+        if self._no_longer_idle(region):
+            region.empty()
+            region.owner.dropped.append(region.number)
 
     def give_back(self, region: Region) -> None:
         """Nobody uses it any more."""
@@ -265,8 +273,11 @@ class SharedMemory:
                 return
             self._idle[region.number] = region
             self._idle_bytes += region.nbytes
+            region.owner.idle += 1
             if region.retired:
                 self._drop(region)
+            if region.owner.idle > _IDLE_REGIONS:
+                self._drop(next(other for other in list(self._idle.values()) if other.owner is region.owner))
             while self._idle_bytes > self._idle_limit:
                 self._drop(next(iter(self._idle.values())))
 
