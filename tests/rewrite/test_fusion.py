@@ -1,8 +1,13 @@
 """Steps that become one, and steps that vanish."""
 
+import time
+import urllib.parse
+import urllib.request
+from functools import partial
+
 import numpy as np
 import pytest
-from tests.rewrite.plans import BASE, MIXED, also_pure, impure, odd, pure, rewritten, shape
+from tests.rewrite.plans import BASE, MIXED, also_pure, impure, odd, opaque, pure, rewritten, shape
 
 import penstock as ps
 from penstock.rewrite.driver import outcomes, rewrite
@@ -77,6 +82,41 @@ FUSIONS = ("map_fusion", "filter_fusion", "map_and_filter_fusion")
 )
 def test_maps_that_run_differently_stay_apart(dataset):
     assert len(shape(rewritten(dataset, *FUSIONS))) == 3
+
+
+def sleeps(x):
+    time.sleep(0.01)
+    return x
+
+
+def by_a_helper(x):
+    return sleeps(x)
+
+
+def downloads(x):
+    return urllib.request.urlopen(f"http://localhost/{x}").read()
+
+
+def by_a_session(x, session=urllib.request.OpenerDirector()):  # noqa: B008
+    return session.open(f"http://localhost/{x}").read()
+
+
+def parses(x):
+    return len(urllib.parse.quote(str(x)))
+
+
+@pytest.mark.parametrize("waits", [sleeps, by_a_helper, downloads, by_a_session, partial(sleeps)])
+def test_maps_that_wait_have_the_calls_of_each_and_not_of_one(waits):
+    for dataset in (BASE.map(waits, 4).map(pure, 4), BASE.map(pure, 4).map(waits, 4)):
+        assert shape(rewritten(dataset, *FUSIONS)) == ["Map", "Map", "Scan"]
+    fused = BASE.map(pure, 4).map(also_pure, 4).map(waits, 4)
+    assert shape(rewritten(fused, *FUSIONS)) == ["Map", "FusedMap", "Scan"]
+    for dataset in (BASE.map(waits, ps.AUTOTUNE).map(pure, ps.AUTOTUNE), BASE.map(waits).map(pure)):
+        assert shape(rewritten(dataset, *FUSIONS)) == ["FusedMap", "Scan"]
+
+
+def test_maps_that_compute_share_their_calls():
+    assert shape(rewritten(BASE.map(parses, 4).map(opaque, 4), *FUSIONS)) == ["FusedMap", "Scan"]
 
 
 def keeping():

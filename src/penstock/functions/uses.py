@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,11 @@ _LOOP = ("FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _LEAVES = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "RAISE_VARARGS")
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Semaphore, threading.Condition)
 _MOST_FUNCTIONS = 100  # helpers that are looked into
+ELSEWHERE = (  # packages whose functions wait for another machine
+    *("requests", "urllib", "urllib3", "http", "httpx", "aiohttp", "socket", "ssl", "ftplib", "grpc", "paramiko"),
+    *("fsspec", "s3fs", "gcsfs", "boto3", "botocore", "redis", "pymongo", "psycopg", "psycopg2", "sqlalchemy"),
+)
+_ONLY_COMPUTES = ("urllib.parse", "http.cookies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,19 @@ def keeps_state(function: Callable[..., Any]) -> bool:
 def takes_lock(function: Callable[..., Any]) -> bool:
     """Whether it uses a lock, a semaphore or a condition, which lets only some of its calls go on at a time."""
     return any(isinstance(use.value, _LOCKS) for use in uses(function))
+
+
+def waits(function: Callable[..., Any]) -> bool:
+    """Whether it is known to wait for something else than a core: for another machine, or for time to pass."""
+    return any(use.value is time.sleep or _is_elsewhere(use.value) for use in uses(function))
+
+
+def _is_elsewhere(value: Any) -> bool:
+    """Whether it is a module, class or function of such a package, or an object that belongs to one, as a session."""
+    module = value.__name__ if isinstance(value, ModuleType) else attribute(value, "__module__")
+    if not isinstance(module, str):
+        module = type(value).__module__
+    return module.partition(".")[0] in ELSEWHERE and module not in _ONLY_COMPUTES and not is_users(value)
 
 
 def loops(function: Callable[..., Any]) -> bool:

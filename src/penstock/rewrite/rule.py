@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from penstock.block.structure import flatten, known_bytes
 from penstock.functions.shipping import why_not_shippable
+from penstock.functions.uses import waits
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.node_base import answered
@@ -134,6 +135,8 @@ def fused(steps: Steps, node: Map | Filter) -> Node | None:
     """
     if not _alike(steps, node) or not together(steps, node) or _counts_behind_filter(steps, node):
         return None
+    if _wait_for_others(steps, node):
+        return None
     if isinstance(steps, FusedMap):
         return steps.followed_by(node)
     return FusedMap(input=steps.input, steps=(steps, node), where=node.where)
@@ -152,6 +155,18 @@ def _alike(steps: Steps, node: Map | Filter) -> bool:
 def _counts_behind_filter(steps: Steps, node: Map | Filter) -> bool:
     """Whether the node's function may draw from its element's number, which nobody knows inside a step that filters."""
     return Filter in kinds_of(steps) and may_draw(_function(node))
+
+
+def _wait_for_others(steps: Steps, node: Map | Filter) -> bool:
+    """Whether both maps would have fewer calls waiting at once than the number that the user has set for each.
+
+    As one step the two have that number of calls in all: of two functions that wait, half of the elements in the same
+    time. The hand-over between them is little beside a wait. Where the number is AUTOTUNE's, it finds one for both.
+    """
+    if not isinstance(node, Map) or node.num_parallel_calls in (None, AUTOTUNE):
+        return False
+    below = steps.steps if isinstance(steps, FusedMap) else (steps,)
+    return any(waits(step.function) for step in (*below, node) if isinstance(step, Map))
 
 
 def together(steps: Steps, node: Map | Filter) -> bool:

@@ -11,14 +11,14 @@ import numpy as np
 
 from penstock.functions.code import words
 from penstock.functions.ownership import is_penstocks, is_users, is_users_path
-from penstock.functions.uses import Use, attribute, keeps_state, loops, uses
+from penstock.functions.uses import ELSEWHERE, Use, attribute, keeps_state, loops, uses
 from penstock.trace.lift import draws, nature_of
 
 _LIBRARIES = {
     **dict.fromkeys(["cv2", "PIL", "imageio", "skimage", "simplejpeg", "turbojpeg", "tifffile"], "works on pictures"),
     **dict.fromkeys(["librosa", "soundfile", "torchaudio", "av", "decord"], "decodes sound or video"),
     **dict.fromkeys(["zlib", "gzip", "bz2", "lzma", "zstandard"], "compresses or decompresses"),
-    **dict.fromkeys(["requests", "urllib", "httpx", "fsspec", "boto3"], "waits for another machine"),
+    **dict.fromkeys(ELSEWHERE, "waits for another machine"),
     **dict.fromkeys(["h5py", "pydicom", "nibabel", "rasterio"], "reads files"),
 }
 _READS = (".read_bytes", ".read_text")
