@@ -102,6 +102,51 @@ def test_workers_give_the_same_batches(kind, call, executor):
     assert same([list(loader) for _ in range(2)], theirs[0])
 
 
+SAMPLERS = {
+    "shuffle": lambda rows, g: {"shuffle": True, "generator": g},
+    "sampler": lambda rows, g: {"sampler": data.RandomSampler(rows, generator=g)},
+    "sampler and loader": lambda rows, g: {"sampler": data.RandomSampler(rows, generator=g), "generator": g},
+    "replacement": lambda rows, g: {"sampler": data.RandomSampler(rows, True, 70, generator=g)},
+    "subset": lambda rows, g: {"sampler": data.SubsetRandomSampler(range(5), generator=g)},
+    "weighted": lambda rows, g: {"sampler": data.WeightedRandomSampler([1.0] * 10, 12, generator=g)},
+    "batches": lambda rows, g: {"batch_sampler": data.BatchSampler(data.RandomSampler(rows, generator=g), 3, False)},
+    "no generator": lambda rows, g: {"shuffle": True},
+}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_passes_behind_one_that_is_broken_off_are_torchs(name, workers):
+    rows = list(range(10))
+
+    def of(kind):
+        torch.manual_seed(7)
+        generator = torch.Generator().manual_seed(3)
+        arguments = {"batch_size": 2} if name != "batches" else {}
+        if kind is DataLoader and workers:
+            arguments["executor"] = "thread"  # no process has to be started
+        loader = kind(rows, num_workers=workers, **arguments, **SAMPLERS[name](rows, generator))
+        found = []
+        for given in (0, 1, 3, 4, len(loader), 2, None):
+            passing = iter(loader)
+            found.append([batch.tolist() for batch, _ in zip(passing, range(99 if given is None else given))])
+            found.append(torch.randint(99, (1,), generator=generator).item())
+            del passing
+        found.append(torch.rand(1).item())
+        return found
+
+    assert of(DataLoader) == of(data.DataLoader)
+
+
+def test_two_passes_at_once_are_torchs():
+    def of(kind):
+        loader = kind(range(10), batch_size=3, shuffle=True, generator=torch.Generator().manual_seed(3))
+        passes = [iter(loader), iter(loader)]
+        return [next(each).tolist() for _ in range(4) for each in passes]
+
+    assert of(DataLoader) == of(data.DataLoader)
+
+
 def test_several_are_asked_for_at_once():
     ours, theirs = both(sets.Many("tensors", 5), batch_size=2)
     assert same(ours, theirs)

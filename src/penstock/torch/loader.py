@@ -6,6 +6,7 @@ import multiprocessing
 import shutil
 import tempfile
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from functools import cache, partial
@@ -90,6 +91,7 @@ def data_loader_type() -> type:
                 _set_generator_state(torch, self.generator, resume["generator"])
             state = _generator_state(torch, self.generator)
             known = self._known_seed() if resume is None else resume["seed"]
+            asked = iter(self._index_sampler)
             seed = known
             if seed is None:
                 seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
@@ -101,18 +103,43 @@ def data_loader_type() -> type:
                 workers = self._forked()
                 if workers is not None and not self.persistent_workers:
                     failed.callback(workers.close)
-                batches = _drawn(self._index_sampler)
-                if resume is not None and self.generator is None:
+                aside = resume is not None and self.generator is None
+                batches, step = self._asked(asked, first) if self.num_workers or aside else (asked, _nothing)
+                if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
                 fetch = self._fetch(seed, workers)
                 if not self.num_workers:
                     return _Batches(_Here(fetch, islice(batches, first, None)), place, self._handed)
                 elements = self._pipeline(batches, first, fetch).iterator(epoch=0)
-                made = _Batches(elements, place, lambda element: self._handed(unpack(*element)))
+                made = _Batches(elements, place, lambda element: self._handed(unpack(*element)), step)
                 failed.pop_all()
             if workers is not None:
                 made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
             return made
+
+        def _asked(self, asked: Iterator[Any], first: int) -> tuple[Any, Callable[[], object]]:
+            """All that the sampler says, and what has to be called behind each batch.
+
+            torch asks its samplers for so many batches ahead, and for another one when it gives one: a generator that
+            the program holds must not be further than that where a pass is broken off.
+            """
+            own = self._own_generator()
+            state = None if own is None else own.get_state()
+            batches = _drawn(asked, self._index_sampler)
+            if own is None:
+                return batches, _nothing
+            own.set_state(state)
+            again = iter(self._index_sampler)
+            _ask(again, first + self.num_workers * (self.prefetch_factor or 2))
+            return batches, partial(_ask, again, 1)
+
+        def _own_generator(self) -> Any:
+            """That from which a sampler of torch's draws, where it was given one."""
+            sampler = self._index_sampler
+            if type(sampler) is data.BatchSampler:
+                sampler = sampler.sampler
+            drawing = data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler
+            return sampler.generator if type(sampler) in drawing else None
 
         def _known_seed(self) -> int | None:
             """The next pass's, where workers persist: torch draws one for the first pass alone, and so do we."""
@@ -278,8 +305,11 @@ class _Here:
 class _Batches:
     """A pass: an iterator that counts what it gives."""
 
-    def __init__(self, elements: Any, place: dict[str, Any], handed: Any) -> None:
+    def __init__(
+        self, elements: Any, place: dict[str, Any], handed: Any, step: Callable[[], object] | None = None
+    ) -> None:
         self._elements, self._place, self._handed = elements, place, handed
+        self._step = step or _nothing  # called for each batch
         self._here: Any = nullcontext()
         self._end: Callable[[], Any] = _nothing
 
@@ -300,10 +330,14 @@ class _Batches:
             self._end()
             raise
         except Exception:
-            self._place["batches"] += 1  # a batch that fails has its place
+            self._counts()  # a batch that fails has its place
             raise
-        self._place["batches"] += 1
+        self._counts()
         return element if self._handed is None else self._handed(element)
+
+    def _counts(self) -> None:
+        self._place["batches"] += 1
+        self._step()
 
 
 def _another_seed(seed: int) -> int:
@@ -342,7 +376,7 @@ def _forking_context(given: Any) -> tuple[Any, str]:
     return given or multiprocessing.get_context("fork"), ""
 
 
-def _drawn(sampler: Any) -> Any:
+def _drawn(batches: Iterator[Any], sampler: Any) -> Any:
     """All that the sampler says, as a list; of one without a length, the first of it, and the rest when it comes to it.
 
     A sampler draws its seed when it is first asked, which happens here and not in another thread.
@@ -350,9 +384,13 @@ def _drawn(sampler: Any) -> Any:
     try:
         len(sampler)
     except (TypeError, NotImplementedError):
-        batches = iter(sampler)
         return chain(list(islice(batches, 1)), batches)
-    return list(sampler)
+    return list(batches)
+
+
+def _ask(batches: Iterator[Any], count: int) -> None:
+    """Have a sampler draw so many index batches more."""
+    deque(islice(batches, count), maxlen=0)
 
 
 def _generator_state(torch: Any, generator: Any) -> str:
