@@ -39,7 +39,7 @@ def is_users(value: Any) -> bool:
         return _is_users_module(value)
     if issubclass(kind, type):
         kind = value
-    return bool(kind.__flags__ & _HEAP_TYPE) and is_users_path(kind.__module__)
+    return bool(kind.__flags__ & _HEAP_TYPE) and is_users_path(str(kind.__module__))
 
 
 def is_users_code(code: CodeType, module: str | None) -> bool:

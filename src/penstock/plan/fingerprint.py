@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.block.column import Column
 from penstock.functions.code import pieces
-from penstock.functions.uses import closure
+from penstock.functions.uses import attribute, closure
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import FusedMap, Interleave, MapAndBatch, Prefetch
 from penstock.sources.source import Source
@@ -151,7 +151,7 @@ def _add_parameters(digest: _Digest, node: Node | str) -> None:
 
 def _name_of(value: Any) -> str:
     kind = type(value)
-    return f"{kind.__module__}.{kind.__qualname__}:{getattr(value, '__qualname__', '')}"
+    return f"{kind.__module__}.{kind.__qualname__}:{attribute(value, '__qualname__') or ''}"
 
 
 def _add_function(digest: _Digest, function: FunctionType) -> None:

@@ -239,7 +239,10 @@ def parameter_names(kind: type[Node]) -> tuple[str, ...]:
 
 def function_name(function: Callable[..., Any]) -> str:
     """A short name for a user's callable."""
-    return str(getattr(function, "__name__", type(function).__name__))
+    try:
+        return str(getattr(function, "__name__", type(function).__name__))
+    except Exception:  # an object of the user's may raise anything when it is asked
+        return type(function).__name__
 
 
 def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, ...] = ()) -> int:

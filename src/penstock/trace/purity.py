@@ -12,6 +12,7 @@ import functools
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from enum import Enum
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -31,6 +32,7 @@ from penstock.functions.captured import (
 )
 from penstock.functions.code import steps
 from penstock.functions.ownership import is_penstocks, is_users
+from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.rowwise import REDUCTIONS
 from penstock.trace.tracer import FUNCTIONS
@@ -178,10 +180,10 @@ class _Inspection:
         return why
 
     def function(self, function: Any) -> str | None:
-        self.draws = self.draws or (isinstance(function, FunctionType) and "__penstock_draws__" in vars(function))
-        if getattr(function, "__penstock_primitive__", False) or (
-            isinstance(function, np.ufunc) and function in UFUNCS
-        ):
+        behind = function.__func__ if type(function) is MethodType else function
+        marks = vars(behind) if isinstance(behind, FunctionType) else _NONE  # an object may answer anything
+        self.draws = self.draws or "__penstock_draws__" in marks
+        if "__penstock_primitive__" in marks or (isinstance(function, np.ufunc) and function in UFUNCS):
             return None
         if type(function) is functools.partial:
             return self._partial(function)
@@ -372,11 +374,10 @@ class _Inspection:
         if callable(value) and (
             isinstance(value, FunctionType)
             or type(value) in (functools.partial, MethodType)
-            or getattr(value, "__penstock_primitive__", False)
             or (is_plain_object(value) and _only_called(value) and METHODS.isdisjoint(dir(value)))
         ):
             why = self.function(value)
-            if why and str(getattr(value, "__module__", "")).partition(".")[0] == "numpy":
+            if why and str(attribute(value, "__module__")).partition(".")[0] == "numpy":
                 return f"{spelled} has no form for whole Blocks"  # whatever it is made of
             return f"it calls {spelled}: {why}" if why else None
         return f"it uses {spelled}"
@@ -447,5 +448,4 @@ def _is_plain_type(kind: type) -> bool:
 
 def _is_frozen(kind: type) -> bool:
     """Frozen dataclasses of our own: feature specs and the like."""
-    params = getattr(kind, "__dataclass_params__", None)
-    return params is not None and params.frozen and is_penstocks(kind)
+    return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]

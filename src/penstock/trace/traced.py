@@ -18,6 +18,7 @@ from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
 from penstock.functions.captured import Captured, known_alike, values_of
+from penstock.functions.uses import attribute
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import METHODS, inspected
@@ -76,10 +77,10 @@ def why_not_made(structure: Structure) -> str | None:
         for name in METHODS:  # whatever has these is taken for an array, or for one of Python's own nests
             if isinstance(inspect.getattr_static(structure.kind, name, None), (*_CODE, property)):
                 return f"the elements' class {structure.kind.__name__} has a {name} of its own"
-    for attribute in getattr(structure.kind, "__attrs_attrs__", ()):
-        if attribute.converter is not None or attribute.validator is not None:
+    for one in getattr(structure.kind, "__attrs_attrs__", ()):
+        if one.converter is not None or one.validator is not None:
             assert structure.kind is not None
-            return f"the elements' class {structure.kind.__name__} checks or converts {attribute.name}"
+            return f"the elements' class {structure.kind.__name__} checks or converts {one.name}"
     return next((why for why in map(why_not_made, structure.children) if why), None)
 
 
@@ -159,8 +160,9 @@ def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
     """
     if spec is None:
         return None
-    if hasattr(function, "__penstock_spec__"):
-        return function.__penstock_spec__(spec)
+    told = attribute(function, "__penstock_spec__")
+    if isinstance(told, (FunctionType, MethodType)):
+        return told(spec)
     leaves, structure = flatten(spec)
     graph = traced(function, structure, leaves).graph
     if graph is None or graph.presumes:
