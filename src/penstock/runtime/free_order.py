@@ -105,8 +105,6 @@ class OutOfTurn:
 class FreeOrder(Stage):
     """The upstream with some ranges left out and some brought to the front, as its state says."""
 
-    alone = False  # workers and whoever takes what they made both ask
-
     def __init__(self, upstream: Stage) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
         self._upstream = upstream
