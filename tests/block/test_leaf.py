@@ -92,11 +92,19 @@ def test_numpy_values_keep_dtype_shape_and_bits(array):
         (object(), InvalidTypeError, "object"),
         ({1, 2}, InvalidTypeError, "set"),
         (np.array([object()]), InvalidTypeError, "byte strings and text"),
+        (np.ma.masked_array([1, 2], [False, True]), InvalidTypeError, "lose its mask"),
+        (np.ma.masked, InvalidTypeError, "lose its mask"),
     ],
 )
 def test_what_no_tensor_can_hold(value, kind, part):
     with pytest.raises(kind, match=part):
         as_leaf(value)
+
+
+def test_a_masked_array_without_masked_values_is_an_array():
+    found = as_leaf(np.ma.masked_array([1, 2], [False, False]))
+    assert type(found) is np.ndarray
+    assert found.tolist() == [1, 2]
 
 
 def test_settle_keeps_a_fresh_array_and_copies_one_that_is_held():

@@ -78,6 +78,9 @@ def _other(value: Any) -> Any:
         base: Any = next(t for t in (bool, int, float, str, list) if isinstance(value, t))
         return as_leaf(base(value))
     if isinstance(value, np.ndarray) or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        if isinstance(value, np.ndarray) and hasattr(value, "filled") and np.ma.is_masked(value):
+            message = "A masked array would lose its mask: what lies under it would become data."
+            raise InvalidTypeError(message, hint="Give array.filled(value), and the mask as another component.")
         return _array(np.asarray(_on_cpu(value)))
     message = f"A value of type {type(value).__name__} cannot be part of an element."
     if value is None:
