@@ -55,6 +55,8 @@ ARGUMENTS = {
     "with_options_dict": lambda ds: ds.with_options({"seed": 1}),
     "apply_none": lambda ds: ds.apply(lambda ds: None),
     "range_step_0": lambda ds: ps.Dataset.range(0, 5, 0),
+    "range_too_large": lambda ds: ps.Dataset.range(2**63 - 1, 2**63 + 2),
+    "range_too_many": lambda ds: ps.Dataset.range(2**63),
     "range_text": lambda ds: ps.Dataset.range("5"),
     "slices_scalar": lambda ds: ps.Dataset.from_tensor_slices((np.arange(3), 1)),
     "slices_lengths": lambda ds: ps.Dataset.from_tensor_slices({"x": np.arange(3), "y": np.arange(4)}),

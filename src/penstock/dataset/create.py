@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -50,7 +51,7 @@ class Create(Base):
         >>> list(ps.Dataset.range(2, 10, 3).as_numpy_iterator())
         [np.int64(2), np.int64(5), np.int64(8)]
 
-        Raises InvalidArgumentError for a step of 0.
+        Raises InvalidArgumentError for a step of 0, and for numbers that do not fit the dtype and 64 bits.
         """
         try:
             numbers = range(*args)
@@ -64,6 +65,7 @@ class Create(Base):
         if dtype is bytes:
             message = "Dataset.range gives numbers; output_type must be a numeric dtype."
             raise InvalidTypeError(message)
+        _check_range(numbers, dtype)
         return of_source(RangeSource(numbers, dtype))
 
     @staticmethod
@@ -238,6 +240,21 @@ def _shape_leaves(shapes: Any, structure: Structure) -> list[Any]:
         message = f"output_shapes must be a nest like output_types, {structure.describe()}, got {shapes!r:.80}."
         raise InvalidTypeError(message, hint="A shape is a list of sizes, such as [None, 3], or None.") from None
     return [leaf for part, child in zip(parts, structure.children, strict=True) for leaf in _shape_leaves(part, child)]
+
+
+def _check_range(numbers: range, dtype: np.dtype) -> None:
+    """What fits 64 bits is brought into any dtype, as in tf.data; what does not has to fit the dtype itself."""
+    if not numbers:
+        return
+    least, most = sorted((numbers[0], numbers[-1]))
+    if dtype.kind in "iu" and not -(1 << 63) <= least <= most < 1 << 63:
+        bounds = np.iinfo(dtype)
+        if not bounds.min <= least <= most <= bounds.max:
+            message = f"The numbers of {numbers} do not fit {dtype}."
+            raise InvalidArgumentError(message)
+    if (most - least) // abs(numbers.step) >= sys.maxsize:
+        message = f"{numbers} has more numbers than a data set may have elements, {sys.maxsize}."
+        raise InvalidArgumentError(message)
 
 
 def _check_generator(value: Any) -> None:
