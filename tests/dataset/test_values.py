@@ -566,3 +566,47 @@ def test_a_signature_refuses_what_would_be_another_value(case):
     ds = D.from_generator(lambda: iter([value]), output_signature=ps.TensorSpec(shape, dtype))
     with pytest.raises((InvalidTypeError, InvalidArgumentError)):
         list(ds)
+
+
+NUMBERS = np.random.default_rng(0).normal(size=(12, 33, 41))
+LIES = {  # how arrays lie that come out of sources and functions
+    "Fortran's order": np.asfortranarray,
+    "turned": lambda x: x.T,
+    "turned and new": lambda x: x.T + 1,
+    "from its end": lambda x: x[::-1],
+    "every second": lambda x: x[:, ::2],
+    "one row again and again": lambda x: np.broadcast_to(x[0], x.shape),
+    "a matrix": lambda x: np.asfortranarray(x).view(np.matrix),
+}
+FROM = {
+    "a source": lambda lies: D.from_tensor_slices(NUMBERS.T[..., ::-1]).take(12),
+    "one element": lambda lies: D.from_tensors(lies(NUMBERS[0])),
+    "a generator": lambda lies: D.from_generator(lambda: map(lies, NUMBERS)),
+    "a function": lambda lies: D.from_tensor_slices(NUMBERS).map(lies),
+    "a function that is not read": lambda lies: D.from_tensor_slices(NUMBERS).map(lambda x: (str(x.shape), lies(x))[1]),
+    "a scan": lambda lies: D.from_tensor_slices(NUMBERS).scan(0, lambda s, x: (s, lies(x))),
+}
+WAYS = {
+    "itself": lambda ds, f: ds.map(f),
+    "not fused": lambda ds, f: ds.prefetch(1).map(f),
+    "shuffled": lambda ds, f: ds.shuffle(1).map(f),
+    "kept": lambda ds, f: ds.cache().map(f),
+    "batched": lambda ds, f: ds.batch(5).unbatch().map(f),
+    "map_fn": lambda ds, f: ds.batch(5).map(lambda batch: ps.map_fn(f, batch)).unbatch(),
+}
+
+
+@pytest.mark.parametrize("where", FROM)
+@pytest.mark.parametrize("lies", LIES)
+def test_what_is_computed_of_an_array_does_not_depend_on_the_way_it_took(lies, where):
+    """numpy adds in the order in which numbers lie: they lie in C order wherever a function is given them."""
+    for f in (lambda x: (str(x.strides), x.sum(), x @ x.T)[1:], lambda x: x.sum(axis=0)):
+        expected = [f(np.array(x, order="C")) for x in FROM[where](LIES[lies])]
+        for way in WAYS.values():
+            assert difference(tuple(way(FROM[where](LIES[lies]), f)), tuple(expected)) is None
+
+
+def test_nor_on_who_calls_the_function():
+    made = FROM["a source"](None).map(lambda x: (str(x.shape), np.asfortranarray(x))[1], 2)
+    here, there = (list(made.map(lambda x: str(x.strides), 2, executor=way)) for way in ("thread", "process"))
+    assert here == there == [b"(96, 8)"] * 12

@@ -85,6 +85,11 @@ class DenseColumn(Column):
     def values(self) -> list[Any]:
         return list(self.array)
 
+    def in_c_order(self) -> DenseColumn:
+        """With elements that lie in memory as all that functions are given; see `settle`."""
+        whole = self.array.ndim == 1 or self.array.flags.c_contiguous
+        return self if whole else DenseColumn(np.ascontiguousarray(self.array))
+
     def slice(self, start: int, stop: int) -> DenseColumn:
         return DenseColumn(self.array[start:stop])
 

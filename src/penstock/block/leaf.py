@@ -113,12 +113,15 @@ def settle(leaves: list[Any], given: Given | None = None) -> list[Any]:
 
     A function may fill and return the same array again and again; by the time its Block is complete the earlier
     values would be gone. A fresh array, held by nobody but `leaves`, is kept without a copy, and so is one of those
-    that the function was `given` to keep.
+    that the function was `given` to keep. All lie in C order, as what comes from another process or out of a batch
+    does: in which order numpy adds, and so the last bits of sums and products, follow from it.
     """
     for i in range(len(leaves)):
         value = leaves[i]
         if type(value) is np.ndarray:
-            if value.base is not None or sys.getrefcount(value) > _FRESH:
+            if not value.flags.c_contiguous:
+                value = _copied(value)
+            elif value.base is not None or sys.getrefcount(value) > _FRESH:
                 if given is not None and given.holds(value):
                     continue
                 value = _copied(value)
@@ -140,7 +143,7 @@ def _copied(array: np.ndarray) -> np.ndarray:
 def _apart(leaf: Any) -> Any:
     """A converted leaf, not over memory of what it was made of: a memory map, another library's tensor."""
     if type(leaf) is np.ndarray:
-        return leaf if leaf.base is None else _copied(leaf)
+        return leaf if leaf.base is None and leaf.flags.c_contiguous else _copied(leaf)
     return leaf.with_arrays(np.copy) if isinstance(leaf, (SparseTensor, RaggedTensor)) else leaf
 
 

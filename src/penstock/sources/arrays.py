@@ -86,7 +86,9 @@ class ArraysSource(IndexedSource):
         return self.size
 
     def rows(self, start: int, stop: int) -> Block:
-        return Block(self.structure, [column.slice(start, stop) for column in self.columns], stop - start)
+        parts = (column.slice(start, stop) for column in self.columns)
+        columns = [part.in_c_order() if isinstance(part, DenseColumn) else part for part in parts]
+        return Block(self.structure, columns, stop - start)
 
     def rows_at(self, indices: np.ndarray) -> Block:
         return Block(self.structure, [column.take(indices) for column in self.columns], len(indices))
