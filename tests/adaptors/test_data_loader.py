@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections import namedtuple
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -127,9 +128,9 @@ def test_the_passes_behind_one_that_is_broken_off_are_torchs(name, workers):
             arguments["executor"] = "thread"  # no process has to be started
         loader = kind(rows, num_workers=workers, **arguments, **SAMPLERS[name](rows, generator))
         found = []
-        for given in (0, 1, 3, 4, len(loader), 2, None):
+        for count in (1, 2, 4, 5, len(loader) + 1, 3, 99):
             passing = iter(loader)
-            found.append([batch.tolist() for batch, _ in zip(passing, range(99 if given is None else given))])
+            found.append([batch.tolist() for batch in islice(passing, count)])
             found.append(torch.randint(99, (1,), generator=generator).item())
             del passing
         found.append(torch.rand(1).item())

@@ -16,6 +16,7 @@ from penstock.block.shared_memory import Owner, SharedMemory, mapped, shared_byt
 pytestmark = pytest.mark.skipif(not hasattr(socket, "send_fds"), reason="no descriptors can be sent here")
 
 KIB = 1 << 10
+OPEN_FILES = Path("/proc/self/fd")
 MIB = 1 << 20
 
 
@@ -96,10 +97,10 @@ def test_idle_memory_is_bounded_and_the_oldest_goes():
 
 
 def open_files():
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(OPEN_FILES.iterdir()))
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not show open files")
+@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="the system does not show open files")
 def test_few_idle_regions_of_an_owner_are_kept_and_the_others_hold_no_open_file(memory):
     owners = [Owner(), Owner()]
     before = open_files()
