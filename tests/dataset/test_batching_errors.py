@@ -85,3 +85,43 @@ def test_elements_that_do_not_fit_are_named(name):
             with pytest.raises(errors.PenstockError) as caught:
                 next(elements)
         assert_golden(f"element_batching_{name}", f"{type(caught.value).__name__}: {caught.value}")
+
+
+def fails_on(lost):
+    def function(x):
+        if str(x) in lost:
+            raise LookupError(str(x))
+        return x
+
+    return function
+
+
+DROPPING = {
+    "batch": lambda ds: ds.batch(3, drop_remainder=True),
+    "parallel batch": lambda ds: ds.batch(3, drop_remainder=True, num_parallel_calls=2),
+    "padded": lambda ds: ds.padded_batch(3, drop_remainder=True),
+    "ragged": lambda ds: ds.ragged_batch(3, drop_remainder=True),
+    "rebatch": lambda ds: ds.batch(1).rebatch(3, drop_remainder=True),
+    "window": lambda ds: ds.window(3, drop_remainder=True).flat_map(lambda window: window.batch(3)),
+    "buckets": lambda ds: ds.bucket_by_sequence_length(lambda x: 1, [5], [3, 3], drop_remainder=True),
+}
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+@pytest.mark.parametrize("calls", [None, 2])
+@pytest.mark.parametrize("name", DROPPING)
+def test_a_failure_is_not_dropped_with_the_remainder(name, calls, executor):
+    """Of a file that is cut short the last record fails, and a remainder is what it mostly stands in."""
+    for lost in ("6", "7"):
+        made = DROPPING[name](ps.Dataset.range(8).map(fails_on(lost), calls))
+        for given in (0, 2):
+            elements = made.iterator(epoch=0, executor=executor)
+            assert len([next(elements) for _ in range(given)]) == given
+            state = elements.state_dict()
+            elements = made.iterator(epoch=0, executor=executor)
+            elements.load_state_dict(state)
+            for _ in range(2 - given):
+                next(elements)
+            with pytest.raises(LookupError, match=lost):
+                next(elements)
+            assert next(elements, None) is None

@@ -89,7 +89,11 @@ SPECS = {
     "sums": (0.0, lambda s, x: (s + x.sum(), (x, s)), None),  # the state becomes a float64
     "sums that keep their dtype": (np.float64(0), lambda s, x: (s + x.sum(), (x, s)), (F64[3], F64[0])),
     "a list of two": (np.zeros(3), lambda s, x: [s + x, s[:2]], F64[2]),
-    "a nest": ({"n": 0}, lambda s, x: ({"n": s["n"] + 1}, {"x": x, "n": s["n"]}), {"x": F64[3], "n": ps.TensorSpec((), np.int64)}),
+    "a nest": (
+        {"n": 0},
+        lambda s, x: ({"n": s["n"] + 1}, {"x": x, "n": s["n"]}),
+        {"x": F64[3], "n": ps.TensorSpec((), np.int64)},
+    ),
     "a state that grows": (np.zeros(0), lambda s, x: (np.concatenate([s, x]), s), None),
     "a state of another rank": (0.0, lambda s, x: (np.float32(s + x), s), None),
     "a state that only a call can tell": (0, lambda s, x: (len(str(s)), x), None),

@@ -81,12 +81,12 @@ class Transform(Base, Generic[T_co]):
     ) -> Dataset:
         """`map_func(element)` for every element; the parts of a plain tuple are separate arguments.
 
-        The function is ordinary Python on numpy values: scalars come as numpy scalars, byte strings as `bytes`,
-        arrays in C order. Its
-        result is a nest of numbers, text, bytes, arrays and `None`; a list is a tuple of components, as in tf.data, and
-        a list inside it one array. With `num_parallel_calls` up to that many calls run at once; `AUTOTUNE` lets the
-        engine choose. Order is kept unless `deterministic=False`. Neighbouring maps of one number share it, as they
-        run as one step, unless a function is seen to wait for another machine or to sleep: then each has its own.
+        The function is ordinary Python on numpy values: scalars come as numpy scalars, byte strings as `bytes`, arrays
+        in C order. Its result is a nest of numbers, text, bytes, arrays and `None`; a list is a tuple of components, as
+        in tf.data, and a list inside it one array. With `num_parallel_calls` up to that many calls run at once;
+        `AUTOTUNE` lets the engine choose. Order is kept unless `deterministic=False`. Neighbouring maps of one number
+        share it, as they run as one step, unless a function is seen to wait for another machine or to sleep: then each
+        has its own.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.range(3).map(lambda x: (x, x * 2)).map(lambda a, b: a + b)

@@ -147,11 +147,9 @@ class Filling:
             self._pending -= 1
             if self._pending or not self.closed:
                 return None
-        if self.planned < self._spec.size and self._spec.drop_remainder:
-            return Stretch(None)
         if self._errors:
             return failure(self._first_error())
-        if not self._pieces:
+        if not self._pieces or (self.planned < self._spec.size and self._spec.drop_remainder):
             return Stretch(None)
         try:
             return Stretch(self._assembled())

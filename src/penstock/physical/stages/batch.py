@@ -211,7 +211,7 @@ class Rebatch(Stage):
     def _one(self, want: int) -> Block | None:
         size = self._size(0)
         rows = self._collector.take(size, want * size)
-        if rows is None or (rows.size < size and self._drop_remainder):
+        if rows is None or (rows.size < size and self._drop_remainder and rows.error is None):
             return None
         try:
             if rows.error is not None:

@@ -67,7 +67,9 @@ class Grouped(Stage):
 
     def _one(self, want: int) -> Block | None:
         group = self._collector.take(self._size, want * self._size)
-        if group is None or (group.size < self._size and self._drop_remainder):
+        if group is None:
+            return None
+        if group.size < self._size and self._drop_remainder and group.error is None:  # a failure is told in any case
             return None
         try:
             if group.error is not None:

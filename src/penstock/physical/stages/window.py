@@ -68,9 +68,17 @@ class Window(StretchStage):
         whole = (self._top - self._start - self._span) // self._shift + 1
         if whole > 0:
             return self._windows(min(whole, want, max(_AT_ONCE // self._size, 1)), self._size)
-        if self._drop_remainder or self._start >= self._top:
+        size = -(-(self._top - self._start) // self._stride)
+        if size <= 0 or (self._drop_remainder and not self._lost(size)):
             return None
-        return self._windows(1, -(-(self._top - self._start) // self._stride))
+        return self._windows(1, size)
+
+    def _lost(self, size: int) -> bool:
+        """Whether a failure would be dropped with the last, incomplete window that no other window shows."""
+        held = self._joined()
+        positions = self._start - self._base + np.arange(size)[None] * self._stride
+        alone = self._shift >= self._span
+        return alone and bool(held.failures) and _until_failure(held, positions)[1] is not None
 
     def _pull(self, want: int) -> bool:
         """Hold further elements; False at the end of the input."""
