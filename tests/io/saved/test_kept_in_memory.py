@@ -6,54 +6,101 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
 from penstock.io.saved import chunk_files
-from penstock.io.saved.chunk_files import KEPT
-from penstock.io.saved.durable import DirectFile, room
+from penstock.io.saved.chunk_files import KEPT, ChunkWriter, read_soon
 
 ADVISED = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
-
-
-@pytest.fixture
-def kept(monkeypatch):
-    """The sizes of files that the system was told to read into its cache, with what of them."""
-    sizes = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda file, *args: sizes.append((os.fstat(file).st_size, args)))
-    return sizes
+DIRECT = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct files")
 
 
 @ADVISED
 @pytest.mark.parametrize("size", [5000, (1 << 18) + 5000])
-def test_a_file_that_is_finished_is_asked_for_as_a_whole(size, tmp_path, kept):
+def test_a_file_that_comes_next_is_asked_for_as_a_whole(size, tmp_path, monkeypatch):
     """Piece by piece: of a longer one Linux reads no more than it reads ahead, and passes over the rest."""
-    with DirectFile(tmp_path / "file", room()) as file:
-        file.write(b"x" * size)
-        file.finish()
-        file.keep()
-    assert {(of, advice) for of, (_, _, advice) in kept} == {(size, os.POSIX_FADV_WILLNEED)}
-    pieces = [(begin, length) for _, (begin, length, _) in kept]
-    assert [begin for begin, _ in pieces] == list(range(0, size, 1 << 17))
-    assert sum(length for _, length in pieces) == size
-    assert max(length for _, length in pieces) <= 1 << 17
+    asked = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, *args: asked.append(args))
+    (tmp_path / "file").write_bytes(b"x" * size)
+    read_soon(str(tmp_path / "file"))
+    assert {advice for _, _, advice in asked} == {os.POSIX_FADV_WILLNEED}
+    assert [begin for begin, _, _ in asked] == list(range(0, size, 1 << 17))
+    assert sum(length for _, length, _ in asked) == size
+    assert max(length for _, length, _ in asked) <= 1 << 17
+
+
+@pytest.fixture
+def past_it(monkeypatch):
+    """Whether each file of elements was opened so that it is written past the system's cache of files."""
+    found = {}
+    real = os.open
+
+    def opened(path, flags, *args, **kwargs):
+        if ".arrow" in str(path) and flags & os.O_CREAT:
+            found[str(path).partition(".arrow")[0]] = bool(flags & os.O_DIRECT)
+        return real(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", opened)
+    return found
+
+
+@pytest.fixture
+def read_back(monkeypatch):
+    """The sizes of files that the system was asked to read into its cache."""
+    sizes = []
+
+    def advise(file, begin, length, advice):
+        if advice == os.POSIX_FADV_WILLNEED and not begin:
+            sizes.append(os.fstat(file).st_size)
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    return sizes
+
+
+def free(monkeypatch, left, nbytes):
+    """So much is free by what `left` says, and as much as one likes by anything else."""
+    monkeypatch.setattr(chunk_files, "machine_left", lambda: None)
+    monkeypatch.setattr(chunk_files, "memory_left", lambda: None)
+    monkeypatch.setattr(chunk_files, left, lambda: nbytes)
 
 
 @ADVISED
+@DIRECT
+@pytest.mark.parametrize("dear", [False, True], ids=["copied", "read back"])
 @pytest.mark.parametrize("left", ["machine_left", "memory_left"])  # by the machine, and by its control groups
-def test_a_cache_in_files_stays_in_memory_up_to_its_share(left, tmp_path, kept, monkeypatch):
+def test_a_cache_in_files_stays_in_memory_up_to_its_share(left, dear, tmp_path, past_it, read_back, monkeypatch):
     rows = np.random.default_rng(0).integers(0, 256, (40, 1 << 20), np.uint8)  # in chunks of 16 MiB
-    monkeypatch.setattr(chunk_files, "machine_left", lambda: None)
-    monkeypatch.setattr(chunk_files, "memory_left", lambda: None)
-    monkeypatch.setattr(chunk_files, left, lambda: int(40 * (1 << 20) / KEPT))
+    monkeypatch.setattr(chunk_files, "_DEAR", -1.0 if dear else 1.0)
+    free(monkeypatch, left, int(36 * (1 << 20) / KEPT))
     ds = ps.Dataset.from_tensor_slices(rows).cache(str(tmp_path / "all"))
     assert sum(1 for _ in ds) == len(rows)
-    told = [size for size, (begin, *_) in kept if size > 1 << 20 and begin == 0]
-    written = [file.stat().st_size for file in (tmp_path / "all").rglob("*.arrow")]
-    assert 0 < sum(told) <= 40 << 20
-    assert sum(written) > sum(told)
-    assert min(written) > (40 << 20) - sum(told)  # what was left out did not fit
+    sizes = {str(file).partition(".arrow")[0]: file.stat().st_size for file in (tmp_path / "all").rglob("*.arrow")}
+    assert set(sizes) == set(past_it)
+    copied = [size for file, size in sizes.items() if not past_it[file]]
+    kept = [*copied, *(size for size in read_back if size > 1 << 20)]
+    assert 0 < sum(kept) <= 36 << 20
+    assert (len(copied) == 1) == dear  # one, to see what it costs; then the disk is asked
+    assert len(kept) < len(sizes)
+    left_out = sum(sizes.values()) - sum(kept)
+    assert left_out > (36 << 20) - sum(kept)  # it did not fit
+    assert all(np.array_equal(found, row) for found, row in zip(ds, rows, strict=True))
 
 
-def test_where_nobody_tells_what_is_free_nothing_is_kept(tmp_path, kept, monkeypatch):
-    monkeypatch.setattr(chunk_files, "machine_left", lambda: None)
-    monkeypatch.setattr(chunk_files, "memory_left", lambda: None)
+@DIRECT
+def test_copies_that_were_dear_are_tried_again(tmp_path, past_it, monkeypatch):
+    writer = ChunkWriter(str(tmp_path), None)
+    block = Block.single(DenseColumn(np.zeros((8, 8))))
+    for number in range(20):
+        monkeypatch.setattr(chunk_files, "_DEAR", 1.0 if number else -1.0)
+        writer.write(f"{number:02}.arrow", 0, block, block.specs())
+    past = [past for _, past in sorted(past_it.items())]
+    assert past == [False, *[True] * 15, *[False] * 4]
+
+
+@ADVISED
+@DIRECT
+def test_where_nobody_tells_what_is_free_nothing_is_kept(tmp_path, past_it, read_back, monkeypatch):
+    free(monkeypatch, "machine_left", None)
     assert sum(1 for _ in ps.Dataset.range(8).cache(str(tmp_path / "all"))) == 8
-    assert not [args for _, args in kept if args[2] == os.POSIX_FADV_WILLNEED]
+    assert set(past_it.values()) == {True}
+    assert not read_back

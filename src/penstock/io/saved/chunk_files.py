@@ -21,7 +21,7 @@ from penstock.errors import Context, DataLossError, PenstockError, annotate
 from penstock.io import storage
 from penstock.io.compression import AUTO
 from penstock.io.saved.chunk import Chunk, checksums
-from penstock.io.saved.durable import DirectFile, ask_for, room, whole_file, write_whole
+from penstock.io.saved.durable import DiskFile, ask_for, whole_file, write_whole
 from penstock.io.saved.manifest import file_in
 
 
@@ -147,6 +147,8 @@ def _size(block: Block, specs: Sequence[LeafSpec], rows: int, codec: str | None)
 
 
 KEPT = 0.5  # of the memory that is free; the caches of files that nobody used lately count as free
+_DEAR = 0.6e-9  # seconds of CPU time for a byte that is copied into the system's cache; usual are 0.2e-9
+_TRIED_AGAIN = 15  # chunks later
 
 
 class ChunkWriter:
@@ -154,7 +156,8 @@ class ChunkWriter:
 
     def __init__(self, folder: str, codec: str | None) -> None:
         self._folder = folder
-        self._kept = 0  # bytes that the system was told to keep in its cache of files
+        self._kept = 0  # bytes that stay in the system's cache of files
+        self._dear = 0  # chunks that are written past it, as copies into it were dear
         self.codec = codec
 
     def write(self, file: str, shard: int, block: Block, specs: Sequence[LeafSpec]) -> Chunk:
@@ -171,18 +174,26 @@ class ChunkWriter:
             size, crcs = sent.tell(), tuple(checksums(sent.getbuffer()))
             write_whole(name, sent.getbuffer())
             return Chunk(file, shard, block.size, rows, size, crcs)
-        with whole_file(Path(name)) as part, DirectFile(part, room()) as content:
+        fits = self._fits(block.nbytes)
+        cached = fits and not self._dear
+        with whole_file(Path(name)) as part, DiskFile(part, cached=cached) as content:
             encode(block, specs, self.codec, rows, content)
             content.finish()
-            self._keep(content)
+            if fits:
+                content.keep()
+        self._kept += content.size if fits else 0
+        if cached:
+            self._dear = _TRIED_AGAIN if content.copying > _DEAR * content.size else 0
+        else:
+            self._dear = max(self._dear - 1, 0)
         return Chunk(file, shard, block.size, rows, content.size, tuple(content.crcs))
 
-    def _keep(self, content: DirectFile) -> None:
+    def _fits(self, nbytes: int) -> bool:
         """The next epoch reads what was written: it stays in memory, up to a share of what is free now.
 
         What is behind that goes past the memory: a large entry would push out its own beginning, and all else.
+        A copy into the system's cache spares the disk that is read back. Where the system's free memory is new to the
+        processor, as in virtual machines that give theirs back, it costs ten times as much; the disk then fills it.
         """
         found = [amount for amount in (machine_left(), memory_left()) if amount is not None]
-        if found and self._kept + content.size <= min(found) * KEPT:
-            content.keep()
-            self._kept += content.size
+        return bool(found) and self._kept + nbytes <= min(found) * KEPT

@@ -1,6 +1,6 @@
 """Files that are whole or not there, also after a power cut, and objects behind URLs.
 
-DirectFile writes from memory of ours without a copy in the system's cache.
+DiskFile writes through the system's cache of files, or past it from memory of ours.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from time import thread_time
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.errors import writing_to
 from penstock.io import storage
-from penstock.io.saved.chunk import PAGE, checksums
+from penstock.io.saved.chunk import PAGE
 
 
 def write_whole(path: str | Path, content: bytes | memoryview, *, replace: bool = True) -> bool:
@@ -82,39 +83,38 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-ROOM = 8 * PAGE  # bytes that are written at once
+ROOM = 8 * PAGE  # bytes that are written at once past the system's cache of files
 _ALIGNED = 1 << 12  # bytes: what disks write as a whole, and pages of memory are multiples of
+_SMALL = 1 << 16  # bytes of a piece that is put beside others before it is written into the system's cache
 _READ_AT_ONCE = 1 << 17
 _DIRECT = getattr(os, "O_DIRECT", 0)
 _REFUSED = errno.EINVAL, errno.EOPNOTSUPP  # by file systems that have no such files, or write other pieces only
 
 
-def room() -> np.ndarray:
-    """Memory for a DirectFile; the next one may have it when the file is closed."""
-    memory = ARENA.empty((ROOM + _ALIGNED,), np.uint8)
-    begin = -memory.ctypes.data % _ALIGNED
-    return memory[begin : begin + ROOM]
-
-
-class DirectFile:
+class DiskFile:
     """A file that pieces are written to, one behind the other, which is on the disk when it is finished.
 
-    The pieces are put side by side in `room`, and go from there to the disk. To write through the system's cache of
-    files costs ten times as much; `keep` has the system read the file into it instead, while we go on. Where the
-    system cannot do without its copy, it is made at once. `crcs` are the CRC32Cs of what was written, one for
-    every MiB. All methods raise OSError where the disk, or its owner, does not let them.
+    With `cached` it is written into the system's cache of files, where the next reader finds it: a MiB at a time, while
+    this is in the processor's cache; in pieces of 8 MiB that costs several times as much. Without, pieces are put side
+    by side in memory of ours and go from there to the disk, where the system lets them; `keep` has the system read it
+    back into its cache while we go on. `crcs` are the CRC32Cs of what was written, one for every MiB; `copying` is the
+    CPU time that copies into the system's cache took. All methods raise OSError where the disk, or its owner, does not
+    let them.
     """
 
-    def __init__(self, path: Path, room: np.ndarray) -> None:
+    def __init__(self, path: Path, *, cached: bool) -> None:
         self._path = path
-        self._file = _created(path)
-        self._room = room
+        self._cached = cached or not _DIRECT
+        self._file = _created(path, 0 if self._cached else _DIRECT)
+        self._room = _room(PAGE if self._cached else ROOM)
         self._filled = 0
+        self._crc = 0  # of what is there of the last MiB
         self.size = 0  # bytes of all pieces
         self.crcs: list[int] = []
+        self.copying = 0.0  # seconds
         self.closed = False
 
-    def __enter__(self) -> DirectFile:
+    def __enter__(self) -> DiskFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -122,26 +122,42 @@ class DirectFile:
 
     def write(self, piece: Any) -> int:
         """Add the bytes of a buffer, and tell how many they are."""
+        import crc32c
+
         left = np.frombuffer(piece, np.uint8)
         size = len(left)
-        self.size += size
         while len(left):
-            begin = self._filled
-            stop = min(begin + len(left), begin - begin % PAGE + PAGE)
-            self._room[begin:stop] = left[: stop - begin]
-            left = left[stop - begin :]
-            self._filled = stop
-            if stop % PAGE == 0:
-                self.crcs += checksums(self._room[stop - PAGE : stop].data)  # while it is in the processor's cache
-            if stop == ROOM:
-                self._flush(ROOM)
+            part = left[: PAGE - self.size % PAGE]
+            left = left[len(part) :]
+            self._crc = crc32c.crc32c(part.data, self._crc)
+            self._put(part)
+            self.size += len(part)
+            if self.size % PAGE == 0:
+                self._end_page()
         return size
+
+    def _put(self, part: np.ndarray) -> None:
+        begin, large = self._filled, self._cached and len(part) >= _SMALL
+        if large or begin + len(part) > len(self._room):
+            self._flush(begin)
+            begin = 0
+        if large:
+            self._write(part.data)
+            return
+        self._filled = begin + len(part)
+        self._room[begin : self._filled] = part
+        if self._filled == len(self._room):
+            self._flush(self._filled)
+
+    def _end_page(self) -> None:
+        self.crcs.append(self._crc)
+        self._crc = 0
 
     def finish(self) -> None:
         """Bring all to the disk."""
-        last = self._filled - self._filled % PAGE
-        self.crcs += checksums(self._room[last : self._filled].data)
-        padded = -(-self._filled // _ALIGNED) * _ALIGNED
+        if self.size % PAGE:
+            self._end_page()
+        padded = self._filled if self._cached else -(-self._filled // _ALIGNED) * _ALIGNED
         self._room[self._filled : padded] = 0
         self._flush(padded)
         with writing_to(self._path):
@@ -149,11 +165,16 @@ class DirectFile:
             os.fsync(self._file)
 
     def keep(self) -> None:
-        """Have the system read what was finished into its cache of files meanwhile, where the next reader finds it."""
-        ask_for(self._file, self.size)
+        """Have the system read what was written past its cache into it, while we go on."""
+        if not self._cached:
+            ask_for(self._file, self.size)
 
     def _flush(self, stop: int) -> None:
-        left = self._room[:stop].data
+        self._write(self._room[:stop].data)
+        self._filled = 0
+
+    def _write(self, left: memoryview) -> None:
+        begun = thread_time()
         while left:
             try:
                 done = os.write(self._file, left)
@@ -163,13 +184,21 @@ class DirectFile:
                         raise
                 continue
             left = left[done:]
-        self._filled = 0
+        if self._cached:
+            self.copying += thread_time() - begun
 
     def close(self) -> None:
         """Idempotent."""
         if not self.closed:
             self.closed = True
             os.close(self._file)
+
+
+def _room(size: int) -> np.ndarray:
+    """Memory that pieces are put side by side in; the next file may have it when this one is closed."""
+    memory = ARENA.empty((size + _ALIGNED,), np.uint8)
+    begin = -memory.ctypes.data % _ALIGNED
+    return memory[begin : begin + size]
 
 
 def ask_for(file: int, size: int) -> None:
@@ -183,13 +212,13 @@ def ask_for(file: int, size: int) -> None:
             os.posix_fadvise(file, begin, min(size - begin, _READ_AT_ONCE), os.POSIX_FADV_WILLNEED)
 
 
-def _created(path: Path) -> int:
+def _created(path: Path, direct: int) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     flags |= getattr(os, "O_NOFOLLOW", 0)  # through a symbolic link we would write into whatever file it names
     try:
-        return os.open(path, flags | _DIRECT, 0o666)
+        return os.open(path, flags | direct, 0o666)
     except OSError as error:
-        if error.errno not in _REFUSED or not _DIRECT:
+        if error.errno not in _REFUSED or not direct:
             raise
     return os.open(path, flags, 0o666)
 
