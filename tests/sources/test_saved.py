@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from threading import Event, current_thread
 from unittest import mock
 
 import numpy as np
@@ -9,10 +10,15 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.block.block import Block
+from penstock.block.column import DenseColumn
 from penstock.io.saved import chunk_files
 from penstock.io.saved.chunk import Chunk
+from penstock.io.saved.chunk_files import ChunkWriter
+from penstock.io.saved.manifest import Manifest, spec_as_json, write_manifest
 from penstock.sources import saved
 from penstock.sources.arrow_pieces import Recent
+from penstock.sources.saved import SavedSource
 from penstock.testing import assert_same_elements
 
 RANGE = ps.Dataset.range
@@ -93,6 +99,127 @@ def test_the_rows_of_several_files_are_put_together(tmp_path, mapped, small_chun
     assert len(mapped) > 5
     assert_same_elements(batches, list(RANGE(100).map(of_all_kinds).batch(16)))
     assert not any(batch[field].flags.writeable for batch in batches for field in DENSE)
+
+
+# -- a pass
+
+
+def saved_in(folder, sizes):
+    """Rows of 100 bytes in chunks of so many each, as what reads them by number."""
+    rows = np.random.default_rng(0).integers(0, 256, (sum(sizes), 100), np.uint8)
+    writer, chunks, begin = ChunkWriter(str(folder), None), [], 0
+    for number, size in enumerate(sizes):
+        block = Block.single(DenseColumn(rows[begin : begin + size]))
+        chunks.append(writer.write(f"{number}.arrow", 0, block, block.specs()))
+        begin += size
+    manifest = Manifest("key", "run", None, spec_as_json(ps.TensorSpec((100,), np.uint8)), tuple(chunks))
+    return SavedSource.whole(str(folder), manifest), rows
+
+
+def given(source, wants):
+    """What a pass is given, with the errors in their places, when it wants so many."""
+    reader = source.open()
+    while True:
+        try:
+            block = reader.read(next(wants))
+        except ps.errors.PenstockError as error:
+            yield error
+            continue
+        if block is None:
+            return
+        yield block.columns[0].array
+
+
+@pytest.fixture(params=[0, 3_000, 1 << 40], ids=["all large", "some large", "none large"])
+def large(request, monkeypatch):
+    """Bytes from which on a file is large."""
+    monkeypatch.setattr(saved, "_LARGE", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pass_is_given_large_files_by_themselves_and_small_ones_together(seed, tmp_path, large, mapped):
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([1, 2, 3, 40, 70], 12).tolist()
+    source, rows = saved_in(tmp_path, sizes)
+    ends = np.cumsum(sizes).tolist()
+    by_themselves = [
+        range(end - chunk.elements, end)
+        for end, chunk in zip(ends, source.manifest.chunks, strict=True)
+        if chunk.bytes >= large
+    ]
+    seams = {seam for places in by_themselves for seam in (places.start, places.stop)}
+    wants = rng.integers(1, 100, 1000).tolist()
+    at = 0
+    for want, block in zip(wants, given(source, iter(wants)), strict=False):
+        stop = at + len(block)
+        assert np.array_equal(block, rows[at:stop])
+        assert not block.flags.writeable
+        assert stop == min(at + want, len(rows), *(seam for seam in seams if seam > at))
+        assert inside(block, mapped) or not any(at in places for places in by_themselves)
+        at = stop
+    assert at == len(rows)
+
+
+def test_what_is_wrong_with_a_file_is_told_in_its_turn_whoever_looked_at_it(tmp_path, large):
+    source, rows = saved_in(tmp_path, [40] * 6)
+    with (tmp_path / "3.arrow").open("r+b") as file:
+        file.seek(2000)
+        file.write(b"damage")
+    (tmp_path / "5.arrow").unlink()
+    found = list(given(source, iter([64] * 1000)))
+    kinds = {120: ps.errors.DataLossError, 200: ps.errors.NotFoundError}
+    at = 0
+    for part in found:
+        if isinstance(part, Exception):
+            assert type(part) is kinds[at // 40 * 40]
+            assert part.context.file == str(tmp_path / f"{at // 40}.arrow")
+            at += 1
+        else:
+            assert np.array_equal(part, rows[at : at + len(part)])
+            at += len(part)
+    assert at == len(rows)
+
+
+def test_a_file_is_looked_at_while_the_one_before_it_is_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(saved, "_LARGE", 0)
+    source, _ = saved_in(tmp_path, [10] * 5)
+    by = {}
+    check = Chunk.check
+
+    def checked(chunk, content, name):
+        by[chunk.file] = current_thread().name
+        looked_at[chunk.file].set()
+        check(chunk, content, name)
+
+    looked_at = {chunk.file: Event() for chunk in source.manifest.chunks}
+    monkeypatch.setattr(Chunk, "check", checked)
+    for number, _ in enumerate(given(source, iter([10] * 10))):
+        if 1 <= number < 4:
+            assert looked_at[f"{number + 1}.arrow"].wait(60)  # before it is asked for
+    assert [by[f"{number}.arrow"] == "penstock-saved" for number in range(5)] == [False, False, True, True, True]
+
+
+def test_a_system_without_another_thread_looks_at_files_in_their_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(saved, "_LARGE", 0)
+    none_left = mock.Mock(side_effect=RuntimeError("can't start new thread"))
+    monkeypatch.setattr(saved, "_LOOKING", mock.Mock(submit=none_left))
+    source, rows = saved_in(tmp_path, [10] * 5)
+    assert np.array_equal(np.concatenate(list(given(source, iter([7] * 50)))), rows)
+    assert none_left.called
+
+
+@pytest.mark.parametrize("batch", [7, 40, 64])
+def test_batches_over_several_files_are_copied_once_and_can_be_written_to(batch, tmp_path, monkeypatch, large):
+    """Into memory of their own, which the loop gets as it is."""
+    source, rows = saved_in(tmp_path, [50, 1, 40, 2, 2, 70])
+    write_manifest(str(tmp_path), source.manifest, replace=True)
+    for skipped in (0, 0, 45):
+        found = list(load(tmp_path).skip(skipped).batch(batch))
+        assert all(one.flags.writeable for one in found)
+        assert np.array_equal(np.concatenate(found), rows[skipped:])
+        for one in found:
+            one[:] = 0  # which nobody else sees
 
 
 # -- files

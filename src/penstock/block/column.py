@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.arena import ARENA
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
@@ -384,18 +385,24 @@ def _side_by_side(arrays: list[np.ndarray]) -> np.ndarray:
     first = arrays[0]
     owner = first.base
     if not isinstance(owner, np.ndarray) or not owner.flags.c_contiguous or first.dtype.hasobject:
-        return np.concatenate(arrays)
+        return _copied_together(arrays)
     begin = address = first.ctypes.data
     for array in arrays:
         if array.base is not owner or array.flags.writeable or not array.flags.c_contiguous:
-            return np.concatenate(arrays)
+            return _copied_together(arrays)
         if array.ctypes.data != address:
-            return np.concatenate(arrays)
+            return _copied_together(arrays)
         address += array.nbytes
     shape = (sum(map(len, arrays)), *first.shape[1:])
     found: np.ndarray = np.ndarray(shape, first.dtype, owner, begin - owner.ctypes.data)
     found.flags.writeable = False
     return found
+
+
+def _copied_together(arrays: list[np.ndarray]) -> np.ndarray:
+    first = arrays[0]
+    shape = (sum(map(len, arrays)), *first.shape[1:])
+    return np.concatenate(arrays, out=ARENA.empty(shape, np.result_type(first, first)))
 
 
 def _concat_bytes(columns: Sequence[BytesColumn]) -> BytesColumn:

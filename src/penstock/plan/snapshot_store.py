@@ -109,8 +109,11 @@ class SnapshotStore:
         if why is not None:
             _LOG.info("%s: a new entry, %s; %s", self._path, made.key[:8], why)
 
-    def saved(self, folder: str) -> SavedSource | None:
-        """A complete entry, opened once. Raises DataLossError, FailedPreconditionError and OSError as `refresh`."""
+    def saved(self, folder: str, entry: Entry | None = None) -> SavedSource | None:
+        """A complete entry, opened once. Raises DataLossError, FailedPreconditionError and OSError as `refresh`.
+
+        What `entry` has read of it is not read again.
+        """
         try:
             now = stamp(file_in(folder, NAME))
         except (FileNotFoundError, NotADirectoryError):
@@ -123,7 +126,8 @@ class SnapshotStore:
             if known is not None and now is not None and known[0] == now:
                 return known[1]
         try:
-            manifest = read_manifest(folder)
+            manifest = entry.manifest_as_of(now) if entry is not None else None
+            manifest = read_manifest(folder) if manifest is None else manifest
         except NotFoundError:  # removed meanwhile
             return None
         except (DataLossError, FailedPreconditionError, OSError) as error:
@@ -139,7 +143,7 @@ class SnapshotStore:
     def source(self, entry: Entry, element: int) -> tuple[SavedSource, int]:
         """What is committed, in the order of the entry, and where in it an element is."""
         if entry.complete and entry.manifest is not None and len(entry.manifest.shards) < 2:
-            whole = self.saved(entry.folder)
+            whole = self.saved(entry.folder, entry)
             if whole is not None and whole.manifest.run == entry.run:
                 return whole, element
         return committed(entry, element)

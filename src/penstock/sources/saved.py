@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +16,12 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks
 from penstock.block.structure import flatten
 from penstock.errors import NotFoundError
-from penstock.forked import new_rlock
+from penstock.forked import new_lock, new_rlock
+from penstock.io.remote.system import Pool
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_files import ChunkFile, read_soon
 from penstock.io.saved.manifest import Manifest, file_in
+from penstock.io.storage import is_url
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.row_files import gather
 from penstock.sources.source import IndexedSource
@@ -51,6 +55,9 @@ class RoundRobin:
 
 
 _MOST_OPEN = 1024  # files that are mapped at a time
+_LOOKING = Pool(1, "penstock-saved")  # a thread that looks at files before their turn
+_AHEAD = 2  # files
+_LARGE = 1 << 20  # bytes from which on a record batch is given by itself, and not copied beside its neighbours
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,9 @@ class SavedSource(IndexedSource):
     def rows_at(self, indices: np.ndarray) -> Block:
         return self._table.rows_at(indices)
 
+    def seam(self, start: int, stop: int) -> int:
+        return self._table.seam(start, stop)
+
     def __getstate__(self) -> dict[str, Any]:
         """What is open stays here."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
@@ -132,6 +142,8 @@ class _Table:
         self._begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
         self._lock = new_rlock()
         self._open: OrderedDict[int, ChunkFile] = OrderedDict()
+        self._opening: dict[int, threading.Lock] = {}
+        self._looked_at: set[int] = set()  # or being looked at, before their turn
         self._verified: set[int] = set()
         self._failed: dict[int, Exception] = {}
         self._last: tuple[int, Piece] | None = None
@@ -147,16 +159,47 @@ class _Table:
             start = end
         return concat_blocks(parts).freeze()  # what is in one file cannot be written to either
 
+    def seam(self, start: int, stop: int) -> int:
+        """The end of a large record batch, or the beginning of one behind small ones."""
+        if self._turns is not None:
+            return stop
+        end, number = start, int(np.searchsorted(self._begins, start, side="right")) - 1
+        while end < stop:
+            chunk, begin = self._chunks[number], int(self._begins[number])
+            if chunk.rows < chunk.elements or chunk.bytes >= _LARGE:  # parts of a chunk have a MiB or more
+                if end > start:
+                    return end
+                batch = (start - begin) // chunk.rows
+                return min(begin + min((batch + 1) * chunk.rows, chunk.elements), stop)
+            end, number = begin + chunk.elements, number + 1
+        return stop
+
     def _piece_with(self, place: int) -> Piece:
         last = self._last
         if last is not None and last[1].first <= place < last[1].stop:
             return last[1]
         number = int(np.searchsorted(self._begins, place, side="right")) - 1
-        if (last is None or last[0] != number) and number + 1 < len(self._chunks) and number + 1 not in self._verified:
-            read_soon(self._name(number + 1))  # while this one is looked at
+        if last is None or last[0] != number:
+            self._look_ahead(number, in_order=last is not None and last[0] + 1 == number)
         piece = self._batch(number, (place - int(self._begins[number])) // self._chunks[number].rows)
         self._last = number, piece
         return piece
+
+    def _look_ahead(self, number: int, *, in_order: bool) -> None:
+        """Have the next files read while this one is looked at, and looked at while this one is given.
+
+        The checksums of a file take about as long as a copy of its elements: a pass that goes through large files in
+        order leaves them to a thread, and finds them looked at. What is wrong with one is told to who asks for it.
+        """
+        following = range(number + 1, min(number + 1 + _AHEAD, len(self._chunks)))
+        ahead = [other for other in following if other not in self._verified and other not in self._looked_at]
+        if in_order and not is_url(self._folder) and all(self._chunks[other].bytes >= _LARGE for other in ahead):
+            with suppress(RuntimeError):  # the system gives no more threads
+                for other in ahead:
+                    _LOOKING.submit(partial(self._batch, other, 0))
+                    self._looked_at.add(other)
+        elif ahead:
+            read_soon(self._name(ahead[0]))
 
     def rows_at(self, numbers: np.ndarray) -> Block:
         places = numbers
@@ -181,21 +224,37 @@ class _Table:
         return _Batch(block, first, file.holds(block) + (1 << 10))
 
     def _file(self, number: int) -> ChunkFile:
+        file = self._known(number)
+        if file is not None:
+            return file
+        with self._lock:
+            opening = self._opening.setdefault(number, new_lock())
+        with opening:  # of several threads one looks at the file, and the others wait for that file alone
+            file = self._known(number)
+            if file is not None:
+                return file
+            try:
+                file = self._opened(number)
+            except MemoryError:  # there may be more of it the next time
+                raise
+            except Exception as error:
+                self._failed[number] = error.with_traceback(None)
+                raise copy.copy(error) from None
+            with self._lock:
+                self._opening.pop(number, None)
+                self._open[number] = file
+                if len(self._open) > _MOST_OPEN:
+                    self._open.popitem(last=False)  # Blocks that point into it keep it mapped
+            return file
+
+    def _known(self, number: int) -> ChunkFile | None:
+        """A file that is open; raises what is wrong with one that was looked at."""
         with self._lock:
             if number in self._failed:
                 raise copy.copy(self._failed[number])
             file = self._open.get(number)
-            if file is None:
-                try:
-                    file = self._open[number] = self._opened(number)
-                except MemoryError:  # there may be more of it the next time
-                    raise
-                except Exception as error:
-                    self._failed[number] = error.with_traceback(None)
-                    raise copy.copy(error) from None
-                if len(self._open) > _MOST_OPEN:
-                    self._open.popitem(last=False)  # Blocks that point into it keep it mapped
-            self._open.move_to_end(number)
+            if file is not None:
+                self._open.move_to_end(number)
             return file
 
     def _opened(self, number: int) -> ChunkFile:

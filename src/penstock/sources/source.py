@@ -91,6 +91,13 @@ class IndexedSource(Source):
     def rows_at(self, indices: np.ndarray) -> Block:
         """The elements with the int64 numbers `indices` (at least one), in that order; numbers may repeat."""
 
+    def seam(self, start: int, stop: int) -> int:
+        """Where a pass that wants these elements is better given those before: all at once would be a large copy.
+
+        A number behind `start`, and not behind `stop`.
+        """
+        return stop
+
     def pieces_at(self, indices: np.ndarray) -> Iterator[Block | Exception]:
         """The same elements, neighbours as one Block, with the error in the place of each one that fails."""
         try:
@@ -120,6 +127,8 @@ class IndexReader(Reader):
     def read(self, max_elements: int) -> Block | None:
         start = self._at
         stop = min(start + max_elements, self._size)
+        if start < stop:
+            stop = self._source.seam(start, stop)
         while start < stop:
             try:
                 found = self._source.rows(start, stop)
@@ -247,3 +256,6 @@ class SlicedSource(IndexedSource):
 
     def rows_at(self, indices: np.ndarray) -> Block:
         return self.inner.rows_at(self.start + indices * self.step)
+
+    def seam(self, start: int, stop: int) -> int:
+        return self.inner.seam(self.start + start, self.start + stop) - self.start if self.step == 1 else stop

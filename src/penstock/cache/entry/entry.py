@@ -63,6 +63,10 @@ class Entry:
         self.manifest = self._seen = None
         self._journal = Journal(self.folder)
 
+    def manifest_as_of(self, now: Any) -> Manifest | None:
+        """The manifest, if it is the one that has this `stamp`."""
+        return self.manifest if now is not None and now == self._seen else None
+
     @property
     def complete(self) -> bool:
         return self.manifest is not None and self.manifest.complete

@@ -276,8 +276,9 @@ _IDLE = 1.0  # seconds without work after which a thread ends
 class Pool:
     """Up to `most` daemon threads. A forked child, which has none of them, begins with an empty one."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST, name: str = "penstock-remote") -> None:
         self._most = most
+        self._name = name
         self._begin_anew()
         in_child(self._begin_anew)
 
@@ -297,7 +298,7 @@ class Pool:
                 return future
             self._threads += 1
             try:
-                threading.Thread(target=self._run, args=(self._changed,), name="penstock-remote", daemon=True).start()
+                threading.Thread(target=self._run, args=(self._changed,), name=self._name, daemon=True).start()
             except BaseException:  # there can be no further thread now; later there may
                 self._threads -= 1
                 self._work.remove((future, call))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,7 @@ _FORMAT = 2
 _CHECKSUM = b',\n "crc32c": '  # of all that stands in front of it
 
 
+@cache
 def library() -> str:
     """The version of penstock."""
     from importlib.metadata import PackageNotFoundError, version
