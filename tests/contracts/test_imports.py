@@ -7,6 +7,7 @@ import sys
 import pytest
 
 HEAVY = {
+    "concurrent.futures",
     "cv2",
     "fsspec",
     "jax",

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
-from typing import Any, ClassVar
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.structure import flatten
 from penstock.errors import NotFoundError
 from penstock.forked import new_lock, new_rlock
-from penstock.io.remote.system import Pool
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_files import ChunkFile, read_soon
 from penstock.io.saved.manifest import Manifest, file_in
@@ -25,6 +24,9 @@ from penstock.io.storage import is_url
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.row_files import gather
 from penstock.sources.source import IndexedSource
+
+if TYPE_CHECKING:
+    from penstock.io.remote.system import Pool
 
 
 class RoundRobin:
@@ -55,9 +57,16 @@ class RoundRobin:
 
 
 _MOST_OPEN = 1024  # files that are mapped at a time
-_LOOKING = Pool(1, "penstock-saved")  # a thread that looks at files before their turn
 _AHEAD = 2  # files
 _LARGE = 1 << 20  # bytes from which on a record batch is given by itself, and not copied beside its neighbours
+
+
+@cache
+def _looking() -> Pool:
+    """A thread that looks at files before their turn."""
+    from penstock.io.remote.system import Pool
+
+    return Pool(1, "penstock-saved")
 
 
 @dataclass(frozen=True)
@@ -196,7 +205,7 @@ class _Table:
         if in_order and not is_url(self._folder) and all(self._chunks[other].bytes >= _LARGE for other in ahead):
             with suppress(RuntimeError):  # the system gives no more threads
                 for other in ahead:
-                    _LOOKING.submit(partial(self._batch, other, 0))
+                    _looking().submit(partial(self._batch, other, 0))
                     self._looked_at.add(other)
         elif ahead:
             read_soon(self._name(ahead[0]))

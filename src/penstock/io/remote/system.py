@@ -11,14 +11,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidArgumentError, MissingDependencyError, PenstockError
 from penstock.forked import in_child, new_lock
 from penstock.hints import redacted
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _EXTRAS = {
     "s3": "s3",
@@ -290,6 +292,8 @@ class Pool:
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
         """Have a thread call it. What it must not do is wait for other work of this pool."""
+        from concurrent.futures import Future  # which costs as much as half of penstock
+
         future: Future[Any] = Future()
         with self._changed:
             self._work.append((future, call))
