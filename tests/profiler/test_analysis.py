@@ -64,10 +64,10 @@ def files(tmp_path_factory):
 
 
 def test_every_step_has_a_name_a_lane_and_its_elements():
-    ds = ps.Dataset.range(96).map(doubled, num_parallel_calls=2).map(nap, num_parallel_calls=2).batch(8).prefetch(-1)
+    ds = ps.Dataset.range(96).map(doubled, num_parallel_calls=2).map(even, num_parallel_calls=2).batch(8).prefetch(-1)
     found = analysed_once(ds)
     assert [step.name for step in found.steps] == ["range#1", "map#1", "map#2", "batch#1"]
-    assert [step.label for step in found.steps] == ["range(0, 96, 1)", "map(doubled)", "map(nap)", "batch(8)"]
+    assert [step.label for step in found.steps] == ["range(0, 96, 1)", "map(doubled)", "map(even)", "batch(8)"]
     assert [(lane.name, lane.consumer) for lane in found.lanes] == [(LOOP, None), ("batch#1", LOOP)]
     assert [step.parallel for step in found.steps] == [False, True, True, True]
     assert [step.ratio for step in found.steps] == [8.0, 8.0, 8.0, 1.0]
