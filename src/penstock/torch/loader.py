@@ -109,7 +109,7 @@ def data_loader_type() -> type:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
                 fetch = self._fetch(seed, workers)
                 if not self.num_workers:
-                    return _Batches(_Here(fetch, islice(batches, first, None)), place, self._handed)
+                    return _Batches(_Here(fetch, islice(batches, first, None)), place, self._handed, step)
                 elements = self._pipeline(batches, first, fetch).iterator(epoch=0)
                 made = _Batches(elements, place, lambda element: self._handed(unpack(*element)), step)
                 failed.pop_all()
@@ -309,7 +309,7 @@ class _Batches:
         self, elements: Any, place: dict[str, Any], handed: Any, step: Callable[[], object] | None = None
     ) -> None:
         self._elements, self._place, self._handed = elements, place, handed
-        self._step = step or _nothing  # called for each batch
+        self._step = step or _nothing  # called for each batch, and at the end
         self._here: Any = nullcontext()
         self._end: Callable[[], Any] = _nothing
 
@@ -327,6 +327,7 @@ class _Batches:
                 element = next(self._elements)
         except StopIteration:
             self._place["ended"] = True
+            self._step()  # what a sampler draws at its end
             self._end()
             raise
         except Exception:
