@@ -5,6 +5,7 @@ import pytest
 
 import penstock as ps
 from penstock.runtime import executors
+from penstock.runtime.autotune import remembered
 from penstock.testing.resume import assert_resumes_exactly
 
 EXECUTORS = ("thread", "inline")
@@ -108,6 +109,43 @@ def test_a_worker_reads_an_input_that_takes_time_and_no_other(monkeypatch, tmp_p
     wanted = list(ps.Dataset.from_tensor_slices(files(tmp_path, 60)).interleave(ps.TFRecordDataset, 2))
     assert list(dataset) == wanted
     assert least <= len(read) <= most
+
+
+@pytest.fixture
+def remembers(monkeypatch, tmp_path):
+    """As outside of tests: a pass begins with what the one before it has found."""
+    monkeypatch.setenv("PENSTOCK_REMEMBER", "1")
+    monkeypatch.setattr(remembered, "cache_folder", lambda name: tmp_path / "remembered" / name)
+    monkeypatch.setattr(remembered, "_quick", {})
+
+
+def test_a_pass_begins_with_what_the_inputs_of_the_one_before_it_took(monkeypatch, tmp_path, remembers):
+    read = []
+    reading = executors.ThreadExecutor.reading
+    monkeypatch.setattr(
+        executors.ThreadExecutor, "reading", lambda self, *given: read.append(1) or reading(self, *given)
+    )
+    (tmp_path / "files").mkdir()
+    names = files(tmp_path / "files", 40)
+    dataset = ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4, num_parallel_calls=ps.AUTOTUNE)
+    wanted = list(ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4))
+    counts = []
+    for at_once in (float("inf"), float("inf"), -1.0, -1.0):  # quick, quick, slow, slow
+        monkeypatch.setattr(executors, "_AT_ONCE", at_once)
+        read.clear()
+        assert list(dataset) == wanted
+        counts.append(len(read))
+    assert 4 <= counts[0] < 40  # those of the first cycle, and what is opened ahead of its turn
+    assert counts[1:] == [0, 40, 40]
+
+
+def test_what_a_pass_has_found_is_nothing_to_another_data_set_nor_where_nothing_is_kept(monkeypatch, remembers):
+    remembered.remember_inputs("plan", "inputs", quick=True)
+    assert remembered.inputs_were_quick("plan", "inputs")
+    assert not remembered.inputs_were_quick("plan", "other inputs")
+    assert not remembered.inputs_were_quick("another plan", "inputs")
+    monkeypatch.setenv("PENSTOCK_REMEMBER", "0")
+    assert not remembered.inputs_were_quick("plan", "inputs")
 
 
 def test_an_input_that_a_worker_took_over_continues_at_every_step(monkeypatch, tmp_path):

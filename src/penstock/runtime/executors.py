@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from threading import get_ident
 from typing import NamedTuple
-from weakref import WeakSet
 
 from penstock.block.block import Block
 from penstock.functions.shipping import get_ready, why_not_shippable
@@ -90,6 +90,7 @@ _INPUTS, _MOST_INPUTS = 32, 1 << 12  # of an interleave that workers read before
 _FORGIVING = 16  # inputs in a row that took no time, behind which one may
 _WAITED = 0.01  # seconds that it waited for what the system does not count as a read
 _AT_ONCE = 0.001  # seconds that an input takes which no worker has to read
+_ASKS = 32  # asks of inputs that took no time, behind which it is looked again what the thread has used
 _MOST = 64  # workers that AUTOTUNE may come to, where functions wait
 
 
@@ -159,7 +160,7 @@ class ThreadExecutor(Executor):
     def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
         limits = self._limits(at_once, _MOST)
         lane = self._driver.lane((depth, label, where), Knobs(self._start(limits)), limits, bounded=True, reads=True)
-        return ThreadReader(self, lane, cycle_length, depth)
+        return ThreadReader(self, lane, cycle_length, depth, self._driver)
 
     def reading(self, upstream: Stage, lane: Lane, max_elements: int, depth: int) -> Stage:
         """The upstream with a worker that reads it."""
@@ -205,22 +206,25 @@ class ThreadExecutor(Executor):
 class ThreadReader(Reader):
     """Reads the inputs of an interleave; how many at once is its lane's matter.
 
-    The inputs of the first cycle are read by workers. From then on one that takes no time is read by whoever asks for
-    it: to hand a small file to a worker costs more than to read it. Of one that takes longer a worker takes over, and
-    reads those behind it; after some more another one is tried. Behind many that took no time, one that does is let
-    pass: it may have waited for something else than its file.
+    The inputs of the first cycle are read by workers, unless those of the pass before took no time. From then on one
+    that takes no time is read by whoever asks for it: to hand a small file to a worker costs more than to read it. Of
+    one that takes longer a worker takes over, and reads those behind it; after some more another one is tried. Behind
+    many that took no time, one that does is let pass: it may have waited for something else than its file.
     """
 
-    def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int) -> None:
+    def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int, driver: Driver) -> None:
         self._executor = executor
         self.lane = lane
         self._cycle_length = cycle_length
         self._depth = depth
-        self._quick = False  # the last one that was tried was no trouble
+        self._driver = driver
+        self._quick = driver.inputs_were_quick(lane)  # the last one that was tried was no trouble
         self._left = cycle_length  # inputs for workers, until another one is tried
         self._next_left = _INPUTS
         self._quick_ones = 0  # inputs in a row that took no time
-        self._open: WeakSet[_Input] = WeakSet()  # that no worker reads
+        self._open: set[_Input] = set()  # that no worker reads
+        self._thread = self._asks = 0
+        self._used = _UNTOLD
 
     def ahead(self, upstream: Stage) -> Stage:
         if upstream.seen_below or isinstance(upstream, Segment):
@@ -246,7 +250,7 @@ class ThreadReader(Reader):
         passed, self._quick_ones = self._quick_ones >= _FORGIVING, 0
         if passed:
             return
-        self._quick = False
+        self._find(quick=False)
         self._left, self._next_left = self._next_left, min(2 * self._next_left, _MOST_INPUTS)
         for found in list(self._open):
             found.hand_over()
@@ -256,9 +260,25 @@ class ThreadReader(Reader):
         """An input is over, or left, which no worker had to read."""
         if stage in self._open:
             self._open.discard(stage)
-            self._quick = True
+            self._find(quick=True)
             self._quick_ones += 1
             self._next_left = max(self._next_left // 2, _INPUTS)
+
+    def _find(self, *, quick: bool) -> None:
+        if quick != self._quick:
+            self._quick = quick
+            self._driver.found_inputs(self.lane, quick=quick)
+
+    def used(self, *, now: bool = False) -> _Used:
+        """What this thread has used; unless `now`, when an input was asked some asks before, at most.
+
+        To find it out takes as long as all else that is done for an ask of a small input.
+        """
+        thread = get_ident()
+        if now or thread != self._thread or self._asks == _ASKS:
+            self._thread, self._asks, self._used = thread, 0, _used()
+        self._asks += 1
+        return self._used
 
 
 class _Input(Stage):
@@ -283,12 +303,12 @@ class _Input(Stage):
     def next(self, want: int) -> Block | None:
         if self._by_worker:
             return self._stage.next(want)
-        began, started = _used(), time.perf_counter()
+        began, started = self._reader.used(), time.perf_counter()
         try:
             return self._stage.next(want)
         finally:
             took = time.perf_counter() - started
-            self._add(took, began, _used() if took > _AT_ONCE / 4 else began)
+            self._add(took, began, self._reader.used(now=True) if took > _AT_ONCE / 4 else began)
             if self._wall > _AT_ONCE and self._takes_long():
                 self._count_anew()  # if it is let pass
                 self._reader.took_long()
@@ -299,7 +319,7 @@ class _Input(Stage):
 
     def _add(self, took: float, began: _Used, now: _Used) -> None:
         self._wall += took
-        self._cpu += took if now is began or now.waits < 0 else now.cpu - began.cpu
+        self._cpu += took if now is began or now.waits < 0 else min(now.cpu - began.cpu, took)
         self._waits += now.waits - began.waits
         self._reads += now.reads - began.reads
 

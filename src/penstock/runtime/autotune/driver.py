@@ -10,7 +10,15 @@ from typing import Any, Protocol
 
 from penstock.image.backends import calm_opencv
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
-from penstock.runtime.autotune.remembered import Remembered, last_pass, recall, remember, remember_pass
+from penstock.runtime.autotune.remembered import (
+    Remembered,
+    inputs_were_quick,
+    last_pass,
+    recall,
+    remember,
+    remember_inputs,
+    remember_pass,
+)
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.autotune.tuner_state import compacted, continued, tuner_state
 from penstock.runtime.lane import Lane
@@ -138,6 +146,15 @@ class Driver:
             self._known, self._before = recall(self._digest), last_pass(self._digest)
             if len(self._before) > 1:
                 self._proved = tuner_state(continued(self._before, 0.0)).knobs
+
+    def inputs_were_quick(self, lane: Lane) -> bool:
+        """Whether the inputs that a lane reads took no time in the pass before."""
+        return self._digest is not None and inputs_were_quick(self._digest, lane.name)
+
+    def found_inputs(self, lane: Lane, *, quick: bool) -> None:
+        """An input of a lane took no time, or did, which the next pass begins with."""
+        if self._digest is not None:
+            remember_inputs(self._digest, lane.name, quick=quick)
 
     def workers(self) -> int:
         """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""

@@ -67,6 +67,7 @@ class Remembered:
 
 _known: dict[Path, dict[str, Remembered]] = {}  # by file; what was not there, too
 _passes: dict[str, Sequence[Sample]] = {}  # by plan: the history of its last pass
+_quick: dict[str, dict[str, bool]] = {}  # by plan and segment: whether the input looked at last took no time
 
 
 def tuning_digest(fingerprint: str, options: Options) -> str:
@@ -112,6 +113,18 @@ def remember_pass(plan_digest: str, history: Sequence[Sample]) -> None:
     if plan_digest not in _passes and len(_passes) >= _KNOWN_PASSES:
         _passes.clear()  # in one step, as other threads look things up meanwhile
     _passes[plan_digest] = history
+
+
+def inputs_were_quick(plan_digest: str, segment: str) -> bool:
+    """Whether the inputs of a step took no time in this process's last pass over a plan."""
+    return environment("REMEMBER") != "0" and _quick.get(plan_digest, {}).get(segment, False)
+
+
+def remember_inputs(plan_digest: str, segment: str, *, quick: bool) -> None:
+    """Keep whether they did for the next pass over the same plan; nothing of it is written to disk."""
+    if plan_digest not in _quick and len(_quick) >= _KNOWN:
+        _quick.clear()
+    _quick.setdefault(plan_digest, {})[segment] = quick
 
 
 def machine_key() -> str:
