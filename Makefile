@@ -54,7 +54,7 @@ check: $(VENV)/dev.stamp ## lint, types, import contracts, and how the tree grow
 
 fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (two hours)
 	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
-		tests/physical/test_parted.py \
+		tests/physical/test_parted.py tests/physical/test_whole_inputs.py \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
 		tests/dataset/test_handover.py tests/dataset/test_indexing.py tests/dataset/test_other_numbers.py \
 		tests/dataset/test_skipping.py tests/runtime/test_edited_states.py tests/sources/test_damaged.py \

@@ -15,7 +15,6 @@ import pytest
 import penstock as ps
 from penstock.physical import inner_plans
 from penstock.physical.inner_plans import InnerPlans
-from penstock.physical.stages.scan import Scan
 from penstock.rewrite.driver import optimise_inner
 
 FACTOR = 3
@@ -156,15 +155,8 @@ def test_a_cell_that_all_share_is_read_when_the_elements_are_made() -> None:
     assert seen == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("function", [bare, mixed])
-def test_inputs_in_memory_are_taken_whole(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the same elements, failures and places to go on at as one by one."""
-    ds = ps.Dataset.range(60).flat_map(function)
-    found, states = pieces(ds)
-    for at in range(0, len(found), 9):
-        assert pieces(ds, states[at])[0] == found[at:]
-    monkeypatch.setattr(Scan, "whole", lambda stage, most: None)
-    assert pieces(ds)[0] == found
+def rewrite(plans: InnerPlans, plan: Any) -> None:
+    plans.rewritten(plan, plans.key(plan))
 
 
 def rewritings(function: Callable[..., Any], inputs: int) -> int:
@@ -178,7 +170,7 @@ def rewritings(function: Callable[..., Any], inputs: int) -> int:
 
     plans = InnerPlans(optimise)
     for number in range(inputs):
-        plans.rewritten(function(np.int64(number))._plan)
+        rewrite(plans, function(np.int64(number))._plan)
     return count
 
 
@@ -210,7 +202,7 @@ def test_plans_of_which_none_is_like_another_are_left_alone() -> None:
 
     plans = InnerPlans(lambda plan: plan)
     for number in range(200):
-        plans.rewritten(opened(np.int64(number))._plan)
+        rewrite(plans, opened(np.int64(number))._plan)
     assert not plans._forms
     assert not plans._tries
 

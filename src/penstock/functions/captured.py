@@ -12,12 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter, is_, itemgetter
-from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from penstock.forked import new_lock
+from penstock.functions.code import instructions
 
 MISSING = object()
 SIZE = object()
@@ -139,6 +140,108 @@ def content(array: np.ndarray) -> int:
     else:
         inside = array.tobytes()
     return hash((array.shape, array.dtype.str, inside))
+
+
+def are_same(first: Any, second: Any) -> bool:
+    """Whether functions of one code, with values of like kinds, do the same for good: only the object is another."""
+    if first is second or type(first) is MethodType:
+        return True
+    if first.__defaults__ is not None or second.__defaults__ is not None:
+        return False
+    cells, others = first.__closure__, second.__closure__
+    return cells is others or all(map(is_, cells, others))
+
+
+class TakingNumbers:
+    """A function as one that takes numbers of numpy's that it closes over as arguments, behind its own.
+
+    >>> def adding(n):
+    ...     return lambda x: x + n
+    >>> taking = TakingNumbers.of(adding(np.int64(1)))
+    >>> int(taking(3, np.int64(20)))
+    23
+    >>> taking.numbers_of(adding(np.int64(5))) == (5,), taking.numbers_of(adding(np.float32(5)))
+    (True, None)
+    """
+
+    def __init__(self, function: FunctionType, given: list[Any]) -> None:
+        self.function = function
+        self._given = given
+        self._places = [at for at, value in enumerate(given) if type(value) in _NUMBERS]
+        self.kinds = [type(given[at]) for at in self._places]
+
+    @classmethod
+    def of(cls, function: Any) -> TakingNumbers | None:
+        """None where there are none, or where more than their values may matter: see `_calculates`."""
+        if type(function) is not FunctionType or vars(function):
+            return None
+        if function.__defaults__ is not None or function.__kwdefaults__ is not None or not _calculates(function):
+            return None
+        given = [cell.cell_contents for cell in _cells(function)]
+        if not all(type(value) in _CONSTANTS or type(value) is np.ndarray for value in given):
+            return None
+        return cls(function, given) if any(type(value) in _NUMBERS for value in given) else None
+
+    def numbers_of(self, function: Any) -> tuple[np.generic, ...] | None:
+        """The numbers of another function of the same code; None where it differs in more, or in their kinds."""
+        if type(function) is not FunctionType or function.__code__ is not self.function.__code__:
+            return None
+        if function.__globals__ is not self.function.__globals__ or vars(function):
+            return None
+        if function.__defaults__ is not None or function.__kwdefaults__ is not None:
+            return None
+        numbers: list[np.generic] = []
+        for known, cell in zip(self._given, _cells(function), strict=True):
+            value = cell.cell_contents
+            if type(known) not in _NUMBERS:
+                if value is not known:
+                    return None
+            elif type(value) is not type(known) or value != value:
+                return None  # what is not equal to itself may be found in a tuple all the same, by which object it is
+            else:
+                numbers.append(value)
+        return tuple(numbers)
+
+    def __call__(self, *given: Any) -> Any:
+        function, own = self.function, len(given) - len(self._places)
+        cells = list(_cells(function))
+        for place, value in zip(self._places, given[own:], strict=True):
+            cells[place] = CellType(value)
+        made = FunctionType(function.__code__, function.__globals__, function.__name__, None, tuple(cells))
+        return made(*given[:own])
+
+
+def _cells(function: FunctionType) -> tuple[CellType, ...]:
+    return function.__closure__ or ()
+
+
+_NUMBERS = frozenset({  # one for each dtype
+    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32,
+    np.float64,
+})  # fmt: skip
+_OPERATIONS = frozenset({
+    "RESUME", "NOP", "CACHE", "COPY_FREE_VARS", "PUSH_NULL", "PRECALL", "CALL", "KW_NAMES", "CALL_KW", "LOAD_DEREF",
+    "LOAD_CONST", "LOAD_SMALL_INT", "BINARY_OP", "BINARY_SUBSCR", "UNARY_NEGATIVE", "UNARY_INVERT", "COMPARE_OP",
+    "BUILD_TUPLE", "BUILD_MAP", "BUILD_CONST_KEY_MAP", "LOAD_ATTR", "LOAD_METHOD", "STORE_FAST", "RETURN_VALUE",
+    "RETURN_CONST",
+})  # fmt: skip
+
+
+def _calculates(function: FunctionType) -> bool:
+    """Whether a function does nothing but operations, methods and functions of numpy: it asks for no identity.
+
+    Nor does anything that it calls, as `is`, and functions of Python's or the user's, could.
+    """
+    code = function.__code__
+    if any(isinstance(constant, CodeType) for constant in code.co_consts):
+        return False
+    for step in instructions(code).steps:
+        if step.name == "LOAD_GLOBAL":
+            if function.__globals__.get(step.value) is not np:
+                return False
+        elif step.name not in _OPERATIONS and not step.name.startswith("LOAD_FAST"):
+            return False
+    return True
 
 
 _MOST = 128  # that are kept; what they read stays in memory as long

@@ -3,34 +3,37 @@
 The function of an interleave makes a plan for each of its inputs, `TFRecordDataset(name).map(parse)`: the same steps,
 with the same parameters and functions, over another file. How such a plan is rewritten, whether somebody sees what its
 functions do, and how these run by Block is found of the first. The others run as it does, with what is their own in its
-place: their source, and functions that close over another value.
+place: their source, and functions that close over another value. Small ones run together: see `whole_inputs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
-from operator import is_
+from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.functions.captured import are_same
 from penstock.options import Options
-from penstock.physical.lower import transform_of
+from penstock.physical.lower import Lowering, lower, opener, transform_of
+from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform
+from penstock.physical.whole_inputs import Steps
 from penstock.plan import counted, ops
 from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
 from penstock.plan.visible import acts
-from penstock.sources.arrays import ArraysSource, RangeSource
+from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
 from penstock.sources.files import FilesSource
 from penstock.sources.source import Source
 
 _MOST = 64  # forms that are kept
 _TRIES = 16  # plans in a row of which none was like another, until no further one is looked at
-_LARGE = 1 << 20  # bytes of a source, or of an array that a function closes over, which a form would keep
+_LARGE = 1 << 20  # bytes of an array that a function closes over, which a form would keep
 
 # Steps that follow from their parameters, and from what of their source is in `_source_key`. A shuffle asks how many
 # elements there are, which some files do not tell.
@@ -44,6 +47,15 @@ _OF_FUNCTIONS = {ops.Map: "function", ops.Filter: "predicate"}
 Functions = tuple[Callable[..., Any], ...]
 
 
+class Key(NamedTuple):
+    """What plans of one form have in common, `form`, and what is a plan's own."""
+
+    form: Hashable
+    scan: Scan
+    functions: Functions
+    held: list[Any]  # objects of which `form` has the addresses
+
+
 @dataclass(eq=False, slots=True)
 class Form:
     """What was found of the first plan of its form: how it runs, `plan`, over the source and functions that it had."""
@@ -54,13 +66,27 @@ class Form:
     _held: Any  # of which the key has the addresses
     _acts: dict[int, bool]  # of the nodes of `plan`
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
+    _steps: dict[bool, Steps | None] = field(default_factory=dict)
+
+    def steps(self, plan: Node, functions: Functions, options: Options) -> Steps | None:
+        """The steps of plans like it; None if they run one by one.
+
+        For all those that have the same functions, and for others, which close over numbers of their own.
+        """
+        same = all(map(are_same, self.functions, functions))
+        if same not in self._steps:
+            self._steps[same] = Steps.of(plan, options, numbers=not same)
+        found = self._steps[same]
+        if found is not None and found.hopeless:
+            self._steps[same] = found = None
+        return found
 
     def filled(self, scan: Scan, functions: Functions) -> Filled:
         """For a plan like it."""
         others = {
             id(first): function
             for first, function in zip(self.functions, functions, strict=True)
-            if not _are_same(first, function)
+            if not are_same(first, function)
         }
         return Filled(self, scan, others)
 
@@ -106,44 +132,132 @@ class InnerPlans:
         self._forms: dict[Hashable, Form | None] = {}
         self._tries = _TRIES
 
-    def rewritten(self, plan: Node) -> tuple[Node, Filled | None]:
+    def key(self, plan: Node) -> Key | None:
+        """None for a plan that has nothing in common with others."""
+        return _key(plan) if self._tries else None
+
+    def form(self, key: Key) -> Form | None:
+        """What was found of an earlier plan like it."""
+        form = self._forms.get(key.form)
+        if form is not None:
+            self._tries = _TRIES
+        return form
+
+    def rewritten(self, plan: Node, key: Key | None) -> tuple[Node, Filled | None]:
         """The rewritten plan; or that of its form, and what fills it for this one."""
-        found = _key(plan) if self._tries else None
-        if found is None:
+        if key is None:
             return self._optimise(plan), None
-        key, scan, functions = found
-        form = self._forms.get(key, self)
+        form = self._forms.get(key.form, self)
         if isinstance(form, Form):
             self._tries = _TRIES
-            return form.plan, form.filled(scan, functions)
-        rewritten = self._optimise(plan)
+            return form.plan, form.filled(key.scan, key.functions)
         if form is None:  # what it becomes depends on more than its form
-            return rewritten, None
+            return self._optimise(plan), None
         self._tries -= 1
-        if not self._tries:
+        if self._tries <= 0:
             self._forms.clear()  # what they hold belongs to plans that are gone
-            return rewritten, None
+            return self._optimise(plan), None
         if len(self._forms) >= _MOST:
-            return rewritten, None
-        form = self._forms[key] = _form(rewritten, plan, scan, functions)
-        return rewritten, None if form is None else form.filled(scan, functions)
+            return self._optimise(plan), None
+        form = self._forms[key.form] = self._found(plan, key)
+        return (self._optimise(plan), None) if form is None else (form.plan, form.filled(key.scan, key.functions))
+
+    def _found(self, plan: Node, key: Key) -> Form | None:
+        """The form of a plan; None where more than the steps is rewritten: the source is another then."""
+        plan, scan = _without_elements(plan, key.scan)
+        rewritten = node = self._optimise(plan)
+        while node is not scan:
+            if len(node.inputs) != 1:
+                return None
+            (node,) = node.inputs
+        held = plan, key.held
+        return Form(rewritten, scan, key.functions, held, {id(node): acts(node) for node in rewritten.walk()})
 
 
-def _form(rewritten: Node, plan: Node, scan: Scan, functions: Functions) -> Form | None:
-    """None where more than the steps was rewritten: the source is another."""
-    node = rewritten
-    while node is not scan:
-        if len(node.inputs) != 1:
+class Made(NamedTuple):
+    """An inner data set as the function of its step has made it, which is not open yet."""
+
+    plan: Node
+    key: Key | None
+
+
+class Opening:
+    """Opens the inputs of one step in one pass. For one thread at a time."""
+
+    def __init__(self, node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> None:
+        options = lowering.options
+        self._lowering = lowering
+        self._open = opener(node)
+        self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
+        self._no_steps = Steps([])
+        self._together = lowering.meter is None and not lowering.provenance and options.element_timeout is None
+
+    def make(self, element: Any) -> Made:
+        """What the function makes of an element. Raises what it raises."""
+        plan = self._open(element)
+        return Made(plan, None if type(plan) is Scan else self._plans.key(plan))
+
+    def stage(self, made: Made, number: int) -> Stage:
+        """How it runs by itself, which was made of element `number`."""
+        plan, filled = made.plan, None
+        if type(plan) is not Scan:  # of which nothing can be rewritten
+            plan, filled = self._plans.rewritten(plan, made.key)
+        return lower(plan, self._lowering.inside(made.plan, number, filled))
+
+    def whole(self, made: Made) -> tuple[Steps, Source, Functions] | None:
+        """What it does with what it reads, if it may run together with others like it, and its functions.
+
+        Where it does anything, another one has come before it.
+        """
+        if not self._together:
             return None
-        (node,) = node.inputs
-    held = plan, [_values(function) for function in functions]
-    return Form(rewritten, scan, functions, held, {id(node): acts(node) for node in rewritten.walk()})
+        plan, key = made.plan, made.key
+        if type(plan) is Scan:
+            return self._no_steps, plan.source, ()
+        form = None if key is None else self._plans.form(key)
+        if form is None or key is None:
+            return None
+        steps = form.steps(plan, key.functions, self._lowering.options)
+        return None if steps is None else (steps, key.scan.source, key.functions)
 
 
-def _key(plan: Node) -> tuple[Hashable, Scan, Functions] | None:
-    """What plans of one form have in common, and what is a plan's own; None for steps and sources of other kinds."""
+def _without_elements(plan: Node, scan: Scan) -> tuple[Node, Scan]:
+    """The same steps over the first element at most: a form lasts longer than what it was found with."""
+    source = scan.source
+    if isinstance(source, ArraysSource):
+        source = replace(source, columns=tuple(map(_first, source.columns)), size=min(source.size, 1))
+    elif isinstance(source, BlockSource):
+        block = source.block
+        source = replace(source, block=Block(block.structure, list(map(_first, block.columns)), min(block.size, 1)))
+    else:
+        return plan, scan
+    steps = []
+    while plan is not scan:
+        steps.append(plan)
+        (plan,) = plan.inputs
+    plan = scan = Scan(source=source, where=scan.where)
+    for step in reversed(steps):
+        plan = step.with_inputs((plan,))
+    return plan, scan
+
+
+def _first(column: Column) -> Column:
+    """A copy of the first element, if there is one."""
+    if isinstance(column, DenseColumn):
+        return DenseColumn(column.array[:1].copy())
+    assert isinstance(column, BytesColumn)
+    first = column.slice(0, 1)
+    shape, strings = column.starts.shape[1:], first.values()
+    if shape:
+        strings = [string for value in strings for string in value.reshape(-1).tolist()]
+    return BytesColumn.from_values(strings, shape, len(first))
+
+
+def _key(plan: Node) -> Key | None:
+    """None for steps and sources of other kinds."""
     parts: list[Any] = []
     functions: list[Callable[..., Any]] = []
+    held: list[Any] = []
     shuffles = False
     while type(plan) is not Scan:
         kind = type(plan)
@@ -156,9 +270,11 @@ def _key(plan: Node) -> tuple[Hashable, Scan, Functions] | None:
             value = facts[name]
             if name == own:
                 functions.append(value)
-                value = _function_key(value)
-                if value is None:
+                found = _function_key(value)
+                if found is None:
                     return None
+                value = found[0]
+                held.append(found[1])
             parts.append(value)
         parts.append(facts["where"])
         if "executor" in facts:
@@ -171,7 +287,7 @@ def _key(plan: Node) -> tuple[Hashable, Scan, Functions] | None:
     if len(functions) > 1:  # which of them are one
         addresses = [id(function) for function in functions]
         parts += map(addresses.index, addresses)
-    return (*parts, plan.where, source), plan, tuple(functions)
+    return Key((*parts, plan.where, source), plan, tuple(functions), held)
 
 
 def _source_key(source: Source) -> Hashable | None:
@@ -182,6 +298,10 @@ def _source_key(source: Source) -> Hashable | None:
     if kind is ArraysSource:
         columns = [_column_key(column) for column in source.columns]  # type: ignore[attr-defined]
         return None if None in columns else (kind, source.structure, *columns)  # type: ignore[attr-defined]
+    if kind is BlockSource:
+        block = source.block  # type: ignore[attr-defined]
+        columns = [_column_key(column) for column in block.columns]
+        return None if None in columns else (kind, block.structure, *columns)
     if isinstance(source, FilesSource) and kind.__module__.startswith("penstock.") and not source.holds_spec:
         return kind, bool(source.files)
     return None
@@ -189,9 +309,7 @@ def _source_key(source: Source) -> Hashable | None:
 
 def _column_key(column: Column) -> Hashable | None:
     if type(column) is DenseColumn:
-        return None if _is_large(column.array) else (column.array.shape[1:], column.array.dtype)
-    if column.nbytes > _LARGE:
-        return None
+        return column.array.shape[1:], column.array.dtype
     return column.starts.shape[1:] if type(column) is BytesColumn else None
 
 
@@ -205,43 +323,27 @@ def _is_large(array: np.ndarray) -> bool:
 # -- functions
 
 
-def _values(function: Callable[..., Any]) -> list[Any]:
-    """What a function closes over, and its defaults."""
-    if not isinstance(function, FunctionType):
-        return [function]
-    given = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [*given, *(function.__defaults__ or ())]
-
-
-def _function_key(function: Callable[..., Any]) -> Hashable | None:
+def _function_key(function: Callable[..., Any]) -> tuple[Hashable, Any] | None:
     """Equal for functions of one code that close over the same objects, and numbers and texts of the same types.
 
-    Whether they may be traced, whether they draw and what they cost does not depend on what these numbers are. None for
-    one that closes over a large array: it would be kept.
+    And what has to be kept with it, as it has the address of that. Whether functions may be traced, whether they draw
+    and what they cost does not depend on what these numbers are. None for one that closes over a large array.
     """
     if type(function) is MethodType:
-        return id(function.__func__), id(function.__self__)
+        return (id(function.__func__), id(function.__self__)), function
     if type(function) is not FunctionType or function.__kwdefaults__ is not None or vars(function):
-        return id(function)
+        return id(function), function
     try:
-        given = _values(function)
-    except ValueError:  # a cell is empty
-        return id(function)
+        given = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # one is empty
+        return id(function), function
+    given += function.__defaults__ or ()
     if any(isinstance(value, np.ndarray) and _is_large(value) for value in given):
         return None
     kinds = [type(value) if _is_constant(value) else id(value) for value in given]
-    return (id(function.__code__), id(function.__globals__), function.__name__, len(kinds), *kinds)
+    key = id(function.__code__), id(function.__globals__), function.__name__, len(kinds), *kinds
+    return key, (function.__code__, function.__globals__, given)
 
 
 def _is_constant(value: Any) -> bool:
     return type(value) in _CONSTANTS or isinstance(value, np.generic)
-
-
-def _are_same(first: Any, second: Any) -> bool:
-    """Whether two functions of one key do the same now and later: they differ in nothing but the object."""
-    if first is second or type(first) is MethodType:
-        return True
-    if first.__defaults__ is not None or second.__defaults__ is not None:
-        return False
-    cells, others = first.__closure__, second.__closure__
-    return cells is others or all(map(is_, cells, others))

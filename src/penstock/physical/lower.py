@@ -118,6 +118,12 @@ class Lowering:
             filled or self.filled,
         )
 
+    def inside(self, plan: Node, number: int, filled: Filled | None = None) -> Lowering:
+        """For the plan that was made of element `number`."""
+        if type(plan) is Scan:  # nothing of it draws
+            return self
+        return self.at(fold(self.epoch, number) if number else self.epoch, filled)
+
     def acts(self, node: Node) -> bool:
         """Whether somebody could see when a step itself makes its elements."""
         return acts(node) if self.filled is None else self.filled.acts(node)
@@ -176,11 +182,11 @@ def _lowered(node: Node, lowering: Lowering) -> Stage:
     return stage
 
 
-def opener(node: FlatMap | Interleave, lowering: Lowering) -> Callable[[Any, int], tuple[Node, Lowering]]:
-    """What opens the data sets of a step: the plan that its function makes of an element, and the pass over it."""
+def opener(node: FlatMap | Interleave) -> Callable[[Any], Node]:
+    """What opens the data sets of a step: tells the plan that its function makes of an element."""
     looked = False  # whether the function was looked at with its first element
 
-    def opened(element: Any, number: int) -> tuple[Node, Lowering]:
+    def opened(element: Any) -> Node:
         nonlocal looked
         if not looked:
             looked = True
@@ -193,10 +199,7 @@ def opener(node: FlatMap | Interleave, lowering: Lowering) -> Callable[[Any, int
         if not isinstance(plan, Node):
             message = f"The function of {node.name} must return a Dataset, got {type(dataset).__name__}."
             raise InvalidTypeError(message, hint="Wrap values with Dataset.from_tensors or from_tensor_slices.")
-        if type(plan) is Scan:  # nothing of it draws
-            return plan, lowering
-        epoch = fold(lowering.epoch, number) if number else lowering.epoch
-        return plan, lowering.at(epoch)
+        return plan
 
     return opened
 

@@ -22,7 +22,9 @@ _HARMLESS = """
     numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson rapidjson msgpack zstandard lz4
     snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken unidecode jellyfish Levenshtein rapidfuzz
     skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io penstock.block penstock.trace penstock.element_key
-    penstock.errors penstock.permutation penstock.map_fn penstock.dataset.map_fn penstock.Options penstock.options"""
+    penstock.errors penstock.permutation penstock.map_fn penstock.dataset.map_fn penstock.Options penstock.options
+    penstock.dataset.create.Create.from_tensors penstock.dataset.create.Create.from_tensor_slices
+    penstock.dataset.create.Create.range"""
 DATASET = ("penstock.dataset.dataset", "Dataset")
 _READS = words("distribute load snapshot")  # methods of data sets that make one, of which more can be seen
 _LISTS = words("from_tensors from_tensor_slices from_list")  # of those that hold other libraries' data, the plain ones

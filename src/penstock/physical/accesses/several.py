@@ -153,7 +153,8 @@ class _Opened(Access):
 
     def __init__(self, node: ops.FlatMap, lowering: Lowering) -> None:
         self._outer = access(node.input, lowering)
-        self._open = opener(node, lowering)
+        self._open = opener(node)
+        self._lowering = lowering
         self._context = Context(node.label, node.where)
         self._lock = new_lock()
         self._begins: np.ndarray | None = None  # the number of each one's first element, and how many there are
@@ -221,7 +222,7 @@ class _Opened(Access):
 
     def _of(self, element: object, number: int) -> Access | Exception:
         try:
-            plan, below = self._open(element, number)
+            plan = self._open(element)
         except Exception as error:
             annotate(error, replace(self._context, element=number))
             return failed(error)
@@ -230,7 +231,7 @@ class _Opened(Access):
         except UnimplementedError as error:
             annotate(error, replace(self._context, element=number))
             raise
-        return access(plan, below)
+        return access(plan, self._lowering.inside(plan, number))
 
 
 _NO_NUMBERS = "A cache() behind the flat_map has numbers: it is filled first, by a pass."

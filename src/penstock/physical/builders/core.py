@@ -12,8 +12,8 @@ from penstock.keys import fold
 from penstock.physical.access import Fetch
 from penstock.physical.chained import Portioned
 from penstock.physical.executor import BatchTask, Reader
-from penstock.physical.inner_plans import InnerPlans
-from penstock.physical.lower import Lowering, Service, lower, opener, register
+from penstock.physical.inner_plans import Opening
+from penstock.physical.lower import Lowering, Service, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
 from penstock.physical.stages.apply import Apply
@@ -215,7 +215,7 @@ def _cache(node: Cache, lowering: Lowering) -> Stage:
 def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
     return Interleave(
         lambda: lower(node.input, lowering),
-        _opener(node, lowering),
+        Opening(node, lowering),
         1,
         _WHOLE_INPUT,
         node.label,
@@ -238,7 +238,7 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
         )
     return Interleave(
         lambda: lower(node.input, lowering.deeper()),
-        _opener(node, lowering if reader is None else lowering.deeper()),
+        Opening(node, lowering if reader is None else lowering.deeper()),
         node.cycle_length,
         node.block_length,
         node.label,
@@ -247,20 +247,6 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
         visibly=lambda: opens_visibly(node.function),
         memory=lowering.memory,
     )
-
-
-def _opener(node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> Callable[[Any, int], Stage]:
-    opened = opener(node, lowering)
-    plans = InnerPlans(lambda plan: lowering.optimise(plan, lowering.options))
-
-    def open_input(element: Any, number: int) -> Stage:
-        plan, below = opened(element, number)
-        if type(plan) is ScanNode:  # nothing of it can be rewritten
-            return lower(plan, below)
-        plan, filled = plans.rewritten(plan)
-        return lower(plan, below if filled is None else below.at(below.epoch, filled))
-
-    return open_input
 
 
 @register(plan.ShuffleAndRepeat)

@@ -6,7 +6,6 @@ import time
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,10 +17,11 @@ from penstock.block.footprint import footprint
 from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.chained import SlotStates
 from penstock.physical.executor import Reader
+from penstock.physical.inner_plans import Made, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stages.scan import Scan
 from penstock.physical.stretch import failed
+from penstock.physical.whole_inputs import Group
 
 _AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
@@ -36,6 +36,15 @@ class _Held:
     """Bytes of the Blocks at hand, of all inputs."""
 
     nbytes: int = 0
+
+
+@dataclass(slots=True)
+class _Closed:
+    """An inner data set that is not open yet."""
+
+    before: State  # of the outer stream, where the element that made it comes first
+    number: int  # of that element
+    made: Made
 
 
 @dataclass(slots=True)
@@ -147,13 +156,14 @@ class Interleave(Stage):
     reads the open inputs ahead; then further ones are opened early, so that their reading has begun by their turn.
 
     There may be thousands of slots: nothing that is done for an element, its state included, looks at all of them.
-    There may be thousands of short inputs: a Block holds the elements of several, unless they open `visibly`.
+    There may be thousands of short inputs: a Block holds the elements of several, and those of `flat_map` that are
+    alike and small run together, unless they open `visibly`.
     """
 
     def __init__(
         self,
         build_outer: Callable[[], Stage],
-        open_input: Callable[[Any, int], Stage],
+        opening: Opening,
         cycle_length: int,
         block_length: int,
         label: str,
@@ -167,7 +177,7 @@ class Interleave(Stage):
         self._outer = Cursor(build_outer())
         super().__init__(label, (self._outer.stage,), where)
         self._build_outer = build_outer
-        self._open_input = open_input
+        self._opening = opening
         self._cycle_length = cycle_length
         self._block_length = block_length
         self.reader = reader
@@ -186,6 +196,9 @@ class Interleave(Stage):
         self._patience = _PATIENCE
         self._early = 1  # elements to ask an input for ahead of its turn
         self._waiting: deque[_Input] = deque()
+        self._closed: _Closed | None = None  # behind those that wait
+        self._until = 0.0  # when no further input is to be opened for the Block at hand
+        self._complete = False  # whether nothing is to be added to it
         self._turn = 0
         self._given_in_turn = 0
         self._number = 0
@@ -198,10 +211,14 @@ class Interleave(Stage):
 
     def next(self, want: int) -> Block | None:
         until, self._want = time.perf_counter() + _AT_ONCE, want
+        self._until, self._complete = until, False
         found = self._piece(want)
         if found is not None and found.size < want and not self._singly and self._opens_together():
             parts, got = [found], found.size
-            while got < want and time.perf_counter() < until and (more := self._piece(want - got, found)) is not None:
+            while got < want and not self._complete and time.perf_counter() < until:
+                more = self._piece(want - got, found)
+                if more is None:
+                    break
                 parts.append(more)
                 got += more.size
             found = concat_blocks(parts)
@@ -245,13 +262,17 @@ class Interleave(Stage):
         Those that are to follow others in one Block have to fit them: None, too, where they do not, or where a failure
         is next, or what somebody sees. Then they come alone, when they are asked for again.
         """
-        while self._slots or not self._outer_ended or self._waiting:
+        while self._slots or not self._outer_ended or self._waiting or self._closed is not None:
             if self._rounds is not None:
                 return self._part(self._rounds, want, behind)
             slot = self._slots.get(self._turn)
             if slot is None:
-                if behind is not None and self._cycle_length == 1 and (whole := self._whole(want, behind)) is not None:
-                    return whole
+                if want > 1 and self._may_run_together():
+                    together, any_came = self._together(want, behind)
+                    if together is not None or self._complete:
+                        return together
+                    if any_came:
+                        continue
                 opened = self._opened_next()
                 if opened is not None:
                     if behind is not None and opened.cursor is None:
@@ -283,25 +304,48 @@ class Interleave(Stage):
                 return self._rest_of_turn(slot, want, behind)
         return None
 
-    def _whole(self, want: int, behind: Block) -> Block | None:
-        """All elements of the next input, where they are few, in memory, and fit those in front: it needs no slot.
+    def _may_run_together(self) -> bool:
+        """Whether the next inputs may: those of `flat_map`, if nobody sees it, or looks at what their steps give."""
+        if self._cycle_length > 1 or self.reader is not None or self.is_observed or self._waiting or self._singly:
+            return False
+        return self._opens_together()
 
-        Else None; then that input is open, and waits for its slot.
+    def _together(self, want: int, behind: Block | None) -> tuple[Block | None, bool]:
+        """All elements of the next inputs, as far as these run together: they need no slots.
+
+        None where they have none, or where the next input is to run by itself; and whether there were any.
         """
-        if self._waiting or self._outer_ended or self.reader is not None:
-            return None
-        opened = self._open_next()
-        if opened is None:
-            self._outer_ended = True
-            return None
-        stage = None if opened.cursor is None else opened.cursor.stage
-        if type(stage) is Scan and not stage.is_observed:
-            with suppress(Exception):  # too little memory: it is asked again in its turn
-                block = stage.whole(want)
-                if block is not None and joins_freely(behind, block):
-                    return block
-        self._waiting.append(opened)
-        return None
+        group, inputs = Group(want, behind), []
+        following = self._make_next()
+        while isinstance(following, _Closed) and self._admits(group, following, behind):
+            inputs.append(following)
+            following = None if time.perf_counter() > self._until else self._make_next()
+        found: Block | None = None
+        try:
+            found = group.run()
+        except Exception:  # each by itself: one raises its own error, another takes less memory than all
+            self._waiting.extend(map(self._open, inputs))
+        if isinstance(following, _Closed):
+            self._closed = following
+        elif following is not None:
+            self._waiting.append(following)
+        if found is not None:
+            self._complete = group.is_complete
+        elif behind is None:  # nothing is at hand yet that would wait for others
+            self._until = time.perf_counter() + _AT_ONCE
+        return found, bool(inputs)
+
+    def _admits(self, group: Group, closed: _Closed, behind: Block | None) -> bool:
+        try:
+            whole = self._opening.whole(closed.made)
+            if whole is None:
+                return False
+            if behind is None or whole[0].bare:
+                return group.admits(*whole)
+            self._complete = Group(self._want, None).admits(*whole)  # what comes of them may not fit what is there
+            return False
+        except Exception:  # of a range of too many elements, for one: it comes in its turn
+            return False
 
     def _share(self) -> int:
         """Elements to ask one input for: of all slots that there will be, or they would run out one after the other."""
@@ -417,18 +461,22 @@ class Interleave(Stage):
     def _opened_next(self) -> _Input | None:
         """The next input for a free slot, which waits for it; None when there is none left."""
         early = 0 if self.reader is None else self.reader.early()
-        while not self._outer_ended and len(self._waiting) <= early:
-            opened = self._open_next()
-            if opened is None:
-                self._outer_ended = True
-            else:
-                self._waiting.append(opened)
+        while len(self._waiting) <= early:
+            following = self._make_next()
+            if following is None:
+                break
+            self._waiting.append(self._open(following) if isinstance(following, _Closed) else following)
         return self._waiting[0] if self._waiting else None
 
-    def _open_next(self) -> _Input | None:
+    def _make_next(self) -> _Closed | _Input | None:
+        """What the function makes of the next outer element, or the failure; None when there is none left."""
+        following, self._closed = self._closed, None
+        if following is not None or self._outer_ended:
+            return following
         before, number = self._outer.state(), self._number
         try:
             if not self._fill_outer():
+                self._outer_ended = True
                 return None
         except Exception as error:
             self._number += 1
@@ -437,15 +485,26 @@ class Interleave(Stage):
         element = self._elements[self._outer.offset - self._first]
         self._outer.pass_by(1)
         try:
-            cursor = self._opened(element, number)
+            return _Closed(before, number, self._opening.make(element))
+        except Exception as error:
+            return self._unopened(before, number, error)
+
+    def _open(self, closed: _Closed) -> _Input:
+        try:
+            cursor = self._cursor(closed.made, closed.number)
             if self.reader is not None:
                 cursor.stage.start()
-            return _Input(before, number, cursor, self._held)
+            return _Input(closed.before, closed.number, cursor, self._held)
         except Exception as error:
-            origin = self._outer.last().origin
-            file, offset = (None, None) if origin is None else origin.at(0)
-            annotate(error, Context(self.label, self.where, number, file, offset))
-            return _Input(before, number, None, self._held, failed(error))
+            return self._unopened(closed.before, closed.number, error)
+
+    def _unopened(self, before: State, number: int, error: Exception) -> _Input:
+        """The failure to open an input."""
+        is_last = number == self._number - 1 and self._outer.offset > 0
+        origin = self._outer.last().origin if is_last else None
+        file, offset = (None, None) if origin is None else origin.at(0)
+        annotate(error, Context(self.label, self.where, number, file, offset))
+        return _Input(before, number, None, self._held, failed(error))
 
     def _fill_outer(self) -> bool:
         """Have an outer element at hand; a few at a time where they come at once."""
@@ -458,13 +517,14 @@ class Interleave(Stage):
         self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
         return more
 
-    def _opened(self, element: Any, number: int) -> Cursor:
-        stage = self._open_input(element, number)
+    def _cursor(self, made: Made, number: int) -> Cursor:
+        stage = self._opening.stage(made, number)
         return Cursor(stage if self.reader is None else self.reader.ahead(stage))
 
     def state(self) -> State:
-        if self._waiting:
-            outer, number = self._waiting[0].before, self._waiting[0].number
+        following = self._waiting[0] if self._waiting else self._closed
+        if following is not None:
+            outer, number = following.before, following.number
         else:
             outer, number = self._outer.state(), self._number
         behind = None if self._rounds is None else self._rounds.states(self._state_of)
@@ -486,7 +546,7 @@ class Interleave(Stage):
                 block = again.take_available(1)
             finally:
                 again.close()
-            cursor = self._opened(block.elements()[0], number)
+            cursor = self._cursor(self._opening.make(block.elements()[0]), number)
             cursor.restore(inner)
             if self.reader is not None:
                 cursor.stage.start()

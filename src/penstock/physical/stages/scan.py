@@ -14,7 +14,6 @@ from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.physical.stage import Stage, State
 from penstock.plan.snapshot_store import committed
-from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.source import IndexedSource, Reader, Source
 
 
@@ -39,13 +38,6 @@ class Scan(Stage):
             return self._reader.read(want)
         except Exception as error:
             raise_as_failure(error, Context(stage=self.label, where=self.where))
-
-    def whole(self, most: int) -> Block | None:
-        """All its elements, where they are in memory and not more than that, before it is asked for any; else None."""
-        source = self._source
-        if not isinstance(source, (RangeSource, ArraysSource)) or not 0 < (size := source.cardinality) <= most:
-            return None
-        return source.rows(0, size)
 
     def state(self) -> State:
         return self._position if self._reader is None else self._reader.position()

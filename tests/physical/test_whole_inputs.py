@@ -1,0 +1,755 @@
+"""Small inner data sets that are alike run together, and nobody can tell."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import itertools
+import os
+import random
+import re
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.physical import whole_inputs
+from penstock.physical.inner_plans import Opening
+from penstock.physical.stages import interleave
+from penstock.physical.whole_inputs import Steps
+from penstock.runtime.block_sizer import BlockSizer
+
+GENERATED = 1600 if os.environ.get("PENSTOCK_MANY_PHRASINGS") else 32  # `make fuzz`: the many
+GLOBAL = 4
+
+
+class Together:
+    """How many inputs ran together, each time that some did."""
+
+    def __init__(self) -> None:
+        self.inputs: list[int] = []
+        self.elements: list[int] = []
+        self.want = 64
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> Together:
+    """On a machine that is so quick that no time passes, where the loop asks for `want` elements at a time."""
+    found = Together()
+    run, learn, begin = Steps.run, Steps.learn, BlockSizer.__init__
+
+    def counted(steps: Steps, blocks: Any, *more: Any) -> Any:
+        made = run(steps, blocks, *more)
+        if not steps.bare:
+            found.inputs.append(len(blocks))
+            found.elements.append(sum(block.size for block in blocks))
+        return made
+
+    def begun(sizer: BlockSizer, *given: Any, **named: Any) -> None:
+        begin(sizer, *given, **named)
+        sizer.want = found.want
+
+    monkeypatch.setattr(Steps, "run", counted)
+    monkeypatch.setattr(Steps, "learn", lambda steps, rows, seconds, nbytes: learn(steps, rows, 0.0, nbytes))
+    monkeypatch.setattr(interleave, "_AT_ONCE", 60.0)
+    monkeypatch.setattr(BlockSizer, "__init__", begun)
+    monkeypatch.setattr(BlockSizer, "observe", lambda sizer, *given, **named: None)
+    return found
+
+
+def leaves(element: Any) -> Any:
+    """What can be compared, in all bits."""
+    if isinstance(element, dict):
+        return tuple((name, leaves(part)) for name, part in element.items())
+    if isinstance(element, tuple):
+        return tuple(map(leaves, element))
+    array = np.asarray(element)
+    bits = repr(element) if array.dtype.hasobject or array.dtype == np.longdouble else array.tobytes()
+    return type(element), array.dtype.str, array.shape, bits
+
+
+def pieces(ds: Any, state: Any = None, most: int = 150, *, states: bool = False) -> tuple[list[Any], list[Any]]:
+    """Elements and failures, and the states in front of each, if they are asked for."""
+    found: list[Any] = []
+    places: list[Any] = []
+    with ds.iterator(executor="inline", epoch=0) as iterator:
+        if state is not None:
+            iterator.load_state_dict(state)
+        while len(found) < most:
+            if states:
+                places.append(iterator.state_dict())
+            try:
+                element = next(iterator)
+            except StopIteration:
+                break
+            except Exception as error:  # what the functions raise
+                found.append((type(error), str(error), getattr(error, "__notes__", None)))
+                continue
+            found.append((leaves(element), getattr(getattr(element, "flags", None), "writeable", None)))
+    return found, places
+
+
+def check_the_same(ds: Any, monkeypatch: pytest.MonkeyPatch, chosen: random.Random | None = None) -> None:
+    """With and without: the same elements and failures, and states that go on in either way."""
+    whole, places = pieces(ds, states=True)
+    with monkeypatch.context() as without:
+        without.setattr(Opening, "whole", lambda opening, made: None)
+        alone, others = pieces(ds, states=True)
+        if any(piece[0] is ps.errors.InvalidTypeError for piece in (*whole, *alone)):
+            return  # which element is said to be of another kind than those before depends on Blocks anyway
+        assert whole == alone
+        known = range(len(alone) - 9 if len(alone) == 150 else len(alone))  # of which it is known what follows them
+        some = known[::11] if chosen is None else chosen.sample(known, min(3, len(known)))
+        for at in some:
+            assert unnumbered(pieces(ds, places[at], 9)[0]) == unnumbered(alone[at : at + 9])
+    for at in some:
+        assert unnumbered(pieces(ds, others[at], 9)[0]) == unnumbered(alone[at : at + 9])
+
+
+def unnumbered(found: list[Any]) -> list[Any]:
+    """Without the numbers of elements that failed: who goes on behind a filter does not know them."""
+    return [re.sub(r"(; |, )?element \d+", "", repr(piece)) for piece in found]
+
+
+# -- functions that make alike ones
+
+
+def triple(y: Any) -> Any:
+    return y * 3
+
+
+def pair(y: Any) -> Any:
+    return y / 7, {"b": y + 1}
+
+
+def ranges(x: Any) -> Any:
+    """Of other lengths and places, some of them empty."""
+    numbers = ps.Dataset.range(int(x) % 6, int(x) % 6 + int(x) % 9, 1 + int(x) % 2)
+    return numbers.map(triple).filter(lambda y: y % 2 == 0)
+
+
+def batches(x: Any) -> Any:
+    """Whole ones, smaller ones, and one behind the other that differ."""
+    return ps.Dataset.range(int(x) // 4 % 11 + 1).batch(4)
+
+
+def nested(x: Any) -> Any:
+    return ps.Dataset.range(12).map(pair).batch(2).map(lambda a, b: (a * 2, b["b"])).batch(3)
+
+
+def rows(x: Any) -> Any:
+    numbers = np.arange(24.0).reshape(6, 4) / 7 * x
+    return ps.Dataset.from_tensor_slices({"a": numbers, "b": numbers.astype(np.float32)}).map(
+        lambda d: (d["a"].sum(), d["b"] * 2)
+    )
+
+
+def turned(x: Any) -> Any:
+    """Sums are rounded in another order where elements lie in another way: a source gives all of them in C order."""
+    numbers = np.asfortranarray(np.random.default_rng(int(x)).random((4, 3, 5)).astype(np.float32))
+    return ps.Dataset.from_tensor_slices(numbers).map(lambda a: a.sum())
+
+
+def texts(x: Any) -> Any:
+    """Strings, arrays of them, some that end in zeros."""
+    return ps.Dataset.from_tensor_slices([[b"a\0" * int(x), b"b"]] * 4).batch(2)
+
+
+def failing(x: Any) -> Any:
+    return ps.Dataset.range(int(x) % 5, int(x) % 5 + 3).map(lambda y: 6 // y)
+
+
+def refused(x: Any) -> Any:
+    if x % 5 == 3:
+        message = "no data set"
+        raise ValueError(message)
+    return ps.Dataset.range(4).batch(2)
+
+
+def two_forms(x: Any) -> Any:
+    return ps.Dataset.range(4).batch(2) if x % 3 else ps.Dataset.range(3).map(triple)
+
+
+def two_kinds(x: Any) -> Any:
+    """Of one form, but for the dtypes."""
+    return ps.Dataset.from_tensor_slices(np.ones(4, np.float32 if x % 3 else np.int16)).map(triple)
+
+
+def bare(x: Any) -> Any:
+    return ps.Dataset.range(int(x) % 4) if x % 2 else ps.Dataset.from_tensor_slices(np.arange(int(x) % 3))
+
+
+def mixed(x: Any) -> Any:
+    return ps.Dataset.range(4).batch(2).map(triple) if x % 3 else ps.Dataset.from_tensors(np.full(2, int(x)))
+
+
+def closing(x: Any) -> Any:
+    return ps.Dataset.range(3).map(lambda y: y + x)
+
+
+def closing_twice(x: Any) -> Any:
+    """Of other lengths, with numbers of other kinds, in front of a batch and behind it."""
+    part, odd, bits = np.float32(x) / np.float32(3), x % 2 == 1, np.uint8(int(x) % 256)
+    numbers = ps.Dataset.range(int(x) // 3 % 5 * 2).map(lambda y: (y * part, y - x))
+    return numbers.batch(2).map(lambda a, b: {"a": a / 3 - part, "b": (np.maximum(b, x), bits & 7, odd)})
+
+
+def closing_and_filtering(x: Any) -> Any:
+    by = x % 3
+    return ps.Dataset.range(int(x) % 8).map(triple).filter(lambda y: y % 4 >= by)
+
+
+def two_dtypes(x: Any) -> Any:
+    by: Any = np.float64(x) if x % 7 == 3 else np.float32(x) / 3
+    return ps.Dataset.range(3).map(lambda y: y * by)
+
+
+def unequal(x: Any) -> Any:
+    """A number that is not equal to itself is found in a tuple if it is the very object."""
+    by: Any = NAN if x % 3 else np.float64(x)
+    return ps.Dataset.range(2).map(lambda y: y + 1.0 * ((by,) == (NAN,)))
+
+
+def dividing(x: Any) -> Any:
+    return ps.Dataset.range(3).map(lambda y: 6 // (y - x % 23 + 5))
+
+
+NAN = np.float64("nan")
+ALIKE = [
+    ranges, batches, nested, rows, texts, refused, two_forms, two_kinds, mixed, closing, closing_twice,
+    closing_and_filtering, two_dtypes, dividing, turned,
+]  # fmt: skip
+
+
+# -- functions of which each input runs by itself
+
+
+def closing_over_pythons(x: Any) -> Any:
+    by = int(x) % 3
+    return ps.Dataset.range(3).map(lambda y: y + 6 * by)
+
+
+def closing_over_arrays(x: Any) -> Any:
+    row = np.arange(3) * x
+    return ps.Dataset.range(3).map(lambda y: y + row)
+
+
+def asking(x: Any) -> Any:
+    """It asks which object it closes over."""
+    by: Any = SAME if x % 2 else np.float64(1)
+    return ps.Dataset.range(3).map(lambda y: y + (1.0 if by is SAME else 2.0))
+
+
+def which(value: Any) -> float:
+    return 1.0 if value is SAME else 2.0
+
+
+def asked(x: Any) -> Any:
+    """What it calls does."""
+    by: Any = SAME if x % 2 else np.float64(1)
+    return ps.Dataset.range(3).map(lambda y: y + which(by))
+
+
+def contained(x: Any) -> Any:
+    by: Any = NAN if x % 2 else np.float64("nan")
+    return ps.Dataset.range(2).map(lambda y: y + (1.0 if by in (NAN,) else 2.0))
+
+
+def inside(x: Any) -> Any:
+    return ps.Dataset.range(3).map(lambda y: sum([y + x for _ in range(2)]))
+
+
+def filtered_before(x: Any) -> Any:
+    return ps.Dataset.range(5).filter(lambda y: y % 2 == 0).map(lambda y: y + x)
+
+
+class Wrong(np.float64):
+    def __add__(self, other: Any) -> Any:
+        return np.float64(100)
+
+    __radd__ = __add__
+
+
+def of_a_class(x: Any) -> Any:
+    by = Wrong(x)
+    return ps.Dataset.range(3).map(lambda y: y + by)
+
+
+SAME = np.float64(1)
+
+
+def by_default(x: Any) -> Any:
+    def times(y: Any, by: Any = x) -> Any:
+        return y * by
+
+    return ps.Dataset.range(4).map(times)
+
+
+def drawing(x: Any) -> Any:
+    return ps.Dataset.range(3).map(draw)
+
+
+def draw(y: Any) -> Any:
+    return y + np.random.default_rng(ps.element_key()).integers(1000)
+
+
+def shuffled(x: Any) -> Any:
+    return ps.Dataset.range(5).map(triple).shuffle(3)
+
+
+def cut(x: Any) -> Any:
+    return ps.Dataset.range(5).map(triple).take(1)
+
+
+def strided(x: Any) -> Any:
+    return ps.Dataset.range(5).map(triple).shard(2, 1)
+
+
+def repeated(x: Any) -> Any:
+    return ps.Dataset.range(2).repeat(2).map(triple)
+
+
+def zipped(x: Any) -> Any:
+    return ps.Dataset.zip((ps.Dataset.range(9).map(triple), ps.Dataset.range(2)))
+
+
+def refiltered(x: Any) -> Any:
+    return ps.Dataset.range(5).filter(lambda y: y % 2 == 0).batch(2)
+
+
+def parallel(x: Any) -> Any:
+    return ps.Dataset.range(3).map(triple, num_parallel_calls=2)
+
+
+def opaque(x: Any) -> Any:
+    return ps.Dataset.range(3).map(lambda y: np.float64(str(y)))
+
+
+def seen(x: Any) -> Any:
+    return ps.Dataset.range(3).map(lambda y: SEEN.append(int(y)) or y)
+
+
+def generated_ones(x: Any) -> Any:
+    return ps.Dataset.from_generator(lambda: iter(range(3)), output_signature=ps.TensorSpec((), np.int64)).batch(3)
+
+
+SEEN: list[int] = []
+ALONE = [
+    failing, closing_over_pythons, closing_over_arrays, asking, asked, contained, inside, filtered_before,
+    of_a_class, unequal, by_default, drawing, shuffled, cut, strided, repeated, zipped, refiltered, parallel,
+    opaque, seen, generated_ones,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("want", [7, 64])
+@pytest.mark.parametrize("function", [*ALIKE, *ALONE, bare])
+def test_elements_errors_and_states_are_those_of_inputs_that_run_one_by_one(
+    function: Callable[..., Any], want: int, together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together.want = want
+    check_the_same(ps.Dataset.range(23).flat_map(function), monkeypatch)
+
+
+@pytest.mark.parametrize("function", ALIKE)
+def test_inputs_that_are_alike_run_together(function: Callable[..., Any], together: Together) -> None:
+    pieces(ps.Dataset.range(40).flat_map(function), most=1000)
+    assert sum(together.inputs) >= 8
+    assert max(together.inputs) >= 2
+
+
+@pytest.mark.parametrize("function", [function for function in ALONE if function not in (failing, unequal)])
+def test_others_run_one_by_one(function: Callable[..., Any], together: Together) -> None:
+    pieces(ps.Dataset.range(40).flat_map(function), most=1000)
+    assert not together.inputs
+
+
+def test_windows_run_together(together: Together) -> None:
+    """Also those of what is a part of a large array, and of one component of several."""
+    large = np.arange(1 << 18, dtype=np.float64)
+    numbers = ps.Dataset.from_tensor_slices(large).take(400)
+    found = list(numbers.window(5, shift=2).flat_map(lambda window: window.batch(5)))
+    assert [part.tolist() for part in found] == [large[at : min(at + 5, 400)].tolist() for at in range(0, 400, 2)]
+    assert sum(together.inputs) > 150
+    pairs = ps.Dataset.from_tensor_slices({"a": large, "b": large.astype(np.int32)}).take(300)
+    both = pairs.window(3, stride=2, drop_remainder=True).flat_map(lambda window: window["b"].map(triple).batch(3))
+    assert [part.tolist() for part in both] == [[3 * at, 3 * at + 6, 3 * at + 12] for at in range(0, 296, 3)]
+
+
+def test_elements_can_be_written_to_and_share_nothing(together: Together) -> None:
+    source = np.arange(24.0).reshape(6, 4)
+    wanted = source.tolist()
+    for ds in (
+        ps.Dataset.range(9).flat_map(lambda x: ps.Dataset.from_tensor_slices(source).batch(3)),
+        ps.Dataset.from_tensor_slices(source).repeat(3).batch(6).flat_map(ps.Dataset.from_tensor_slices),
+        ps.Dataset.from_tensor_slices(source).window(6, shift=1).take(1).repeat(4).flat_map(lambda w: w.batch(2)),
+    ):
+        first = list(ds)
+        copies = [element.copy() for element in first]
+        for element, copy in zip(first, copies, strict=True):
+            assert (element == copy).all()
+            element += 100
+    assert source.tolist() == wanted
+
+
+def test_a_failure_that_comes_seldom_leaves_the_others_together(together: Together) -> None:
+    """A group with one runs one by one, up to it and behind it."""
+
+    def by(y: Any) -> Any:
+        return 100 // (y - 57)
+
+    ds = ps.Dataset.range(0, 400, 2).flat_map(lambda x: ps.Dataset.range(int(x), int(x) + 2).map(by))
+    found, _ = pieces(ds, most=1000)
+    assert [at for at, piece in enumerate(found) if isinstance(piece[0], type)] == [57]
+    assert len(found) == 400
+    assert sum(together.inputs) > 100
+
+
+def test_too_little_memory_for_many_has_them_run_one_by_one(
+    together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ds = ps.Dataset.range(60).flat_map(batches)
+    wanted, _ = pieces(ds)
+
+    def short(*given: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(whole_inputs, "concat_blocks", short)
+    assert pieces(ds)[0] == wanted
+
+
+def test_what_no_array_can_hold_is_said_in_its_turn(together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+    ds = ps.Dataset.range(6).flat_map(lambda x: ps.Dataset.range(10**30 if x == 4 else 2).take(3))
+    check_the_same(ds, monkeypatch)
+
+
+def test_a_budget_of_memory_is_kept(together: Together) -> None:
+    options = ps.Options()
+    options.autotune.ram_budget = 1 << 17
+    ds = ps.Dataset.range(60).flat_map(lambda x: ps.Dataset.range(1 if x < 30 else 40000).batch(40000))
+    with pytest.raises(ps.errors.ResourceExhaustedError, match="batch"):
+        list(ds.with_options(options))
+
+
+# -- which are alike
+
+
+def test_functions_of_one_code_that_differ_in_anything_are_not_alike(together: Together) -> None:
+    """Each is called for its own inputs, also where another one has got the address of one that is gone."""
+
+    def opened(x: Any) -> Any:
+        if x % 2:
+
+            def function(y: Any) -> Any:
+                return y + 1
+        else:
+
+            def function(y: Any) -> Any:
+                return y * 10
+
+        if x % 3 == 1:
+            function.tag = 1  # type: ignore[attr-defined]
+        elif x % 3 == 2:
+            function.__kwdefaults__ = {}
+        return ps.Dataset.range(2).map(function)
+
+    wanted = [y + 1 if x % 2 else y * 10 for x in range(60) for y in range(2)]
+    assert [int(y) for y in ps.Dataset.range(60).flat_map(opened)] == wanted
+
+
+def test_bound_methods_and_partials_are_those_of_their_own_objects(together: Together) -> None:
+    class Times:
+        def __init__(self, by: int) -> None:
+            self.by = by
+
+        def __call__(self, y: Any) -> Any:
+            return y * self.by
+
+        def call(self, y: Any) -> Any:
+            return y * self.by
+
+    def called(y: Any, by: int) -> Any:
+        return y * by
+
+    kept = Times(7)
+    for make, by in (
+        (lambda x: Times(int(x)), lambda x: x),
+        (lambda x: Times(int(x)).call, lambda x: x),
+        (lambda x: functools.partial(called, by=int(x)), lambda x: x),
+        (lambda x: kept.call, lambda x: 7),
+    ):
+        ds = ps.Dataset.range(40).flat_map(lambda x, make=make: ps.Dataset.range(3).map(make(x)))
+        assert [int(y) for y in ds] == [by(x) * y for x in range(40) for y in range(3)]
+
+
+def test_a_variable_that_changes_meanwhile_is_read_as_by_inputs_that_run_one_by_one(together: Together) -> None:
+    """By the loop, between elements; and by what makes the inputs, whom somebody sees then."""
+    scale = np.ones(1)
+    steps = itertools.count()
+
+    def scaled(y: Any) -> Any:
+        return y * scale[0]
+
+    def opened(x: Any) -> Any:
+        scale[0] = next(steps)
+        return ps.Dataset.range(2).map(scaled)
+
+    assert [float(y) for y in ps.Dataset.range(30).flat_map(opened)] == [
+        float(x * y) for x in range(30) for y in (0, 1)
+    ]
+    assert not together.inputs
+    found = []
+    together.want = 4
+    for y in ps.Dataset.range(1, 40).flat_map(lambda x: ps.Dataset.range(1, 3).map(scaled)):
+        found.append(float(y) / scale[0])
+        scale[0] = 1.0 if len(found) % 4 else 2.0
+    assert sum(together.inputs) > 20
+    assert len(found) == 78
+
+
+def test_nothing_of_an_input_is_kept(together: Together) -> None:
+    """Neither what it reads nor, of what it is a part, the rest."""
+    alive = []
+
+    def opened(x: Any) -> Any:
+        array = np.full((1 << 16, 4), float(x))
+        alive.append(weakref.ref(array))
+        return ps.Dataset.from_tensor_slices(array[:4]).map(triple).batch(2)
+
+    with iter(ps.Dataset.range(12).flat_map(opened)) as elements:
+        assert [element.sum() for element in elements] == [3.0 * x * 8 for x in range(12) for _ in range(2)]
+        gc.collect()
+        assert not any(ref() is not None for ref in alive)
+
+
+def test_threads_that_share_a_data_set_share_nothing_else(together: Together) -> None:
+    ds = ps.Dataset.range(100).flat_map(nested)
+    wanted = pieces(ds, most=300)[0]
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(pieces(ds, most=300)[0])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [wanted] * 4
+
+
+def test_two_iterators_in_turn_share_nothing(together: Together) -> None:
+    ds = ps.Dataset.range(50).flat_map(two_forms)
+    wanted = [leaves(element) for element in ds]
+    pairs = zip(iter(ds), iter(ds), strict=True)
+    assert [(leaves(a), leaves(b)) for a, b in pairs] == list(zip(wanted, wanted, strict=True))
+
+
+# -- how much runs at once
+
+
+def test_no_more_is_made_than_was_asked_for(together: Together) -> None:
+    """Elements of inputs, whatever the loop asks for, are those that it gets from this call."""
+    made: list[int] = []
+    run = whole_inputs.Group.run
+
+    for want in (1, 2, 3, 5, 16, 100):
+        together.want = want
+        together.inputs.clear()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(
+                whole_inputs.Group,
+                "run",
+                lambda group: (block := run(group)) and (made.append(block.size), block)[1],
+            )
+            list(ps.Dataset.range(60).flat_map(lambda x: ps.Dataset.range(6).map(triple).batch(2)))
+        assert all(size <= want for size in made)
+        assert bool(together.inputs) == (want >= 3)
+        made.clear()
+
+
+def test_a_group_begins_with_one_input_and_at_most_doubles(together: Together) -> None:
+    together.want = 1000
+    list(ps.Dataset.range(4000).flat_map(lambda x: ps.Dataset.range(3).map(triple)))
+    assert together.elements[:6] == [3, 6, 12, 24, 48, 96]
+    assert all(after <= 2 * before for before, after in itertools.pairwise(together.elements[:8]))
+
+
+def steps() -> Steps:
+    return Steps([whole_inputs.Step(ps.Dataset)])  # type: ignore[arg-type]
+
+
+def test_a_group_takes_no_longer_and_holds_no_more_than_is_little() -> None:
+    """Of a tenth of that for each element, no more than ten are read together."""
+    for seconds, nbytes in ((whole_inputs._SECONDS / 10, 0), (0.0, whole_inputs._NBYTES // 10)):
+        found = steps()
+        for _ in range(50):
+            rows = max(found.rows, 1)
+            found.learn(rows, rows * seconds, rows * nbytes)
+            assert found.rows <= 10
+        assert found.rows >= 5
+
+
+def test_a_group_that_was_too_much_is_not_soon_followed_by_a_larger_one() -> None:
+    found = steps()
+    for rows in (3, 6, 12):
+        found.learn(rows, 0.0, 0)
+    assert found.rows == 24
+    found.learn(24, 1.0, 0)
+    assert found.rows == 12
+    found.learn(12, 1.0, 0)
+    assert found.rows == 6
+    seen = []
+    for _ in range(8):
+        found.learn(6, 0.0, 0)
+        seen.append(found.rows)
+    assert seen == [6, 6, 6, 12, 12, 12, 12, 12]  # the inputs of 6 say nothing of more
+
+
+def test_inputs_that_alone_are_much_run_alone(together: Together) -> None:
+    def large(y: Any) -> Any:
+        return np.zeros(1 << 14) + y
+
+    ds = ps.Dataset.range(30).flat_map(lambda x: ps.Dataset.range(3).map(large))
+    assert [int(element[0]) for element in ds] == [0, 1, 2] * 30
+    assert set(together.inputs) <= {1}
+
+
+def test_large_elements_are_not_copied_together(together: Together) -> None:
+    large = np.zeros((64, 1 << 12))
+    ds = ps.Dataset.from_tensor_slices(large).window(4).flat_map(lambda window: window.batch(4))
+    assert [element.shape for element in ds] == [(4, 1 << 12)] * 16
+    assert set(together.inputs) <= {1}
+
+
+def test_functions_that_are_called_per_element_are_given_up(
+    together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+    run = Steps._run
+    monkeypatch.setattr(Steps, "_run", lambda steps, *given: tried.append(1) or run(steps, *given))
+    assert [float(y) for y in ps.Dataset.range(200).flat_map(opaque)] == [0.0, 1.0, 2.0] * 200
+    assert len(tried) <= whole_inputs._MISSES
+
+
+def test_those_of_which_no_two_come_together_are_given_up(together: Together) -> None:
+    """Each second one is of another form, so that every group would be of one input."""
+
+    def opened(x: Any) -> Any:
+        return ps.Dataset.range(4).batch(2) if x % 2 else ps.Dataset.range(3).map(triple)
+
+    assert len(list(ps.Dataset.range(200).flat_map(opened))) == 500
+    assert together.inputs == [1] * len(together.inputs)
+    assert len(together.inputs) <= 2 * whole_inputs._MISSES
+
+
+def test_others_between_them_do_not_make_a_form_forgotten(together: Together) -> None:
+    """Plans of which none is like another come in between."""
+
+    def opened(x: Any) -> Any:
+        return ps.Dataset.range(4).batch(2) if x % 5 else ps.Dataset.range(3).take(int(x) + 5).map(triple)
+
+    pieces(ds := ps.Dataset.range(400).flat_map(opened), most=2000)
+    assert len(list(ds)) == 80 * 3 + 320 * 2
+    assert sum(together.inputs[-20:]) >= 60
+
+
+# -- generated
+
+OUTER = [
+    ("ps.Dataset.range(25)", "x", "x"),
+    ("ps.Dataset.from_tensor_slices(np.arange(25, dtype=np.int8) - 5)", "x", "x"),
+    ("ps.Dataset.from_tensor_slices(np.arange(100.0).reshape(25, 4) / 9)", "x", "x[1]"),
+    ("ps.Dataset.range(30).map(lambda x: 100 // (x % 7))", "x", "x"),
+    ("ps.Dataset.range(25).shuffle(5, seed=3)", "x", "x"),
+]
+SOURCES = [
+    "range({k})", "range({k})", "range(int(x0) % 9, int(x0) % 5 + 4, 2)", "range(5, -int(x0) % 7, -1)",
+    "from_tensors(x0)", "from_tensor_slices(np.arange({k}) * x0)", "range({k}, output_type=np.int32)",
+    "from_tensor_slices(np.arange({k} * 2.0).reshape({k}, 2) / 7 * x0)", "from_tensor_slices([b'a' * int(x0 % 4)] * 4)",
+    "from_tensor_slices(np.asfortranarray(np.arange({k} * 4.0).reshape({k}, 2, 2) / 7))",
+    "from_tensor_slices({{'a': np.arange({k}), 'b': np.ones(({k}, 3), np.float32)}})",
+    "from_tensor_slices((np.arange({k}), np.arange({k})))", "from_tensor_slices(np.zeros(({k}, 0)))",
+]  # fmt: skip
+CAPTURED = [
+    "x0", "np.int64(x0 * 3)", "np.float32(x0) / np.float32(3)", "np.float64(x0) / 7", "np.int8(int(x0) % 100)",
+    "np.uint8(int(x0) % 200)", "np.bool_(x0 % 2)", "np.float16(x0) / np.float16(3)", "np.uint64(int(x0) % 50)",
+    "np.float64('nan') if x0 % 4 == 0 else np.float64(x0)", "NAN if x0 % 2 else np.float64(1)", "int(x0)", "x0",
+    "np.arange(3) * x0", "b'a' * int(x0 % 4)", "(x0, x0 + 1)", "np.array(x0)", "np.longdouble(x0) / 3", "float(x0)",
+]  # fmt: skip
+NUMBERS = [
+    "i + n", "i * n", "i - n / 3", "n ** 2 + i", "i ** 2 * n", "i ** n", "np.sqrt(abs(n)) + i", "np.exp(n / 50) * i",
+    "np.tanh(n * i)", "n", "i // (n % 4)", "i % (n + 1)", "np.where(i > n, i, n)", "np.maximum(i, n)", "i + n[0]",
+    "(i if n > 5 else -i)", "(i if i > n else -i)", "np.sum(n) + i", "np.mean(n) * i", "np.full(3, n) + i",
+    "np.stack([i + n, n])", "int(n) + i", "i.astype(np.float32) * n", "np.clip(i, 0, n)", "i & n", "n == i", "-n",
+    "i + (1 if n in (1, 2, 3) else 7)", "n * n * i / 3", "1 / n + i", "i + n + GLOBAL", "np.round(n * i / 3, 1)",
+    "np.log1p(abs(n * i))", "(i, n)", "{'u': i, 'w': n}", "(i, (n, i))", "((n,) == (NAN,)) + i", "i + (n is NAN)",
+    "~n + i", "n << 2", "np.sign(n) * i", "np.arctan2(i, n)", "np.float32(n) + i", "i.dtype.type(n)",
+    "n.astype('f4') * i", "np.power(i, n)", "{n: i}", "np.zeros(n) + i", "i[..., None][n]", "2.0 ** n",
+    "np.floor(n / 3) + i", "np.abs(n - i)", "np.minimum(n, n) * i", "n.dtype.itemsize + i", "n @ n + i", "n.T + i",
+    "n[::-1] + i", "len(n) + i", "n + b'c'", "i.sum() * n", "(i * n).mean()", "n // 3 % 2 + i",
+]  # fmt: skip
+COUNTS = ["3", "4", "4", "int(x0) % 5", "12", "20", "int(x0) // 5 * 2"]
+STEPS = [
+    ".map(lambda *i: i)", ".map(lambda i: i * 2)", ".map(lambda i: i * GLOBAL + 1)", ".map(lambda i: (i, i + 1))",
+    ".map(lambda i: i.sum())", ".map(lambda i: i / 3)", ".map(lambda i: 6 // i)", ".map(lambda i, j: i + j)",
+    ".map(lambda i: {'a': i, 'b': (i, -i)})", ".map(lambda d: d['a'])", ".map(lambda i: i + x0)",
+    ".map(lambda i: np.float32(i) if i > 2 else np.float32(-i))", ".map(lambda i: i[..., ::-1])",
+    ".map(lambda i: str(i).encode())", ".map(lambda i: len(i))", ".filter(lambda *i: True)",
+    ".filter(lambda i: i % 2 == 0)", ".filter(lambda i: i > 1000)", ".filter(lambda i: i)", ".batch(2)", ".batch(2)",
+    ".batch(4)", ".batch(3)", ".batch(3, drop_remainder=True)", ".batch(1)", ".take(2)", ".skip(1)", ".shard(2, 1)",
+    ".repeat(2)", ".enumerate()", ".prefetch(2)", ".shuffle(3, seed=4)", ".unbatch()",
+    ".map(lambda *i: (i[0], ps.random.uniform((), seed=3)))",
+]  # fmt: skip
+WINDOWS = [
+    "ps.Dataset.range(40).window({size}, shift={shift}, stride={stride}, drop_remainder={drop})",
+    "ps.Dataset.from_tensor_slices(np.arange(160.0).reshape(40, 4)).window({size}, shift={shift})",
+    "ps.Dataset.from_tensor_slices([b'z' * (k % 4) for k in range(40)]).window({size})",
+    "ps.Dataset.range(40).map(lambda i: 100 // (i - 17)).window({size}, shift={shift})",
+]
+BEHIND = ["", "", "", ".take(17)", ".skip(3)", ".enumerate()", ".shuffle(5, seed=1)", ".batch(3)", ".map(lambda *i: i)"]
+
+
+def generated(seed: int) -> str:
+    """The code of a data set with small inner ones."""
+    r = random.Random(seed)
+    if r.random() < 0.3:
+        outer, parameter, own = r.choice(WINDOWS), "w", "np.int64(3)"
+        outer = outer.format(size=r.randint(1, 6), shift=r.randint(1, 4), stride=r.randint(1, 3), drop=r.random() < 0.5)
+        inner = "w"
+    else:
+        outer, parameter, own = r.choice(OUTER)
+        inner = "ps.Dataset." + r.choice(SOURCES).format(k=r.choice(COUNTS))
+    inner += "".join(r.choice(STEPS) for _ in range(r.randint(0, 4)))
+    if r.random() < 0.5:
+        at = inner.find(").") + 1 or len(inner)  # behind the source, or behind all
+        at = at if r.random() < 0.5 else len(inner)
+        kind = "filter" if r.random() < 0.2 else "map"
+        result = f"({r.choice(NUMBERS)}) > 3" if kind == "filter" else r.choice(NUMBERS)
+        inner = f"{inner[:at]}.{kind}(lambda i: {result}){inner[at:]}"
+    lines = [f"def opened({parameter}):", f"    x0 = {own}", f"    n = {r.choice(CAPTURED)}", f"    return {inner}"]
+    if r.random() < 0.2:
+        lines.insert(3, "    if x0 % 4 == 3: return ps.Dataset.range(4).batch(2)")
+    if r.random() < 0.1:
+        lines.insert(3, "    if x0 % 7 == 5: raise ValueError('no data set')")
+    one = f"interleave(opened, cycle_length=1, block_length={r.randint(1, 4)})"
+    lines.append(f"ds = {outer}.{one if r.random() < 0.2 else 'flat_map(opened)'}{r.choice(BEHIND)}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("many", range(0, GENERATED, 8))
+def test_generated_ones_are_the_same(many: int, together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(many, many + 8):
+        code = generated(seed)
+        names: dict[str, Any] = {"np": np, "ps": ps, "GLOBAL": GLOBAL, "NAN": NAN}
+        try:
+            exec(compile(code, f"generated {seed}", "exec"), names)
+        except ps.errors.PenstockError:
+            continue  # no such data set
+        together.want = random.Random(seed).choice([2, 3, 5, 17, 64, 1000])
+        try:
+            check_the_same(names["ds"], monkeypatch, random.Random(seed))
+        except ps.errors.InvalidTypeError:
+            continue  # it was met on the way to where a state is, of elements of several kinds
+        except AssertionError as error:
+            error.add_note(f"seed {seed}, want {together.want}:\n{code}")
+            raise
