@@ -14,7 +14,12 @@ from penstock.compiled.child import NICER, at_work
 from penstock.compiled.compiler import Compiler
 from penstock.errors import DeadlineExceededError
 
-PID = "import os, pathlib\npathlib.Path(__file__).with_suffix('.pid').write_text(str(os.getpid()))\n"
+PID = """
+import os, pathlib
+written = pathlib.Path(__file__).with_suffix(".pid_")
+written.write_text(str(os.getpid()))
+written.rename(pathlib.Path(__file__).with_suffix(".pid"))  # it is there once it is written
+"""
 UNTIL = """
 import pathlib, time
 end = time.monotonic() + 60
@@ -184,7 +189,7 @@ Compiled("goes_on").ready()
 Compiled("goes_on_too").ready()
 end = time.monotonic() + 60
 pid = pathlib.Path(sys.argv[1])
-while not (pid.exists() and pid.read_text()) and time.monotonic() < end:
+while not pid.exists() and time.monotonic() < end:
     time.sleep(0.01)
 """
 
@@ -238,7 +243,7 @@ from penstock.compiled.compiler import Compiler
 Compiler(most=1, background=False).ask("still_going")
 end = time.monotonic() + 60
 pid = pathlib.Path(sys.argv[1])
-while not (pid.exists() and pid.read_text()) and time.monotonic() < end:
+while not pid.exists() and time.monotonic() < end:
     time.sleep(0.01)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}

@@ -504,16 +504,22 @@ def test_an_element_that_fails_raises_for_itself_only():
 
 
 def test_failures_keep_their_numbers():
-    """The same positions as in a pass, through every step that reads by number."""
+    """The same positions as in a pass, through every step that reads by number.
+
+    A pass also tells what has failed in a remainder that is dropped, which has no number.
+    """
     bad = ps.Dataset.range(11).map(spoiled_at(2, 3, 9))
     other = ps.Dataset.range(11).map(lambda x: spoiled_at(7)(x) + 100)
+    dropping = bad.batch(4, drop_remainder=True)
     for ds in (
-        bad, bad.batch(2), bad.batch(4), bad.batch(4, drop_remainder=True), bad.take(4), bad.skip(3), bad.shard(3, 0),
+        bad, bad.batch(2), bad.batch(4), dropping, bad.take(4), bad.skip(3), bad.shard(3, 0),
         bad.enumerate(), bad.repeat(2), bad.concatenate(other), other.concatenate(bad), ps.Dataset.zip(bad, other),
         bad.map(lambda x: x + 1).batch(3).map(np.sum), bad.padded_batch(3), bad.prefetch(2), bad.cache(),
         bad.with_provenance(), ps.Dataset.zip(bad, other).shuffle(ps.ALL),
     ):  # fmt: skip
         wanted = positions(ds)
+        if ds is dropping:
+            assert wanted.pop().args == (9,)
         found = []
         for index in range(len(ds)):
             try:

@@ -203,7 +203,7 @@ def test_a_file_is_looked_at_while_the_one_before_it_is_given(tmp_path, monkeypa
 def test_a_system_without_another_thread_looks_at_files_in_their_turn(tmp_path, monkeypatch):
     monkeypatch.setattr(saved, "_LARGE", 0)
     none_left = mock.Mock(side_effect=RuntimeError("can't start new thread"))
-    monkeypatch.setattr(saved, "_LOOKING", mock.Mock(submit=none_left))
+    monkeypatch.setattr(saved, "_looking", lambda: mock.Mock(submit=none_left))
     source, rows = saved_in(tmp_path, [10] * 5)
     assert np.array_equal(np.concatenate(list(given(source, iter([7] * 50)))), rows)
     assert none_left.called
