@@ -124,6 +124,10 @@ class Steps:
         """Whether no group could be run for long."""
         return self._misses <= 0
 
+    def missed(self) -> None:
+        """An input came that could not run with others, or a group could not be run."""
+        self._misses -= 1
+
     def numbers_of(self, functions: Sequence[Callable[..., Any]]) -> Numbers | None:
         """What the functions of one input, the consumer's side first, close over; None where they differ in more."""
         if not self._takes:
@@ -169,7 +173,7 @@ class Steps:
             lengths = np.array([block.size for block in blocks])
             made, nbytes = self._run(block, sizes, lengths, list(zip(*numbers, strict=True)))
         except Exception:
-            self._misses -= 1
+            self.missed()
             raise
         self._misses = self._misses - 1 if len(blocks) == 1 else _MISSES  # one alone might as well have its stages
         self.learn(block.size, time.perf_counter() - began, nbytes)
@@ -233,6 +237,7 @@ class Group:
         self._numbers: list[Numbers] = []
         self._rows = 0
         self._nbytes = 0
+        self.is_full = False  # no further input would be taken in
 
     @property
     def is_complete(self) -> bool:
@@ -250,8 +255,13 @@ class Group:
         else:
             return False
         rows = self._rows + source.cardinality
-        given = steps.given(source.cardinality) if rows <= most else None
-        if given is None or given[0] > self._want:
+        if rows > most:
+            return False
+        given = steps.given(source.cardinality)
+        if given is None:
+            steps.missed()
+            return False
+        if given[0] > self._want:
             return False
         numbers = steps.numbers_of(functions)
         if numbers is None:
@@ -262,6 +272,7 @@ class Group:
             self._numbers.append(numbers)
         self._steps, self._rows = steps, rows
         self._want -= given[0]
+        self.is_full = not self._want or rows == most
         return True
 
     def _fits(self, block: Block, steps: Steps, sizes: tuple[int, ...]) -> bool:

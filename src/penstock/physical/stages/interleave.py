@@ -319,7 +319,7 @@ class Interleave(Stage):
         following = self._make_next()
         while isinstance(following, _Closed) and self._admits(group, following, behind):
             inputs.append(following)
-            following = None if time.perf_counter() > self._until else self._make_next()
+            following = None if group.is_full or time.perf_counter() > self._until else self._make_next()
         found: Block | None = None
         try:
             found = group.run()
