@@ -377,6 +377,33 @@ def test_room_is_asked_for_by_what_is_made_and_by_what_is_wanted():
     assert room.asked[3:] == [0]
 
 
+def test_room_is_asked_for_again_only_where_something_has_changed():
+    lane, room = with_room(3)
+    first, other = Member(), Member()
+    lane.join(first)
+    for change in (
+        lambda: None, lambda: lane.join(other), lambda: lane.turn(Knobs(5), "so"), lambda: setattr(lane, "at_once", 2),
+    ):  # fmt: skip
+        before = len(room.asked)
+        change()
+        lane.ask(8.0, 0.0)
+        lane.ask(8.0, 0.0)
+        assert len(room.asked) == before + 1
+
+
+def test_the_next_segment_asks_again_though_a_worker_of_the_last_one_was_still_at_it():
+    lane, room = with_room(3)
+    first, later = Member(), Member()
+    lane.join(first)
+    room.ask = lambda nbytes: (room.asked.append(nbytes), nbytes or lane.ask(8.0, 0.0))
+    lane.retire(first)
+    lane.join(later)
+    before = len(room.asked)
+    lane.ask(8.0, 0.0)
+    assert len(room.asked) == before + 1
+    assert room.asked[-1] > 0
+
+
 def test_a_window_that_is_wished_for_anew_is_told():
     lane, room = with_room(1)
     for window in (Knobs(1).window, 1000, int("1000"), 2000):

@@ -247,8 +247,8 @@ class Lane:
                 self._segments.discard(segment)
                 self._retired.add(segment.counts.sums())
                 if not self._segments:
-                    self._asked = None
                     self.window.ask(0)
+                    self._asked = None  # behind it: a worker of that segment may be asking for more just now
 
     def _counts(self) -> list[Counts]:
         return [segment.counts for segment in list(self._segments)]
@@ -283,9 +283,9 @@ class Lane:
 
     def ask(self, result: float, wanted: float) -> None:
         """Results of so many bytes are made, and the user wants so many bytes of them ahead: there shall be room."""
-        from_ = result, wanted, self.knobs, self.at_once, self._divided
-        if from_ != self._asked:
-            self._asked = from_
+        grounds = result, wanted, self.knobs, self.at_once, self._divided
+        if grounds != self._asked:
+            self._asked = grounds
             self.window.ask(int(max((_RESULTS * self.calls + self._divided) * result, wanted)))
 
     @property
