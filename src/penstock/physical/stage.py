@@ -101,6 +101,7 @@ class Stage(ABC):
     cuts = False  # makes more at a time than it is asked for, and gives that in parts
     acts = False  # calls what may do more than give its result, by itself: see `plan.visible`
     alone = True  # only what calls it, from `next` to `close`, changes its state
+    is_observed = False  # whether somebody looks at what `next` gives
     _place_said: State = None  # what `state` said last, unless the stage has moved since
     _look: ClassVar[object] = object()  # another one when data sets have been opened, or another stream's turn has come
     _is_seen: tuple[object, bool] = (None, False)  # as of a look
@@ -160,11 +161,6 @@ class Stage(ABC):
     @abstractmethod
     def next(self, want: int) -> Block | None: ...
 
-    @property
-    def is_observed(self) -> bool:
-        """Whether somebody looks at what `next` gives."""
-        return "next" in vars(self)
-
     def observe(self, observers: Sequence[Around]) -> None:
         """Have `next` called through functions that are given it and return what is called instead; the last outermost.
 
@@ -181,7 +177,8 @@ class Stage(ABC):
         outermost: Ask = ask
         for observer in observers:
             outermost = observer(outermost)
-        vars(self)["next"] = outermost
+        self.next = outermost  # type: ignore[method-assign]
+        self.is_observed = True
 
     @abstractmethod
     def state(self) -> State: ...
