@@ -28,13 +28,15 @@ def begun(ordered, sizes):
 
 def put(results, sizes, ticket):
     results.finish(sizes[ticket])
-    return results.put(ticket, stretch(sum(sizes[:ticket]), sizes[ticket]))
+    made = stretch(sum(sizes[:ticket]), sizes[ticket])
+    results.put(ticket, made, made.block.nbytes)
 
 
 def taken(results):
     found = []
-    while (ticket := results.head()) is not None:
-        found.append(results.take(ticket).block.columns[0].array.tolist())
+    while results.at_hand():
+        found.append(results.take().block.columns[0].array.tolist())
+    assert results.take() is None
     return found
 
 
@@ -50,7 +52,7 @@ def test_in_order_whatever_is_finished_first(case):
     for ticket in order:
         put(results, sizes, ticket)
         found += taken(results)
-        assert results.place(10) == [len(found), [], [], 10 + sum(sizes[: len(found)])]
+        assert as_of_now(results.place(10)) == [len(found), [], [], 10 + sum(sizes[: len(found)])]
     assert [element for part in found for element in part] == list(range(sum(sizes)))
     assert results.statistics() == Held(0, 0, 0, 0, sizes[-1] - 1)
 
@@ -85,7 +87,8 @@ def test_what_comes_first_in_a_given_order_waits_for_its_turn():
     results = begun(ordered=False, sizes=sizes)
     results.begin_at(0, replayed=2)
     put(results, sizes, 1)
-    assert results.head() is None
+    assert not results.at_hand()
+    assert results.take() is None
     put(results, sizes, 0)
     assert taken(results) == [[0, 1], [2]]
 
@@ -97,23 +100,23 @@ def test_a_ticket_of_several_tasks_is_one_result():
     assert results.filling
     results.begin(Task(0, None, "behind", (2, 3)))
     assert (results.filling, results.begun, results.waiting) == (False, 1, 1)
-    results.put(0, stretch(0, 5))
-    results.take(0)
-    assert results.place(0) == ["behind", [], [], 5]
+    results.put(0, stretch(0, 5), 40)
+    results.take()
+    assert as_of_now(results.place(0)) == ["behind", [], [], 5]
 
 
 def test_how_full_it_is():
     sizes = [4, 2, 3]
     results = begun(ordered=True, sizes=sizes)
     assert results.statistics() == Held(3, 0, 0, 0, 9)
-    assert put(results, sizes, 0) == 32
+    put(results, sizes, 0)
     assert results.statistics() == Held(3, 1, 4, 32, 9)
     assert results.expected(more=0) == 32 + 2 * 32
     assert results.expected(more=1) == 32 + 3 * 32
-    results.take(0)
+    results.take()
     assert results.statistics() == Held(2, 0, 0, 0, 3 + 5)  # the consumer has one of the four
     results.clear()
-    assert not results
+    assert not results.ready
     assert results.nbytes == 0
 
 
@@ -129,6 +132,6 @@ def test_results_to_come_are_expected_to_be_as_large_as_those_that_came():
 def test_an_empty_result_passes_by(ordered):
     results = begun(ordered, [3])
     results.finish(3)
-    assert results.put(0, Stretch(None)) == 0
-    assert results.take(results.head()).block is None
+    results.put(0, Stretch(None), 0)
+    assert results.take().block is None
     assert as_of_now(results.place(0)) == [1, [], [], 3]

@@ -12,7 +12,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import InvalidArgumentError
 from penstock.physical.memory import Overspent
-from penstock.physical.stage import Stage
+from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stretch import Fatal, Stretch, failure
 from penstock.runtime import segment as segment_module
 from penstock.runtime.autotune.figures import Knobs, Limits
@@ -798,15 +798,19 @@ def test_whether_its_input_is_seen_is_looked_up_once_and_again_when_something_is
     assert [segment.seen_below, segment.seen_below] == [False, False]
     assert (below.asked, runnable) == (1, [False])  # nobody pulls meanwhile
     assert segment.runnable()
-    look = Stage._look
+    look = Stage.latest_look
     segment.step()
-    assert Stage._look is look  # nothing new
+    assert Stage.latest_look is look  # nothing new
+    segment.step()
+    assert below.asked == 2  # nothing has changed since
     below.is_seen_below = True
+    below.look_again()
+    look = Stage.latest_look
     assert not segment.seen_below  # as it was
     segment.step()
-    assert Stage._look is not look
+    assert Stage.latest_look is not look
     assert segment.seen_below
-    assert work.mosts == [None, None]
+    assert work.mosts == [None, None, None]
     acting = alone(Pieces())
     acting.acts = True
     assert acting.seen_below
@@ -952,7 +956,9 @@ def test_a_worker_that_waits_for_one_of_several_segments_is_told_when_the_gate_o
 ):
     found, work = [], Pieces(making=lambda ticket: found.append(len(segment.lane.gate._waiters)))
     segment = alone(work, at_most=at_most)
-    segment.lane._divided = segments
+    others = [alone(Pieces()) for _ in range(segments - 1)]
+    for other in others:
+        segment.lane.join(other)
     segment.make(1)
     assert found == [watched]
     assert segment.lane.gate._waiters == []
@@ -1012,7 +1018,7 @@ def test_elements_are_passed_over_before_the_first_is_made():
     assert segment.can_skip()
     assert segment.skip(5) == 5
     assert work.skipped == 5
-    assert segment.place() == ["behind 0", [], [], 0]
+    assert as_of_now(segment.place()) == ["behind 0", [], [], 0]
     segment.step()
     segment.make(1)
     assert segment.place() == ["behind 1", [], [], 3]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 
-class Numbers(NamedTuple):
+@dataclass(slots=True)
+class Numbers:
     """Counted from 0 in the order of the input, failures too, in the pass `epoch`.
 
     `first` is the number of the first, which the others follow, or an array with that of each, or None: not known.
@@ -54,7 +55,7 @@ def joined(parts: Sequence[Numbers], sizes: Sequence[int]) -> Numbers:
     >>> joined([Numbers(4), Numbers(6)], [2, 3]), joined([Numbers(4), Numbers(None)], [2, 3])
     (Numbers(first=4, epoch=0), Numbers(first=None, epoch=0))
     """
-    first, epoch = parts[0]
+    first, epoch = parts[0].first, parts[0].epoch
     if len(parts) == 1:
         return parts[0]
     if any(part.first is None for part in parts):

@@ -103,7 +103,7 @@ class Stage(ABC):
     alone = True  # only what calls it, from `next` to `close`, changes its state
     is_observed = False  # whether somebody looks at what `next` gives
     _place_said: State = None  # what `state` said last, unless the stage has moved since
-    _look: ClassVar[object] = object()  # another one when data sets have been opened, or another stream's turn has come
+    latest_look: ClassVar[object] = object()  # another when data sets were opened, or another stream's turn has come
     _is_seen: tuple[object, bool] = (None, False)  # as of a look
     _is_seen_below: tuple[object, bool] = (None, False)
 
@@ -114,8 +114,8 @@ class Stage(ABC):
         An element that has been made must not wait for a later one to be made, which may wait for the loop.
         """
         look, found = self._is_seen
-        if look is not Stage._look:
-            look = Stage._look
+        if look is not Stage.latest_look:
+            look = Stage.latest_look
             found = self.acts or any(stage.seen for stage in self.inputs)
             self._is_seen = look, found
         return found
@@ -124,8 +124,8 @@ class Stage(ABC):
     def seen_below(self) -> bool:
         """The same of all that its elements are made by: also of what workers do, whenever that is."""
         look, found = self._is_seen_below
-        if look is not Stage._look:
-            look = Stage._look
+        if look is not Stage.latest_look:
+            look = Stage.latest_look
             found = self.acts or any(stage.seen_below for stage in self.inputs)
             self._is_seen_below = look, found
         return found
@@ -133,7 +133,7 @@ class Stage(ABC):
     @staticmethod
     def look_again() -> None:
         """What is `seen` may have changed: whoever has asked, in any run, asks again."""
-        Stage._look = object()
+        Stage.latest_look = object()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

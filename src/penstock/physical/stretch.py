@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,8 @@ def fatal(error: Exception, label: str | None = None, where: str | None = None) 
     return Fatal(made)
 
 
-class Stretch(NamedTuple):
+@dataclass(slots=True)
+class Stretch:
     """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending."""
 
     block: Block | None

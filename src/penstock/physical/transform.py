@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,7 +27,8 @@ from penstock.trace.graph import Allocate
 from penstock.trace.kinds.reader import warn_of_text
 
 
-class Outcome(NamedTuple):
+@dataclass(slots=True)
+class Outcome:
     """What a Block became: the elements left, the rows they come from (None: all), and (row, error) of the failed."""
 
     block: Block | None

@@ -58,15 +58,12 @@ class Ready:
         return cls(graph, graph.sharing(), tuple(is_view(graph, k) for k in range(len(graph.outputs))))
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
-        columns = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
-        made = [
-            column
-            if not view and type(column) is DenseColumn and column.array.flags.c_contiguous
-            else in_one_piece(
-                column_of_output(column, block.size), None if allocate is None else allocate(k), view=view
-            )
-            for k, (column, view) in enumerate(zip(columns, self.views, strict=True))
-        ]
+        made = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
+        for k, column in enumerate(made):
+            view = self.views[k]
+            if view or type(column) is not DenseColumn or not column.array.flags.c_contiguous:
+                offered = None if allocate is None else allocate(k)
+                made[k] = in_one_piece(column_of_output(column, block.size), offered, view=view)
         if self.sharing:
             made = without_aliasing(made, self.sharing)
         return block.with_columns(self.graph.structure, made)

@@ -56,11 +56,12 @@ class Counts:
     (8, 1, (64, 0))
     """
 
-    __slots__ = ("_busy_most", "_full", "_least", "_most", "_starved", "_sums", "busy", "held")
+    __slots__ = ("_busy_most", "_full", "_least", "_most", "_starved", "_sums", "busy", "held", "is_full")
 
     def __init__(self) -> None:
         self.busy = 0  # workers inside
         self.held = 0  # bytes made and not taken
+        self.is_full = False  # whether there was no room when that was last said
         self._sums = Sums()
         self._busy_most = 0
         self._most = self._least = 0
@@ -89,7 +90,6 @@ class Counts:
     def worked(
         self,
         inputs: int,
-        *,
         run: tuple[float, float] = (0.0, 0.0),
         pull: tuple[float, float] = (0.0, 0.0),
         waiting: float = 0.0,
@@ -105,24 +105,21 @@ class Counts:
 
     def made(self, elements: int, nbytes: int) -> None:
         """A result came out."""
-        self._sums.results += 1
-        self._sums.elements += elements
-        self._sums.nbytes += nbytes
+        sums = self._sums
+        sums.results += 1
+        sums.elements += elements
+        sums.nbytes += nbytes
 
     def full(self, now: float) -> None:
         """There is no room for more, unless that was known already."""
-        before, since = self._full
-        if since is None:
-            self._full = before, now
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there was no room when that was last said."""
-        return self._full[1] is not None
+        if not self.is_full:
+            self.is_full = True
+            self._full = self._full[0], now
 
     def not_full(self, now: float) -> None:
         """There is room again."""
-        if self._full[1] is not None:
+        if self.is_full:
+            self.is_full = False
             self._full = _until(self._full, now), None
 
     def waited_for(self, now: float) -> None:
@@ -212,13 +209,13 @@ class TaskTimes:
 
     Tasks nest: a worker that waits for an upstream segment works for that meanwhile. What it takes there, and the time
     in which it waits, is told apart from what the task itself takes. `pull` and `run` are seconds by the clock and of
-    CPU.
+    CPU; `clock` is the thread's.
     """
 
-    __slots__ = ("_clock", "_cpu", "_outer", "_pulled", "pull", "run", "started", "waited")
+    __slots__ = ("_cpu", "_outer", "_pulled", "clock", "pull", "run", "started", "waited")
 
     def __init__(self, lane: Lane) -> None:
-        clock = self._clock = CLOCKS.own
+        clock = self.clock = CLOCKS.own
         self._outer = clock.aside, clock.aside_cpu, clock.queued, clock.lane
         clock.aside = clock.aside_cpu = clock.queued = 0.0
         clock.lane = lane
@@ -230,7 +227,7 @@ class TaskTimes:
 
     def pulled(self) -> None:
         """The task has been pulled; what follows is running it."""
-        clock, now = self._clock, time.perf_counter()
+        clock, now = self.clock, time.perf_counter()
         cpu = clock.cpu(now)
         self.pull = now - self.started - clock.aside, cpu - self._cpu - clock.aside_cpu
         self.waited = clock.aside
@@ -239,7 +236,7 @@ class TaskTimes:
 
     def stop(self) -> float:
         """The task is done; when that is."""
-        clock, now = self._clock, time.perf_counter()
+        clock, now = self.clock, time.perf_counter()
         cpu = clock.cpu(now)
         self.run = now - self._pulled[0] - clock.queued, cpu - self._pulled[1]
         aside, aside_cpu, queued, lane = self._outer

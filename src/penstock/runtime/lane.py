@@ -44,19 +44,12 @@ class Gate:
     """
 
     def __init__(self, most: int | None) -> None:
+        self.is_bounded = most is not None
+        self.is_open = most is None or most > 0  # whether another worker may come in; read without a lock
         self._most = most
         self._inside = 0  # counted where there is a bound
         self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
         self._waiters: list[Waiter] = []
-
-    @property
-    def is_open(self) -> bool:
-        """Whether another worker may come in; read without a lock."""
-        return self._most is None or self._inside < self._most
-
-    @property
-    def is_bounded(self) -> bool:
-        return self._most is not None
 
     def enter(self) -> bool:
         """A worker comes in, if it may."""
@@ -66,6 +59,7 @@ class Gate:
             if not self.is_open:
                 return False
             self._inside += 1
+            self.is_open = self._inside < self._most
             return True
 
     def leave(self) -> Sequence[Waiter] | None:
@@ -74,6 +68,7 @@ class Gate:
             return None
         with self._lock:
             self._inside -= 1
+            self.is_open = self._inside < self._most
             return tuple(self._waiters) if self._inside == self._most - 1 else None
 
     def set(self, most: int) -> None:
@@ -82,6 +77,7 @@ class Gate:
             return
         with self._lock:
             self._most = most
+            self.is_open = self._inside < most
             waiters = tuple(self._waiters)
         for waiter in waiters:
             waiter.nudge()
@@ -221,6 +217,7 @@ class Lane:
         self.reason: str | None = None  # of the knobs, in words
         self.at_once = 1  # Blocks that each worker process may have: as many threads ask and wait
         self.want = 1  # elements that its Blocks are asked for; where a new segment begins
+        self.is_shared = False  # whether a segment may be kept out by others
         self.reads = reads
         self.gate = Gate(knobs.parallelism if bounded else None)
         self.choice = ExecutorChoice(limits, executors)
@@ -239,6 +236,7 @@ class Lane:
         with self._lock:
             self._segments.add(segment)
             self._divided = len(self._segments)
+            self.is_shared = self._divided > 1 and self.gate.is_bounded
 
     def retire(self, segment: Member) -> None:
         """A segment has ended: what it has counted stays. Idempotent."""
@@ -287,11 +285,6 @@ class Lane:
         if grounds != self._asked:
             self._asked = grounds
             self.window.ask(int(max((_RESULTS * self.calls + self._divided) * result, wanted)))
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether a segment may be kept out by others."""
-        return self._divided > 1 and self.gate.is_bounded
 
     def turn(self, knobs: Knobs, reason: str | None) -> None:
         """Set the knobs."""

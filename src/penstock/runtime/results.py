@@ -26,7 +26,7 @@ class Results:
     A ticket is begun by its first task and may have several; its result is put in by whoever finishes the last one.
     Where it is `ordered` the consumer takes tickets in their order. Else it takes what is there, and a log keeps what
     was given out of turn, so that a state taken in between gives each element once. The segment owns it and changes
-    it under its lock; `statistics`, `ahead`, whether there is something and the place of ordered results need none.
+    it under its lock; `statistics`, `ahead`, `ready` and the place of ordered results need none.
 
     `state` is that of the upstream in front of the first ticket.
     """
@@ -37,14 +37,15 @@ class Results:
         self.filling = False  # whether the last ticket needs further tasks: then there is room for them
         self.begun = 0  # tickets
         self.waiting = 0  # of them not taken
+        self.ready = 0  # of them made
+        self.elements = 0  # made and not taken
+        self.at_consumer = 0  # elements handed over with the one that the consumer is at, and that it has not come to
         self._made: dict[int, tuple[Stretch, int]] = {}  # with their bytes
         self._after: dict[int, State] = {}
-        self._spans: dict[int, list[int]] = {}
+        self._spans: dict[int, tuple[int, int]] = {}
         self._next = 0  # the first ticket not taken
         self._taken: set[int] = set()  # tickets beyond it, in free order
-        self._elements = 0
         self._in_work = 0  # elements that tasks at work take
-        self._at_consumer = 0  # elements handed over with the one that the consumer is at
         self.mean = 0.0  # bytes of a result
         self._before = state  # in front of ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
@@ -53,98 +54,90 @@ class Results:
 
     def begin(self, task: Task) -> None:
         """A task is under way."""
-        ticket, _, after, (first, count) = task
+        ticket, span = task.ticket, task.span
         if ticket == self.begun:
             self.begun += 1
             self.waiting += 1
-            self._spans[ticket] = [first, count]
+            self._spans[ticket] = span
         else:
-            self._spans[ticket][1] += count
-        self._in_work += count
-        self.filling = after is None
-        if after is not None:
-            self._after[ticket] = after
+            first, count = self._spans[ticket]
+            self._spans[ticket] = first, count + span[1]
+        self._in_work += span[1]
+        self.filling = task.after is None
+        if not self.filling:
+            self._after[ticket] = task.after
 
     def finish(self, inputs: int) -> None:
         """A task that took so many elements is done."""
         self._in_work -= inputs
 
-    def put(self, ticket: int, made: Stretch) -> int:
-        """What was made for a ticket; its bytes."""
-        nbytes = 0
-        if made.block is not None:
-            nbytes = made.block.nbytes
+    def put(self, ticket: int, made: Stretch, nbytes: int) -> None:
+        """What was made for a ticket, and its bytes."""
+        block = made.block
+        if block is not None:
             self.nbytes += nbytes
-            self._elements += made.block.size
-            self.mean = nbytes if not self.mean else 0.9 * self.mean + 0.1 * nbytes
+            self.elements += block.size
+            self.mean = self.mean + 0.1 * (nbytes - self.mean) if self.mean else nbytes
         self._made[ticket] = made, nbytes
-        return nbytes
+        self.ready += 1
 
-    def head(self) -> int | None:
-        """The ticket that the consumer may take now."""
-        if self._next in self._made:
-            return self._next
-        if not self.ordered and self._made and self._base >= self._replayed:
-            return min(self._made)
-        return None
+    def at_hand(self) -> bool:
+        """Whether the consumer may take something now."""
+        return self._next in self._made or self._out_of_turn() is not None
 
-    def take(self, ticket: int) -> Stretch:
-        """Hand over the result of a ticket."""
-        made, nbytes = self._made.pop(ticket)
-        self.waiting -= 1
-        self._at_consumer = max(made.size - 1, 0)
-        if made.block is not None:
-            self.nbytes -= nbytes
-            self._elements -= made.block.size
-        if self.ordered:
-            self._pass_by()
-            return made
-        first, count = self._spans[ticket]
-        self._log.add(first, count)
-        self._taken.add(ticket)
-        while self._next in self._taken:
-            self._taken.discard(self._next)
-            self._pass_by()
-        return made
+    def _out_of_turn(self) -> int | None:
+        """The ticket to take where the next one is not made, in free order."""
+        return None if self.ordered or not self._made or self._base < self._replayed else min(self._made)
 
-    def _pass_by(self) -> None:
-        """The first ticket not taken is so no more."""
+    def take(self) -> Stretch | None:
+        """Hand over the next result, if it is made."""
         ticket = self._next
-        self._base += self._spans.pop(ticket)[1]
-        self._before = self._after.pop(ticket)
-        self._next = ticket + 1
+        found = self._made.pop(ticket, None)
+        if found is None:
+            other = self._out_of_turn()
+            if other is None:
+                return None
+            ticket, found = other, self._made.pop(other)
+        made, nbytes = found
+        self.waiting -= 1
+        self.ready -= 1
+        block, size = made.block, len(made.failures)
+        if block is not None:
+            self.nbytes -= nbytes
+            self.elements -= block.size
+            size += block.size
+        self.at_consumer = size - 1 if size else 0
+        if not self.ordered:
+            first, count = self._spans[ticket]
+            self._log.add(first, count)
+            self._taken.add(ticket)
+            if ticket != self._next:
+                return made
+        while True:  # the first ticket not taken is so no more
+            self._base += self._spans.pop(ticket)[1]
+            self._before = self._after.pop(ticket)
+            self._taken.discard(ticket)
+            self._next = ticket = ticket + 1
+            if ticket not in self._taken:
+                return made
 
     def clear(self) -> None:
         """Let go of what nobody will take."""
         self._made.clear()
-        self.nbytes = 0
-
-    def __bool__(self) -> bool:
-        """Whether there is something to take, now or in its turn."""
-        return bool(self._made)
-
-    @property
-    def elements(self) -> int:
-        """Elements made and not taken."""
-        return self._elements
-
-    @property
-    def lead(self) -> int:
-        """Elements made and not taken, with those that were handed over and that the consumer has not come to."""
-        return self._elements + self._at_consumer
+        self.ready = self.nbytes = 0
 
     @property
     def ahead(self) -> int:
         """Elements that are made, or being made, in front of what the consumer is at."""
-        return self.lead + self._in_work
+        return self.elements + self.at_consumer + self._in_work
 
     def expected(self, more: int) -> float:
         """Bytes that there will be when what is under way is made, and `more` results like the earlier ones."""
-        return self.nbytes + (self.waiting - len(self._made) + more) * self.mean
+        return self.nbytes + (self.waiting - self.ready + more) * self.mean
 
     def statistics(self) -> Held:
         """How full it is, as of about now; without a lock."""
-        return Held(self.waiting, len(self._made), self._elements, self.nbytes, self.ahead)
+        return Held(self.waiting, self.ready, self.elements, self.nbytes, self.ahead)
 
     # -- states
 
@@ -154,7 +147,7 @@ class Results:
         In free order it is still told what is given from now on, until it is written down.
         """
         if self.ordered:
-            return [self._before, [], [], start + self._base]
+            return [self._before, (), (), start + self._base]
         view = self._log.view(self._base)
         return [self._before, OutOfTurn(view), view, start + self._base]
 

@@ -312,6 +312,8 @@ class Scheduler:
 
         Who replaces looks into `_outside` behind its change, and we at the change behind ours.
         """
+        if not self._outside:  # nor is this one, and it came back when it last was
+            return False
         thread = threading.get_ident()
         was = self._outside.pop(thread, None) is not None
         if thread in self._replaced:

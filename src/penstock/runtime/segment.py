@@ -79,6 +79,7 @@ class Segment(Worked):
         self._left_to_workers = False
         self._seen = False  # whether somebody sees what is pulled, as it was when last asked ...
         self._known = False  # ... if ever
+        self._looked: object = None  # when that was
         self._fatal: BaseException | None = None  # no failure of an element: the end of the run
         lane.join(self)
 
@@ -109,6 +110,7 @@ class Segment(Worked):
 
     def _look_below(self) -> None:
         """Which may make the stages of the next epoch, and fail."""
+        look = Stage.latest_look
         seen = self.acts
         for stage in self.inputs:
             seen = seen or stage.seen_below
@@ -117,6 +119,7 @@ class Segment(Worked):
             self.look_again()
             if self._changed.registered:
                 self.nudge()
+        self._looked = look
 
     def statistics(self) -> Held:
         """How full it is, as of about now."""
@@ -135,7 +138,7 @@ class Segment(Worked):
             return True
         if 0 <= self._max_elements <= results.elements:
             return False
-        if 0 < self._wanted <= results.lead and self._seen:
+        if self._seen and 0 < self._wanted <= results.elements + results.at_consumer:
             return False
         more = self._driver.memory.budget.given  # one more fits into what was given
         return results.expected(more) < self.lane.limit
@@ -177,7 +180,7 @@ class Segment(Worked):
             if not in_turn:
                 self._let_pull()
         if in_turn:
-            CLOCKS.own.sent = self._pull_on
+            times.clock.sent = self._pull_on
         else:
             self._scheduler.wake()  # another worker may pull while this one works
         made: Stretch | None = None
@@ -187,11 +190,13 @@ class Segment(Worked):
             fatal = end_of_run(error, self.label, self.where)
         except BaseException as error:
             fatal = error
-        CLOCKS.own.has_sent()
+        if in_turn:
+            times.clock.has_sent()
         done = times.stop()
         try:
             if fatal is None:
-                work.observe(task, made, *times.run)
+                seconds, cpu = times.run
+                work.observe(task, made, seconds, cpu)
             self.lane.want = work.sizer.want
             tell(self._driver.instrument, self.label, times.started, done)
         except Exception as error:  # that of an instrument, say: else the task would never be done
@@ -208,7 +213,8 @@ class Segment(Worked):
         """The next task; none at the end, or with what ends the run."""
         outside = False
         try:
-            self._look_below()
+            if self._looked is not Stage.latest_look:
+                self._look_below()
             self.work.most = self._may_make() if self._seen else None
             outside = self._seen and self.work.upstream.seen
             if outside:
@@ -252,12 +258,13 @@ class Segment(Worked):
         now: float,
     ) -> None:
         """A task is done, and the worker leaves."""
-        self.counts.leave()
+        counts = self.counts
+        counts.leave()
         self._results.finish(inputs)
         if self.lane.reads:  # pulling is the work
-            self.counts.worked(inputs, run=times.pull, waiting=times.waited)
+            counts.worked(inputs, times.pull, (0.0, 0.0), times.waited)
         else:
-            self.counts.worked(inputs, run=times.run, pull=times.pull, waiting=times.waited)
+            counts.worked(inputs, times.run, times.pull, times.waited)
         if made is not None:
             try:
                 self._store(ticket, made)
@@ -265,20 +272,21 @@ class Segment(Worked):
                 fatal = Overspent(error)
         if fatal is not None:
             self._die(fatal)
-        if not self.counts.is_full and not self._room():
-            self.counts.full(now)
+        if not counts.is_full and not self._room():
+            counts.full(now)
         self._tell()
 
     def _store(self, ticket: int, made: Stretch) -> None:
-        size, counts = 0, self.counts
-        if made.block is not None:
-            size, nbytes = made.block.size, made.block.nbytes
+        size = nbytes = 0
+        results, counts, block = self._results, self.counts, made.block
+        if block is not None:
+            size, nbytes = block.size, block.nbytes
             if nbytes > self._driver.memory.budget.total:
                 self._driver.memory.check_fits(nbytes, self.label, self.where, elements=size)
-        counts.made(size, self._results.put(ticket, made))
-        counts.hold(self._results.nbytes)
-        wanted = self._wanted * counts.element_bytes if self._wanted > 0 else 0.0
-        self.lane.ask(self._results.mean, wanted)
+        results.put(ticket, made, nbytes)
+        counts.made(size, nbytes)
+        counts.hold(results.nbytes)
+        self.lane.ask(results.mean, self._wanted * counts.element_bytes if self._wanted > 0 else 0.0)
 
     def _finish(self, fatal: BaseException | None, waiting: float) -> None:
         with self._lock:
@@ -295,7 +303,7 @@ class Segment(Worked):
         """Wake who waits, if it has a reason: one that wakes up for nothing takes its turn from one that works."""
         if self._changed.registered:
             self._changed.unpark_all()
-        if self._arrived.registered and (self._results.head() is not None or self._exhausted()):
+        if self._arrived.registered and (self._results.at_hand() or self._exhausted()):
             self._arrived.unpark_all()
 
     def nudge(self) -> None:
@@ -332,7 +340,7 @@ class Segment(Worked):
     def make(self, want: int) -> Stretch | None:
         if not self._started:
             self._enlist()
-        if self._results:
+        if self._results.ready:
             with self._lock:
                 made = self._taken()
             if made is not None:
@@ -343,10 +351,9 @@ class Segment(Worked):
     def _taken(self) -> Stretch | None:
         """The next result, if it is there; under the lock."""
         results, counts = self._results, self.counts
-        ticket = results.head()
-        if ticket is None:
+        made = results.take()
+        if made is None:
             return None
-        made = results.take(ticket)
         counts.hold(results.nbytes)
         if counts.is_full and self._room():
             counts.not_full(time.perf_counter())
@@ -354,26 +361,15 @@ class Segment(Worked):
 
     def _awaited(self) -> Stretch | None:
         """The next result, which is not there yet."""
-        here = CLOCKS.own
+        here, helper = CLOCKS.own, on_worker()
         before = here.aside
         self.lane.consumer = here.lane
-        started = time.perf_counter()
-        self.counts.waited_for(started)
-        try:
-            return self._wait()
-        finally:
-            now = time.perf_counter()
-            here.aside = before + now - started
-            self.counts.not_waited_for(now)
-            if now > self._driver.due:
-                self._driver.look(now)
-
-    def _wait(self) -> Stretch | None:
-        helper = on_worker()
         outside = helper and self._scheduler.come_back()  # it waits, or works: neither is a generator that takes long
         watches = helper and self.lane.is_shared
         if watches:
             self.lane.gate.watch(self)
+        started = time.perf_counter()
+        self.counts.waited_for(started)
         try:
             while True:
                 worked = helper and self._may_help() and self.step()
@@ -391,8 +387,13 @@ class Segment(Worked):
         finally:
             if watches:
                 self.lane.gate.unwatch(self)
+            now = time.perf_counter()
             if outside:
-                self._scheduler.go_outside(time.perf_counter())
+                self._scheduler.go_outside(now)
+            here.aside = before + now - started
+            self.counts.not_waited_for(now)
+            if now > self._driver.due:
+                self._driver.look(now)
 
     def _may_help(self) -> bool:
         """Whether a worker that waits for the next result may work here meanwhile.
@@ -420,14 +421,14 @@ class Segment(Worked):
             self._driver.look(time.perf_counter())
 
     def _something(self, *, helper: bool) -> bool:
-        if self._results.head() is not None or self._exhausted():
+        if self._results.at_hand() or self._exhausted():
             return True
         return helper and self._may_help() and self.runnable()
 
     def _exhausted(self) -> bool:
         if self._closed or self._fatal is not None:
             return True
-        return self._ended and not self.counts.busy and not self._results
+        return self._ended and not self.counts.busy and not self._results.ready
 
     def _end(self) -> None:
         """What there is to say at the end: nothing, if it is one."""

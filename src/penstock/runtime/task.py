@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from penstock.physical.chained import Chained, ChainedStage, Place, Ratios
 from penstock.physical.stage import Stage, State
@@ -14,7 +15,8 @@ from penstock.runtime.counts import CLOCKS
 from penstock.runtime.free_order import FreeOrder, Ranges
 
 
-class Task(NamedTuple):
+@dataclass(slots=True)
+class Task:
     """A piece of work. Several tasks may fill one result: they share its ticket.
 
     `after` is the upstream state behind the result, with the ticket's last task; `span` the (first, count) of the

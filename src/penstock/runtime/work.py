@@ -49,7 +49,7 @@ class BlockWork(Work):
         self._ticket = 0
 
     def pull(self) -> Task | None:
-        started = time.perf_counter()
+        started = 0.0 if self.transforms else time.perf_counter()
         first = self._count
         block: Block | None
         try:
@@ -80,9 +80,11 @@ class BlockWork(Work):
         if not self.transforms or isinstance(task.payload, Exception):
             return
         block: Block = task.payload[0]
-        nbytes = block.nbytes if made is None or made.block is None else max(block.nbytes, made.block.nbytes)
+        nbytes = block.nbytes
+        if made is not None and made.block is not None and made.block.nbytes > nbytes:
+            nbytes = made.block.nbytes
         taken = worked(self.transforms, self._run, seconds, cpu)
-        self.sizer.observe(block.size, taken, nbytes, columns=len(block.columns))
+        self.sizer.observe(block.size, taken, nbytes, 0, len(block.columns))
 
     def can_skip(self) -> bool:
         return self.upstream.can_skip() and all(transform.one_to_one for transform in self.transforms)

@@ -107,7 +107,7 @@ class Sequence(Stage):
 
     `build(i)` gives stream number i; `count` is their number, negative for without end. An endless repetition goes on
     after a stream without elements, unless nothing has ever come: then it would turn for ever. Of streams that are
-    `alike` none is `seen` where the others are not.
+    `alike` none is `seen` where the one before it was not.
     """
 
     def __init__(
@@ -185,11 +185,13 @@ class Sequence(Stage):
         return self._stage
 
     def _advance(self) -> None:
+        differs = not self._alike
         if self._stage is not None:
+            differs = differs or self._stage.seen_below  # of the next epoch a cache may have all elements
             self._stage.close()
         self._stage = None
         self._index += 1
-        if not self._alike:
+        if differs:
             self.look_again()
         if not self._gave and self._count < 0:
             self._count = 0

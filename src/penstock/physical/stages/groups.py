@@ -56,7 +56,7 @@ class GroupByWindow(Stage):
         if (seen and not self._acts_inside) or (below and not self._acts_below):
             self._acts_inside, self._acts_below = self._acts_inside or seen, True
             self.look_again()
-        self._looked = Stage._look
+        self._looked = Stage.latest_look
 
     def next(self, want: int) -> Block | None:
         while True:
@@ -68,7 +68,7 @@ class GroupByWindow(Stage):
                 self._open = self._opened(window)
                 self._looked = None
             block = self._open.next(1 if self._open.seen else want)
-            if self._looked is not Stage._look:  # it is new, or has opened data sets itself
+            if self._looked is not Stage.latest_look:  # it is new, or has opened data sets itself
                 self._look_at(self._open)
             if block is not None:
                 return block

@@ -293,9 +293,9 @@ class Interleave(Stage):
                     return None
                 self._failed(slot)
                 raise
-            if self._looked is not Stage._look and slot.cursor is not None:  # another stream's turn may have come in it
-                self._look_at(slot.cursor.stage)
-                self._looked = Stage._look
+            if self._looked is not Stage.latest_look and slot.cursor is not None:
+                self._look_at(slot.cursor.stage)  # another stream's turn may have come in it
+                self._looked = Stage.latest_look
             if not more:
                 slot.close()
                 self._free(self._turn)
@@ -405,8 +405,8 @@ class Interleave(Stage):
         """The rounds for which all slots have elements, up to those that are worth putting together."""
         turns, length = len(order), self._block_length
         share = self._share()
-        if self._looked_all is not Stage._look:  # not only of the one whose turn it is
-            self._looked_all = Stage._look
+        if self._looked_all is not Stage.latest_look:  # not only of the one whose turn it is
+            self._looked_all = Stage.latest_look
             if self._look_at_all(order):
                 return 0
         held = [count for slot in order if (count := self._slots[slot].at_hand)]

@@ -172,13 +172,26 @@ class Counted(Reserved, Account):
             self._budget.forget(self)
 
 
+class Mark:
+    """Whether something has changed since the last division."""
+
+    def __init__(self) -> None:
+        self.value = True
+
+    def set(self) -> None:
+        self.value = True
+
+
 class Window:
     """A part of a budget; `share` windows that stand side by side divide one part. May be used by any thread."""
 
     kind = "ahead"
 
-    def __init__(self, budget: Budget, owner: object, label: str, share: int, where: str | None) -> None:
+    def __init__(
+        self, budget: Budget, mark: Mark, owner: object, label: str, share: int, where: str | None
+    ) -> None:
         self._budget = budget
+        self._mark = mark
         self._limit = 0
         self._weight = 1 / share
         self._wish: int | None = None
@@ -192,7 +205,8 @@ class Window:
     @property
     def limit(self) -> int:
         """Bytes that it may hold now. A segment may always hold one result, whatever this says."""
-        self._budget.settle()
+        if self._mark.value:
+            self._budget.settle()
         return self._limit
 
     def belongs_to(self, owner: object) -> bool:
@@ -241,16 +255,6 @@ _LEAST = 1 << 26  # bytes of the process's budget, however full the machine is
 _GRAIN = 1 << 16  # bytes by which an account may grow unnoticed
 
 
-class _Mark:
-    """Whether something has changed since the last division."""
-
-    def __init__(self) -> None:
-        self.value = True
-
-    def set(self) -> None:
-        self.value = True
-
-
 class Budget(Memory):
     """Bytes for all buffers of one run, if the user has `given` them, or of all other runs in the process.
 
@@ -272,7 +276,7 @@ class Budget(Memory):
         self.given = given
         self.start = min(START, total if given else total >> 4)  # of a window for which nobody has a wish
         self._grain = min(_GRAIN, total >> 8)
-        self._mark = _Mark()
+        self._mark = Mark()
         self._accounts: Weakly[Counted] = Weakly(self._mark.set)
         self._windows: Weakly[Window] = Weakly(self._mark.set)
         self._dividing = new_lock()  # never waited for
@@ -293,7 +297,7 @@ class Budget(Memory):
 
     def window(self, label: str, share: int = 1, where: str | None = None, *, owner: object = None) -> Window:
         """A window for a segment; `share` of them, as the inputs of an interleave, divide one part."""
-        made = Window(self, owner, label, share, where)
+        made = Window(self, self._mark, owner, label, share, where)
         self._windows.add(made)
         self.changed()
         return made
