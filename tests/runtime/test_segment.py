@@ -1021,7 +1021,7 @@ def test_elements_are_passed_over_before_the_first_is_made():
     assert as_of_now(segment.place()) == ["behind 0", [], [], 0]
     segment.step()
     segment.make(1)
-    assert segment.place() == ["behind 1", [], [], 3]
+    assert as_of_now(segment.place()) == ["behind 1", [], [], 3]
     with pytest.raises(AssertionError):
         segment.skip(1)
 

@@ -41,8 +41,7 @@ class Results:
         self.elements = 0  # made and not taken
         self.at_consumer = 0  # elements handed over with the one that the consumer is at, and that it has not come to
         self._made: dict[int, tuple[Stretch, int]] = {}  # with their bytes
-        self._after: dict[int, State] = {}
-        self._spans: dict[int, tuple[int, int]] = {}
+        self._under_way: dict[int, tuple[int, int, State]] = {}  # first and count of upstream elements, state behind
         self._next = 0  # the first ticket not taken
         self._taken: set[int] = set()  # tickets beyond it, in free order
         self._in_work = 0  # elements that tasks at work take
@@ -54,18 +53,17 @@ class Results:
 
     def begin(self, task: Task) -> None:
         """A task is under way."""
-        ticket, span = task.ticket, task.span
+        ticket, after = task.ticket, task.after
+        first, count = task.span
+        self._in_work += count
         if ticket == self.begun:
             self.begun += 1
             self.waiting += 1
-            self._spans[ticket] = span
         else:
-            first, count = self._spans[ticket]
-            self._spans[ticket] = first, count + span[1]
-        self._in_work += span[1]
-        self.filling = task.after is None
-        if not self.filling:
-            self._after[ticket] = task.after
+            first, before, _ = self._under_way[ticket]
+            count += before
+        self._under_way[ticket] = first, count, after
+        self.filling = after is None
 
     def finish(self, inputs: int) -> None:
         """A task that took so many elements is done."""
@@ -107,19 +105,23 @@ class Results:
             self.elements -= block.size
             size += block.size
         self.at_consumer = size - 1 if size else 0
-        if not self.ordered:
-            first, count = self._spans[ticket]
-            self._log.add(first, count)
-            self._taken.add(ticket)
-            if ticket != self._next:
-                return made
-        while True:  # the first ticket not taken is so no more
-            self._base += self._spans.pop(ticket)[1]
-            self._before = self._after.pop(ticket)
-            self._taken.discard(ticket)
-            self._next = ticket = ticket + 1
-            if ticket not in self._taken:
-                return made
+        if self.ordered:
+            self._pass_by()
+            return made
+        first, count, _ = self._under_way[ticket]
+        self._log.add(first, count)
+        self._taken.add(ticket)
+        while self._next in self._taken:
+            self._taken.discard(self._next)
+            self._pass_by()
+        return made
+
+    def _pass_by(self) -> None:
+        """The first ticket not taken is so no more."""
+        ticket = self._next
+        _, count, self._before = self._under_way.pop(ticket)
+        self._base += count
+        self._next = ticket + 1
 
     def clear(self) -> None:
         """Let go of what nobody will take."""

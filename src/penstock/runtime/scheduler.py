@@ -58,6 +58,9 @@ class _Row:
 
     def pick(self) -> Runnable | None:
         segments = self.segments  # a garbage collection in here may close runs, and take some away
+        if len(segments) == 1:
+            only = segments[0]
+            return only if only.runnable() else None
         begin = self._next
         for places in (range(begin, len(segments)), range(begin)):
             for at in places:
