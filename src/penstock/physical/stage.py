@@ -177,7 +177,7 @@ class Stage(ABC):
         outermost: Ask = ask
         for observer in observers:
             outermost = observer(outermost)
-        self.next = outermost  # type: ignore[method-assign]
+        self.next = outermost  # type: ignore[assignment, method-assign]
         self.is_observed = True
 
     @abstractmethod

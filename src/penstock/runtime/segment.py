@@ -44,6 +44,13 @@ class Segment(Worked):
     may be inside and how many bytes may be held. What is left here is who does what next, and who waits for it.
     """
 
+    # beside those of the classes above it these would be more than an object has without a dict, which is slower
+    __slots__ = (
+        "_arrived", "_changed", "_closed", "_driver", "_ended", "_fatal", "_known", "_left_to_workers", "_lock",
+        "_looked", "_max_elements", "_parallelism", "_pulling", "_results", "_scheduler", "_scope", "_seen", "_started",
+        "_wanted", "counts", "depth", "lane",
+    )  # fmt: skip
+
     def __init__(
         self,
         work: Work,

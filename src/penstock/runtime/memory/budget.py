@@ -187,9 +187,7 @@ class Window:
 
     kind = "ahead"
 
-    def __init__(
-        self, budget: Budget, mark: Mark, owner: object, label: str, share: int, where: str | None
-    ) -> None:
+    def __init__(self, budget: Budget, mark: Mark, owner: object, label: str, share: int, where: str | None) -> None:
         self._budget = budget
         self._mark = mark
         self._limit = 0
