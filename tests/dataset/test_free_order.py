@@ -3,6 +3,7 @@
 import json
 import threading
 from collections import Counter
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ def plain(x):
 
 def branching(x):
     return x * 10 if x % 3 else x + 1
+
+
+def slow_at_times(x):
+    if x % 7 == 0:
+        threading.Event().wait(0.001)
+    return x if x % 3 else x + 0
 
 
 def numbers(elements):
@@ -90,3 +97,48 @@ def test_batches_in_free_order_hold_every_element_once_over_a_resume(step):
         state = elements.state_dict()
     rest = list(resumed(ds, state))
     assert numbers(given + rest) == Counter(int(branching(x)) for x in range(50))
+
+
+def ones(x):
+    return np.repeat(np.int64(x), 1 + int(x) % 3)
+
+
+# steps that keep elements back, and of which each element comes out once
+KEPT_BACK = {
+    "nothing": lambda ds: ds,
+    "shuffle": lambda ds: ds.shuffle(8),
+    "two shuffles": lambda ds: ds.shuffle(5, seed=1).shuffle(9, seed=2),
+    "shuffle, epochs": lambda ds: ds.shuffle(8).repeat(2),
+    "batch": lambda ds: ds.batch(3, num_parallel_calls=2, deterministic=False).unbatch(),
+    "window": lambda ds: ds.window(4).flat_map(lambda window: window),
+    "windows by key": lambda ds: ds.group_by_window(lambda x: x % 3, lambda _, window: window.batch(4), 4).unbatch(),
+    "buckets": lambda ds: ds.bucket_by_sequence_length(lambda x: x % 4, [1, 2, 3], [2, 3, 4, 5]).unbatch(),
+    "rows": lambda ds: ds.map(ones).pack(7, open_rows=8).map(lambda row: row["tokens"]),
+    "tokens": lambda ds: ds.map(ones).batch_by_tokens(9, sort_window=20),
+    "inputs": lambda ds: ds.interleave(lambda x: ps.Dataset.from_tensors(x), 3, num_parallel_calls=2),
+    "free twice": lambda ds: ds.shuffle(6).map(lambda x: x, 3, deterministic=False).shuffle(5),
+}
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 5])
+@pytest.mark.parametrize("name", KEPT_BACK)
+def test_every_element_comes_exactly_once_however_often_a_pass_is_gone_on_with(name, cuts):
+    """Also where a step keeps a state that it was itself restored from, in front of what it keeps back."""
+    made = KEPT_BACK[name](ps.Dataset.range(1, 60).map(slow_at_times, 4, deterministic=False))
+    wanted, padding = numbers(made), Counter({0: 1000})
+    for seed in range(3):
+        rng, given = np.random.default_rng(seed), Counter()
+        elements = made.iterator()
+        for _ in range(cuts):
+            with elements:
+                given += numbers(islice(elements, int(rng.integers(1, 14))))
+                state = elements.state_dict()
+                if seed % 2:
+                    state = json.loads(json.dumps(state))
+                for _ in islice(elements, int(rng.integers(0, 9))):
+                    pass  # lost with the process
+            elements = made.iterator()
+            elements.load_state_dict(state)
+        with elements:
+            given += numbers(elements)
+        assert given - padding == wanted - padding

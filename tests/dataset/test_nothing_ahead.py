@@ -201,6 +201,31 @@ def test_generators_of_inner_data_sets_are_never_asked_too_early(executor, outer
     assert found == 24
 
 
+REST = ps.Dataset.range(1000, 1100)
+CUT = {
+    "take": lambda d: d.concatenate(REST).take(40),
+    "zip": lambda d: ps.Dataset.zip(d.concatenate(REST), ps.Dataset.range(40)).map(lambda x, _: x),
+    "take_while": lambda d: d.concatenate(REST).take_while(lambda x: x < 1030),
+}
+PARALLEL = {
+    "map": lambda d: d.map(lambda x: x + 0, num_parallel_calls=2),
+    "map in free order": lambda d: d.map(lambda x: x + 0, num_parallel_calls=2, deterministic=False),
+    "prefetch": lambda d: d.prefetch(4),
+    "enumerate, map": lambda d: d.enumerate().map(lambda _, x: x, num_parallel_calls=2),
+}
+
+
+@pytest.mark.parametrize("parallel", PARALLEL)
+@pytest.mark.parametrize("cut", CUT)
+def test_an_epoch_that_ends_where_nobody_sees_it_is_followed_by_one_that_begins_with_a_generator(cut, parallel):
+    patient = Patient(5, 0)
+    with PARALLEL[parallel](CUT[cut](patient.dataset()).repeat(3)).iterator() as elements:
+        for element in elements:
+            if element < 1000:
+                patient.receive(1)
+    assert patient.received == 15
+
+
 def test_an_input_that_comes_to_a_generator_ahead_of_its_turn_is_asked_for_one_element_at_a_time():
     """In the middle of what it was asked for, and while others have their turn."""
     asked, received = [], 0

@@ -201,6 +201,7 @@ class Snapshot(StretchStage):
             self._stage.close()
         self._from, self._stage, self._skip = kind, stage, skip
         self.inputs = () if stage is None else (stage,)
+        self.look_again()
 
     def _decide(self) -> None:
         """Find what gives the position that comes next, as of now."""

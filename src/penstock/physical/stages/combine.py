@@ -106,8 +106,8 @@ class Sequence(Stage):
     """Streams one behind the other, each built when its turn comes: concatenate, and repeat over epochs.
 
     `build(i)` gives stream number i; `count` is their number, negative for without end. An endless repetition goes on
-    after a stream without elements, unless nothing has ever come: then it would turn for ever. Of streams that are
-    `alike` none is `seen` where the one before it was not.
+    after a stream without elements, unless nothing has ever come: then it would turn for ever. Streams that are `alike`
+    need not be seen alike: one may end where nobody sees it, and the next begin with what somebody does.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class Sequence(Stage):
         super().__init__(label, (), where)
         self._build = build
         self._alike = alike
+        self._was_seen = False  # the stream before, when it ended
         self._count = count
         self._index = 0
         self._gave = False  # whether any stream has given an element
@@ -182,16 +183,17 @@ class Sequence(Stage):
             if self._state is not None:
                 self._stage.restore(self._state)
                 self._state = None
+            if self._stage.seen_below is not self._was_seen:
+                self.look_again()
         return self._stage
 
     def _advance(self) -> None:
-        differs = not self._alike
         if self._stage is not None:
-            differs = differs or self._stage.seen_below  # of the next epoch a cache may have all elements
+            self._was_seen = self._stage.seen_below
             self._stage.close()
         self._stage = None
         self._index += 1
-        if differs:
+        if not self._alike:
             self.look_again()
         if not self._gave and self._count < 0:
             self._count = 0

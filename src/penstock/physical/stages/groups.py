@@ -52,11 +52,11 @@ class GroupByWindow(Stage):
         return self._acts_below or super().seen_below
 
     def _look_at(self, opened: Stage) -> None:
+        self._looked = Stage.latest_look
         seen, below = opened.seen, opened.seen_below
         if (seen and not self._acts_inside) or (below and not self._acts_below):
             self._acts_inside, self._acts_below = self._acts_inside or seen, True
             self.look_again()
-        self._looked = Stage.latest_look
 
     def next(self, want: int) -> Block | None:
         while True:

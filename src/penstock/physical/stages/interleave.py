@@ -293,9 +293,10 @@ class Interleave(Stage):
                     return None
                 self._failed(slot)
                 raise
-            if self._looked is not Stage.latest_look and slot.cursor is not None:
+            look = Stage.latest_look
+            if self._looked is not look and slot.cursor is not None:
                 self._look_at(slot.cursor.stage)  # another stream's turn may have come in it
-                self._looked = Stage.latest_look
+                self._looked = look
             if not more:
                 slot.close()
                 self._free(self._turn)

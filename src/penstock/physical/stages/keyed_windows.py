@@ -270,8 +270,9 @@ class KeyedWindows:
         place, given = state
         below, position, pulled, self._number, groups = place
         self._cursor.restore(below)
+        below = self._cursor.state()  # in free order it grows, and what was restored does not
         self._past.append((position, below))
-        self._place, self._given, self._pass_over = place, given, given
+        self._place, self._given, self._pass_over = [below, *place[1:]], given, given
         self._groups = {key: _Group(size, position, count) for key, count, size in groups}
         while position < pulled:
             try:

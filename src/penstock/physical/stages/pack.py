@@ -379,7 +379,7 @@ class Pack(StretchStage):
         below, number, pulled, table, opened, self._given, self._drained, left_out = place
         self._cursor.restore(below)
         self._restored = table, opened
-        self._past.note(number, (below, table, opened), self._firsts())
+        self._past.note(number, (self._cursor.state(), table, opened), self._firsts())  # in free order it grows
         self._pulled = number
         while self._pulled < pulled:
             stretch = self._cursor.take(min(pulled - self._pulled, _MOST))

@@ -202,7 +202,7 @@ class Shuffle(StretchStage):
         self._cursor.restore(below)
         if not pulled:
             return
-        self._past.append((number, below))
+        self._past.append((number, self._cursor.state()))  # in free order it grows, and what was restored does not
         self._numbers = self._simulated(pulled)
         self._refill(number, pulled)
         if drained:

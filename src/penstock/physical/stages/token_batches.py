@@ -90,7 +90,7 @@ class TokenBatches(StretchStage):
     def go_to(self, place: State) -> None:
         below, number, first, pulled, self._given, left_out = place
         self._cursor.restore(below)
-        self._past.note(number, below, np.array([first]))
+        self._past.note(number, self._cursor.state(), np.array([first]))  # in free order it grows
         self._cursor.take(first - number)  # was given
         self._pulled = first
         while self._pulled < pulled:
