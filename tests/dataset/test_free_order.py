@@ -103,7 +103,12 @@ def ones(x):
     return np.repeat(np.int64(x), 1 + int(x) % 3)
 
 
-# steps that keep elements back, and of which each element comes out once
+def free(ds):
+    return ds.map(slow_at_times, 4, deterministic=False)
+
+
+FREE = free(ps.Dataset.range(1, 30))
+# behind a map in free order, steps that keep elements back, and of which each element comes out once
 KEPT_BACK = {
     "nothing": lambda ds: ds,
     "shuffle": lambda ds: ds.shuffle(8),
@@ -117,6 +122,14 @@ KEPT_BACK = {
     "tokens": lambda ds: ds.map(ones).batch_by_tokens(9, sort_window=20),
     "inputs": lambda ds: ds.interleave(lambda x: ps.Dataset.from_tensors(x), 3, num_parallel_calls=2),
     "free twice": lambda ds: ds.shuffle(6).map(lambda x: x, 3, deterministic=False).shuffle(5),
+    "epochs, shuffle": lambda ds: ds.shuffle(5).repeat(2).shuffle(8),
+    "one behind the other": lambda ds: FREE.concatenate(ds).repeat(2).shuffle(40),
+    "made by functions": lambda ds: ds.take(3).flat_map(lambda _: FREE).shuffle(8),
+    "in turn": lambda ds: ds.take(5).interleave(lambda _: FREE, 2, num_parallel_calls=2).repeat(2).shuffle(8),
+    "in windows": lambda ds: ds.group_by_window(lambda x: x % 3, lambda _, window: free(window), 8).shuffle(9),
+    "all in all": lambda ds: (
+        ps.Dataset.range(2).flat_map(lambda _: ps.Dataset.range(2).interleave(lambda _: FREE, 2).repeat(2)).shuffle(9)
+    ),
 }
 
 

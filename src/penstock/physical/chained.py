@@ -1,4 +1,6 @@
-"""Chained: states of steps in a row, the same whichever of them run as one, and on how many workers.
+"""States that are put together when somebody writes them down: of steps in a row, of slots, of streams begun later.
+
+Chained are states of steps in a row, the same whichever of them run as one, and on how many workers.
 
 Maps, filters, batches and prefetches stand directly above each other, and the numbers of parallel calls decide which of
 them become one stage. A state must not: a job goes on with other numbers than it was saved with. So what a state says
@@ -18,10 +20,11 @@ something in front of one is with which the stage begins, a `Portioned` below dr
 
 from __future__ import annotations
 
+import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.block.block import Block
 from penstock.errors import InvalidArgumentError
@@ -286,6 +289,10 @@ class SlotsNow:
     def resolved(self) -> list[Any]:
         return [as_of_now(state) for state in self]
 
+    @property
+    def has_grown(self) -> bool:
+        return grows(list(self))
+
     def __iter__(self) -> Any:
         found = _after(self._base, self._changes[: self._count])
         return iter((found if self._behind is None else _after(found, self._behind())).values())
@@ -298,3 +305,117 @@ def _after(base: dict[int, State], changes: list[tuple[int, State]]) -> dict[int
         if state is None:
             del found[slot]
     return found
+
+
+def grows(state: State) -> bool:
+    """Whether a state tells of what was given since it was taken: in free order, where something was."""
+    if isinstance(state, (list, tuple)):
+        return any(map(grows, state))
+    if isinstance(state, dict):
+        return any(map(grows, state.values()))
+    if isinstance(state, Chained):
+        return grows(state.below)
+    return bool(getattr(state, "has_grown", False))
+
+
+class Stream(Protocol):
+    """A stage, or a cursor over one."""
+
+    def state(self) -> State: ...
+    def restore(self, state: State) -> None: ...
+
+
+class Begun:
+    """The streams that a step has begun, by number, each with its state in front of its first element.
+
+    In free order what a stream has given is known from a state that was taken before, and that grows. A state of the
+    step from before the stream began has none of it. Who goes on with such a state, as a step does that keeps elements
+    back, learns by `since` which streams began later, and what their first states say by then. They are kept as far
+    back as anybody's state reaches. `pending` are states of streams that an earlier run had begun, and this one not.
+    """
+
+    def __init__(self, pending: Mapping[int, State]) -> None:
+        self._pending = pending
+        self._kept: tuple[int, list[tuple[int, State]]] = 0, []  # streams dropped, and those behind them
+        self._views: list[weakref.ref[Since]] = []
+        self._latest: Since | None = None
+        self._tidy_at = _LEAST
+
+    def resume(self, number: int, stream: Stream) -> None:
+        """Have a stream that is new go on where an earlier run had come to."""
+        if number in self._pending:
+            stream.restore(self._pending[number])
+
+    def note(self, number: int, stage: Stage, stream: Stream) -> None:
+        """A stream is about to give its first element, by a stage."""
+        known = number in self._pending
+        if known:
+            self._pending = {other: state for other, state in self._pending.items() if other != number}
+        if stage.may_grow:
+            self._kept[1].append((number, stream.state()))
+        elif not known:
+            return
+        self._latest = None
+        if len(self._views) + len(self._kept[1]) >= self._tidy_at:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        views = [view for view in (ref() for ref in self._views) if view is not None]
+        dropped, begun = self._kept
+        oldest = min((view.start for view in views), default=dropped + len(begun))
+        self._views = [weakref.ref(view) for view in views]
+        self._kept = oldest, begun[oldest - dropped :]
+        self._tidy_at = 2 * (len(views) + len(self._kept[1])) + _LEAST
+
+    def since(self) -> Since:
+        """The part of a state that is taken now which tells what begins later."""
+        if self._latest is None:
+            dropped, begun = self._kept
+            self._latest = Since(self, dropped + len(begun), self._pending)
+            self._views.append(weakref.ref(self._latest))
+        return self._latest
+
+    def part(self, start: int) -> list[tuple[int, State]]:
+        """The streams from this one on, as of now."""
+        dropped, begun = self._kept
+        return begun[start - dropped :]
+
+
+class Since:
+    """The streams that have begun since a state was taken, as far as they are in free order."""
+
+    __slots__ = ("__weakref__", "_begun", "_pending", "start")
+
+    def __init__(self, begun: Begun, start: int, pending: Mapping[int, State]) -> None:
+        self._begun = begun
+        self.start = start
+        self._pending = pending
+
+    def states(self) -> dict[int, State]:
+        """By number."""
+        found = dict(self._pending)
+        for number, state in self._begun.part(self.start):
+            if number in found or grows(state):
+                found[number] = state
+        return found
+
+
+class Growing:
+    """A state, with the streams that have begun since where they are in free order: a list of one more."""
+
+    __slots__ = ("_parts", "_since")
+
+    def __init__(self, parts: list[State], since: Since) -> None:
+        self._parts = parts
+        self._since = since
+
+    def resolved(self) -> list[State]:
+        return [as_of_now(part) for part in self]
+
+    def __iter__(self) -> Iterator[State]:
+        later = [[number, state] for number, state in sorted(self._since.states().items())]
+        return iter([*self._parts, later] if later else self._parts)
+
+    @property
+    def has_grown(self) -> bool:
+        return grows(list(self))

@@ -130,6 +130,11 @@ class Stage(ABC):
             self._is_seen_below = look, found
         return found
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether what `state` says may tell later what was given since: in free order."""
+        return any(stage.may_grow for stage in self.inputs)
+
     @staticmethod
     def look_again() -> None:
         """What is `seen` may have changed: whoever has asked, in any run, asks again."""

@@ -84,6 +84,10 @@ class LogView:
     def resolved(self) -> list[list[int]]:
         return [[first - self._base, count] for first, count in self._log.part(self._start)]
 
+    @property
+    def has_grown(self) -> bool:
+        return bool(self._log.part(self._start))
+
     def done(self) -> list[list[int]]:
         """What had been given out of turn when the state was taken, sorted."""
         before = self._log.part(self.out_of_turn, self._start)

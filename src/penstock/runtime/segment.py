@@ -128,6 +128,10 @@ class Segment(Worked):
                 self.nudge()
         self._looked = look
 
+    @property
+    def may_grow(self) -> bool:
+        return not self._results.ordered or super().may_grow
+
     def statistics(self) -> Held:
         """How full it is, as of about now."""
         return self._results.statistics()

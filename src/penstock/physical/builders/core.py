@@ -27,6 +27,7 @@ from penstock.physical.stages.located import Located, Numbers, Provenanced
 from penstock.physical.stages.mix import Agreed, Mix
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
+from penstock.physical.storage import settled
 from penstock.plan import counted, inputs, ops
 from penstock.plan import shuffle_and_repeat as plan
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
@@ -208,7 +209,15 @@ def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
 def _cache(node: Cache, lowering: Lowering) -> Stage:
     # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to fill it
     upstream = lower(node.input, replace(lowering, epoch=0))
-    return Cached(upstream, node.store, node.label, node.where, memory=lowering.memory, cardinality=node.cardinality)
+    return Cached(
+        upstream,
+        node.store,
+        node.label,
+        node.where,
+        memory=lowering.memory,
+        cardinality=node.cardinality,
+        settled=settled(node.input, lowering),
+    )
 
 
 @register(ops.FlatMap)

@@ -27,7 +27,8 @@ _LOG = logging.getLogger("penstock.physical")
 class Cached(Stage):
     """The memory cache. A pass fills it if it began at the first element and came to the end.
 
-    `cardinality` is the number of its elements, where that is known: all of them then lie side by side.
+    `cardinality` is the number of its elements, where that is known: all of them then lie side by side. `settled`: each
+    pass makes the same elements in the same order.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Cached(Stage):
         *,
         memory: Memory = UNCOUNTED,
         cardinality: int = UNKNOWN_CARDINALITY,
+        settled: bool = True,
     ) -> None:
         super().__init__(label, (upstream,), where)
+        self._settled = settled
         self._stored = memory.account("cache", label, where, of=store)  # by whichever pass
         self._account = memory.account("cache", label, where)  # by this one, until it is complete
         self._upstream = upstream
@@ -153,8 +156,16 @@ class Cached(Stage):
             self._count = count
         else:
             self._skip = count  # from the store, or from the start, filling the cache on the way
+            if count and self._kept is None and not self._settled:
+                where = "" if self.where is None else f" ({self.where})"
+                _LOG.warning(_OTHER_ORDER, self.label, where)
 
 
+_OTHER_ORDER = (
+    "%s%s: what it had kept is gone with the process that had it. In free order (deterministic=False) it is made in "
+    "another order now: in the epoch that goes on some elements come once more, and others not at all. Keep the order "
+    "in front of the cache, or give it a filename."
+)
 _SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
 
 

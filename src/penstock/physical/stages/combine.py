@@ -9,6 +9,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
+from penstock.physical.chained import Begun, Growing, Since, grows
 from penstock.physical.stage import Cursor, Stage, State, as_of_now
 from penstock.physical.stages.mix import Choices, Chooser
 from penstock.physical.stretch import fatal
@@ -122,6 +123,7 @@ class Sequence(Stage):
         self._gave = False  # whether any stream has given an element
         self._stage: Stage | None = None
         self._state: State = None
+        self._begun = Begun({})
         self._within: list[Sequence] = []  # those whose turn it is, each in the one before, the first in this one
         self._around: list[_Around] = []  # where all of them are but the last, with this one
 
@@ -158,7 +160,7 @@ class Sequence(Stage):
             if type(stage) is not Sequence or stage.is_observed:
                 break
             stage._place_said = None  # it is not asked for its own any more
-            self._around.append((last._index, last._gave, last._count))
+            self._around.append((last._index, last._gave, last._count, last._begun.since()))
             within.append(stage)
             last = stage
         return last
@@ -167,7 +169,7 @@ class Sequence(Stage):
         if not last._gave:  # whoever has given has done so by way of those above it
             for one in (self, *self._within):
                 one._gave = True
-            self._around = [(index, True, count) for index, _, count in self._around]
+            self._around = [(index, True, count, since) for index, _, count, since in self._around]
 
     @property
     def _goes_on(self) -> bool:
@@ -177,15 +179,22 @@ class Sequence(Stage):
     def _current(self) -> Stage:
         if self._stage is None:
             try:
-                self._stage = self._build(self._index)
+                self._stage = self._made(self._index)
             except Exception as error:  # no failure of an element: it would come for ever
                 raise fatal(error, self.label, self.where) from error
             if self._state is not None:
                 self._stage.restore(self._state)
                 self._state = None
+            self._begun.note(self._index, self._stage, self._stage)
             if self._stage.seen_below is not self._was_seen:
                 self.look_again()
         return self._stage
+
+    def _made(self, index: int) -> Stage:
+        """Stream number `index`, where an earlier run had come to with it."""
+        made = self._build(index)
+        self._begun.resume(index, made)
+        return made
 
     def _advance(self) -> None:
         if self._stage is not None:
@@ -197,6 +206,10 @@ class Sequence(Stage):
             self.look_again()
         if not self._gave and self._count < 0:
             self._count = 0
+
+    @property
+    def may_grow(self) -> bool:
+        return True  # what its streams are is not known before they are built
 
     @property
     def seen(self) -> bool:
@@ -238,14 +251,17 @@ class Sequence(Stage):
     def state(self) -> State:
         last = self._within[-1] if self._within else self
         found = last._state if last._stage is None else last._stage.state()
-        innermost = [last._index, found, last._gave, last._count]
+        innermost = Growing([last._index, found, last._gave, last._count], last._begun.since())
         return _Nested(innermost, tuple(self._around)) if self._around else innermost
 
     def restore(self, state: State) -> None:
         self.close()  # what was built to be asked, such as by `can_skip`, stands somewhere else
         self._stage = None
         self._leave()
-        self._index, self._state, self._gave, self._count = state
+        self._index, found, self._gave, self._count, *later = state
+        pending = dict(later[0]) if later else {}
+        self._state = pending.pop(self._index, found)
+        self._begun = Begun(pending)
 
     def _leave(self) -> None:
         self._within.clear()
@@ -256,7 +272,8 @@ class Sequence(Stage):
             self._stage.close()
 
 
-_Around = tuple[int, bool, int]  # which stream's turn it is, whether any has given an element, how many there are
+# which stream's turn it is, whether any has given an element, how many there are, those that have begun since
+_Around = tuple[int, bool, int, Since]
 
 
 class _Nested:
@@ -264,20 +281,25 @@ class _Nested:
 
     __slots__ = ("_around", "_innermost")
 
-    def __init__(self, innermost: list[State], around: tuple[_Around, ...]) -> None:
+    def __init__(self, innermost: Growing, around: tuple[_Around, ...]) -> None:
         self._innermost = innermost
         self._around = around
 
-    def resolved(self) -> list[State]:
-        return self._in_all(as_of_now(self._innermost))
+    def resolved(self) -> State:
+        found = as_of_now(self._innermost)
+        for index, gave, count, since in reversed(self._around):
+            found = as_of_now(Growing([index, found, gave, count], since))
+        return found
 
     def __iter__(self) -> Iterator[State]:
-        return iter(self._in_all(self._innermost))
+        found = self._innermost
+        for index, gave, count, since in reversed(self._around):
+            found = Growing([index, found, gave, count], since)
+        return iter(found)
 
-    def _in_all(self, found: list[State]) -> list[State]:
-        for index, gave, count in reversed(self._around):
-            found = [index, found, gave, count]
-        return found
+    @property
+    def has_grown(self) -> bool:
+        return grows(list(self))
 
 
 class Rounds(Chooser):

@@ -13,6 +13,7 @@ from penstock.block.same_kind import SameKind
 from penstock.block.scan_state import ScanState
 from penstock.block.structure import components, flatten, refuse_none
 from penstock.errors import Context, annotate, as_failure
+from penstock.physical.chained import Begun, Growing
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
@@ -42,6 +43,11 @@ class GroupByWindow(Stage):
         self._acts_inside = self._acts_below = False  # as `seen` and `seen_below`, of the data sets made of windows
         self._looked: object = None  # when these were looked at
         self._resume: list[State] = []  # the state of the data set that an earlier run had open
+        self._begun = Begun({})
+
+    @property
+    def may_grow(self) -> bool:
+        return True  # what is made of a window is not known before
 
     @property
     def seen(self) -> bool:
@@ -82,17 +88,23 @@ class GroupByWindow(Stage):
         except Exception as raised:
             annotate(raised, Context(self.label, self.where, window.number))
             raise
-        for state in resume:
-            found.restore(state)
+        if resume:
+            found.restore(*resume)
+        else:
+            self._begun.resume(window.number, found)
+        self._begun.note(window.number, found, found)
         return found
 
     def state(self) -> State:
         if self._open is not None:
-            return [self._windows.state_of_last(), [self._open.state()]]
-        return [self._windows.state(), list(self._resume)]
+            parts = [self._windows.state_of_last(), [self._open.state()]]
+        else:
+            parts = [self._windows.state(), list(self._resume)]
+        return Growing(parts, self._begun.since())
 
     def restore(self, state: State) -> None:
-        windows, self._resume = state
+        windows, self._resume, *later = state
+        self._begun = Begun(dict(later[0]) if later else {})
         self._windows.restore(windows)
 
     def close(self) -> None:

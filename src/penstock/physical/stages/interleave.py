@@ -15,7 +15,7 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.footprint import footprint
 from penstock.errors import Context, PenstockError, annotate
-from penstock.physical.chained import SlotStates
+from penstock.physical.chained import Begun, Growing, SlotStates
 from penstock.physical.executor import Reader
 from penstock.physical.inner_plans import Made, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
@@ -208,6 +208,7 @@ class Interleave(Stage):
         self._looked: object = None  # when the input whose turn it was was looked at
         self._looked_all: object = None  # when all of them were
         self._acts_inside = False  # somebody sees when they are made, and not only when workers make them
+        self._begun = Begun({})
 
     def next(self, want: int) -> Block | None:
         until, self._want = time.perf_counter() + _AT_ONCE, want
@@ -277,6 +278,8 @@ class Interleave(Stage):
                 if opened is not None:
                     if behind is not None and opened.cursor is None:
                         return None
+                    if opened.cursor is not None:
+                        self._begun.note(opened.number, opened.cursor.stage, opened.cursor)
                     self._put(self._turn, self._waiting.popleft())
                 elif self._slots:  # none is left for free slots
                     at = bisect_left(self._turns, self._turn)
@@ -493,6 +496,7 @@ class Interleave(Stage):
     def _open(self, closed: _Closed) -> _Input:
         try:
             cursor = self._cursor(closed.made, closed.number)
+            self._begun.resume(closed.number, cursor)
             if self.reader is not None:
                 cursor.stage.start()
             return _Input(closed.before, closed.number, cursor, self._held)
@@ -522,6 +526,10 @@ class Interleave(Stage):
         stage = self._opening.stage(made, number)
         return Cursor(stage if self.reader is None else self.reader.ahead(stage))
 
+    @property
+    def may_grow(self) -> bool:
+        return True  # what its function makes is not known before
+
     def state(self) -> State:
         following = self._waiting[0] if self._waiting else self._closed
         if following is not None:
@@ -529,14 +537,16 @@ class Interleave(Stage):
         else:
             outer, number = self._outer.state(), self._number
         behind = None if self._rounds is None else self._rounds.states(self._state_of)
-        return [outer, number, self._turn, self._given_in_turn, self._states.now(behind)]
+        parts = [outer, number, self._turn, self._given_in_turn, self._states.now(behind)]
+        return Growing(parts, self._begun.since())
 
     def _state_of(self, turn: int) -> State:
         slot = self._slots.get(turn)
         return None if slot is None else [turn, slot.before, slot.number, slot.state()]
 
     def restore(self, state: State) -> None:
-        outer, self._number, self._turn, self._given_in_turn, slots = state
+        outer, self._number, self._turn, self._given_in_turn, slots, *later = state
+        self._begun = Begun(dict(later[0]) if later else {})
         self._outer.restore(outer)
         for turn, before, number, inner in slots:
             again = Cursor(self._build_outer())

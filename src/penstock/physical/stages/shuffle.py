@@ -336,13 +336,12 @@ class ShuffleAndRepeat(Sequence):
         if not count or self._stage is None or last or not _held(self._stage).ended:
             return
         if self._following is None:
-            self._following = self._build(self._index + 1)
+            self._following = self._made(self._index + 1)
         _held(self._following).hold(count, self._buffer_size)
 
-    def _current(self) -> Stage:
-        if self._stage is None and self._following is not None:
-            self._stage, self._following = self._following, None
-        return super()._current()
+    def _made(self, index: int) -> Stage:
+        made, self._following = self._following, None
+        return super()._made(index) if made is None else made
 
     def close(self) -> None:
         super().close()
