@@ -224,13 +224,28 @@ class FreeOrder(Stage):
 
     @staticmethod
     def merged(state: State, done: Ranges, first: Ranges) -> State:
-        """The state that also leaves out `done` and begins with `first`: ranges of the elements that `state` gives."""
+        """The state that also leaves out `done` and begins with `first`: ranges of the elements that `state` gives.
+
+        What is left of those that it begins with itself comes behind them, in their order: an earlier run has given
+        them, and somebody may count on that still.
+        """
         below, excluded, front, base = state
         gone = [(start, count) for start, count in excluded]
         front = [(start, count) for start, count in front]
-        found = [part for span in first for part in _upstream_ranges(span, gone, front)]
+        left = _gaps([*first, *done], sum(count for _, count in front))
+        found = [part for span in [*first, *left] for part in _upstream_ranges(span, gone, front)]
         left_out = [part for span in done for part in _upstream_ranges(span, gone, front)]
         return [below, sorted(gone + left_out), found, base]
+
+
+def _gaps(ranges: Ranges, stop: int) -> Ranges:
+    """What lies in front of `stop` and in none of the ranges."""
+    found, at = [], 0
+    for start, count in [*sorted(ranges), (stop, 0)]:
+        if at < min(start, stop):
+            found.append((at, min(start, stop) - at))
+        at = max(at, start + count)
+    return found
 
 
 def _upstream_ranges(span: tuple[int, int], excluded: Ranges, front: Ranges) -> Ranges:
