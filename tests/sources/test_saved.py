@@ -181,9 +181,64 @@ def test_what_is_wrong_with_a_file_is_told_in_its_turn_whoever_looked_at_it(tmp_
     assert at == len(rows)
 
 
+def checked_files(monkeypatch):
+    """The names of files whose checksums were looked at."""
+    found, check = [], Chunk.check
+
+    def checked(chunk, content, name):
+        found.append(Path(name).name)
+        check(chunk, content, name)
+
+    monkeypatch.setattr(Chunk, "check", checked)
+    return found
+
+
+def test_files_that_this_process_has_just_written_need_no_look_at_their_checksums(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunk_files, "_DEAR", float("inf"))  # all through the system's cache of files
+    source, rows = saved_in(tmp_path, [10] * 5)
+    checked = checked_files(monkeypatch)
+    assert np.array_equal(np.concatenate(list(given(source, iter([10] * 1000)))), rows)
+    assert checked == []
+
+
+@pytest.mark.parametrize("way", ["in place", "cut", "touched", "another", "copied"])
+def test_files_that_somebody_has_changed_since_are_looked_at(way, tmp_path, monkeypatch):
+    source, _ = saved_in(tmp_path, [10] * 2)
+    path = tmp_path / "1.arrow"
+    content = path.read_bytes()
+    if way == "in place":
+        with path.open("r+b") as file:
+            file.seek(len(content) // 2)
+            file.write(bytes([content[len(content) // 2] ^ 1]))
+    elif way == "cut":
+        os.truncate(path, len(content) - 1)
+    elif way == "touched":
+        os.utime(path)
+    elif way == "another":
+        (tmp_path / "0.arrow").replace(path)
+    else:
+        path.unlink()
+        path.write_bytes(content)
+    checked = checked_files(monkeypatch)
+    found = list(given(source, iter([10] * 1000)))
+    assert "1.arrow" in checked
+    damaged = way in ("in place", "cut", "another")
+    assert any(isinstance(part, ps.errors.DataLossError) for part in found) == damaged
+
+
+def test_files_are_looked_at_where_the_system_does_not_keep_their_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "utime", mock.Mock(side_effect=OSError))
+    source, _ = saved_in(tmp_path, [10] * 2)
+    checked = checked_files(monkeypatch)
+    list(given(source, iter([10] * 1000)))
+    assert checked == ["0.arrow", "1.arrow"]
+
+
 def test_a_file_is_looked_at_while_the_one_before_it_is_given(tmp_path, monkeypatch):
     monkeypatch.setattr(saved, "_LARGE", 0)
     source, _ = saved_in(tmp_path, [10] * 5)
+    for number in range(5):
+        os.utime(tmp_path / f"{number}.arrow")  # as if another process had written it
     by = {}
     check = Chunk.check
 

@@ -21,15 +21,15 @@ from penstock.errors import Context, DataLossError, PenstockError, annotate
 from penstock.io import storage
 from penstock.io.compression import AUTO
 from penstock.io.saved.chunk import Chunk, checksums
-from penstock.io.saved.durable import DiskFile, ask_for, whole_file, write_whole
+from penstock.io.saved.durable import DiskFile, ask_for, is_as_written, whole_file, write_whole
 from penstock.io.saved.manifest import file_in
 
 
 class ChunkFile:
     """A chunk that is mapped, or read as a whole where it is a URL.
 
-    Its checksums are looked at when it is made, unless they were `verified` before. Raises DataLossError then for a
-    file that is not what was written, and NotFoundError for none.
+    Its checksums are looked at when it is made, unless they were `verified` before, or this process has just written
+    it. Raises DataLossError then for a file that is not what was written, and NotFoundError for none.
     """
 
     def __init__(self, name: str, chunk: Chunk, *, verified: bool = False) -> None:
@@ -38,7 +38,8 @@ class ChunkFile:
         self._name = name
         self._chunk = chunk
         self._content = _whole(name)
-        if not verified or len(self._content) != chunk.bytes:
+        known = verified or (not storage.is_url(name) and is_as_written(name, chunk.crcs))
+        if not known or len(self._content) != chunk.bytes:
             chunk.check(self._content.data, name)
         with self._damage():
             self._reader = pa.ipc.open_file(pa.py_buffer(self._content))

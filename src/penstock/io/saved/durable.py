@@ -1,6 +1,7 @@
 """Files that are whole or not there, also after a power cut, and objects behind URLs.
 
-DiskFile writes through the system's cache of files, or past it from memory of ours.
+DiskFile writes through the system's cache of files, or past it from memory of ours. `is_as_written` knows the files
+that this process has written through it.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ _ALIGNED = 1 << 12  # bytes: what disks write as a whole, and pages of memory ar
 _SMALL = 1 << 16  # bytes of a piece that is put beside others before it is written into the system's cache
 _READ_AT_ONCE = 1 << 17
 _DIRECT = getattr(os, "O_DIRECT", 0)
+_SECOND = 10**9  # ns
+_WRITTEN: dict[tuple[int, ...], tuple[int, ...]] = {}  # checksums by identity
 _REFUSED = errno.EINVAL, errno.EOPNOTSUPP  # by file systems that have no such files, or write other pieces only
 
 
@@ -162,7 +165,19 @@ class DiskFile:
         self._flush(padded)
         with writing_to(self._path):
             os.ftruncate(self._file, self.size)
+            if self._cached:
+                self._mark()
             os.fsync(self._file)
+
+    def _mark(self) -> None:
+        """Give the file a time of its last change that nobody's later change gives it, and note it."""
+        found = os.fstat(self._file)
+        changed = found.st_mtime_ns // _SECOND * _SECOND - 1
+        with suppress(OSError, TypeError, NotImplementedError):  # not each system does that of an open file
+            os.utime(self._file, ns=(found.st_atime_ns, changed))
+            found = os.fstat(self._file)
+            if found.st_mtime_ns == changed:  # else this file system rounds, and later changes may have the same
+                _WRITTEN[_identity(found)] = tuple(self.crcs)
 
     def keep(self) -> None:
         """Have the system read what was written past its cache into it, while we go on."""
@@ -192,6 +207,23 @@ class DiskFile:
         if not self.closed:
             self.closed = True
             os.close(self._file)
+
+
+def is_as_written(path: str, crcs: tuple[int, ...]) -> bool:
+    """Whether a file is one with these checksums that this process has written into the system's cache of files.
+
+    Nobody has changed it since by way of the system. What is read now comes from the same memory, for as long as the
+    system keeps it there; False where that is not known.
+    """
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return False
+    return _WRITTEN.get(_identity(found)) == crcs
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _room(size: int) -> np.ndarray:
