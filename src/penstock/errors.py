@@ -8,14 +8,16 @@ traceback and carries the same facts as a note (`annotate`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from penstock.frames import kept
 from penstock.hints import NO_ELEMENT, hint_for, redacted
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,18 @@ def _add_hint(raised: Exception, element: Any) -> None:
             raised.add_note(f"penstock: {hint}")
 
 
+def called_for(where: str | None, function: Callable[..., R], *given: object) -> R:
+    """Call a function that the user gave to the step at `where`, which is the `user_location` of what it makes itself.
+
+    >>> called_for("train.py:7", user_location)
+    'train.py:7'
+    """
+    return function(*given)
+
+
+_CALLED_FOR = called_for.__code__
+
+
 def user_location() -> str | None:
     """`file.py:12` of the innermost frame outside penstock: the line of user code that called us."""
     frame: FrameType | None = sys._getframe(1)
@@ -293,5 +307,8 @@ def user_location() -> str | None:
         module = frame.f_globals.get("__name__", "")
         if module.partition(".")[0] != "penstock":
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        if frame.f_code is _CALLED_FOR:
+            where: str | None = frame.f_locals["where"]
+            return where
         frame = frame.f_back
     return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.block.leaf import NESTED
-from penstock.errors import Context, InvalidTypeError, raise_as_failure
+from penstock.errors import Context, InvalidTypeError, called_for, raise_as_failure
 from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
@@ -192,7 +192,8 @@ def opener(node: FlatMap | Interleave) -> Callable[[Any], Node]:
             looked = True
             warn_of_text_in(node.function, *(element if type(element) is tuple else (element,)))
         try:
-            dataset = node.function(*element) if type(element) is tuple else node.function(element)
+            given = element if type(element) is tuple else (element,)
+            dataset = called_for(node.where, node.function, *given)
         except Exception as raised:
             raise_as_failure(raised, Context())
         plan = getattr(dataset, NESTED, None)
