@@ -36,7 +36,6 @@ from penstock.io.window import RecordChunk, Window
 _KERNELS = "penstock.io.kernels.tfrecord"
 _SCAN = Compiled(f"{_KERNELS}.scan")
 _FIND = Compiled(f"{_KERNELS}.find_record")
-_GATHER = Compiled(f"{_KERNELS}.gather")
 
 
 def scan(
@@ -68,7 +67,7 @@ def gather(
     buffer: np.ndarray, offsets: np.ndarray, check: int, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[int, int]:
     """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
-    kernels = _GATHER.ready()
+    kernels = _SCAN.ready()
     take = plain_gather if kernels is None else kernels.gather
     found: tuple[int, int] = take(buffer, offsets, check, starts, lengths)
     return found

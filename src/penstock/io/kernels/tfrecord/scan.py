@@ -1,4 +1,4 @@
-"""scan: where the next records of a file are; compiled when this is imported."""
+"""scan, gather: the next records of a file, and those at given places; compiled when this is imported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numba
 
 from penstock.compiled.kernel import kernel, only_for, uncounted
 from penstock.io.kernels.tfrecord.record import BUFFER, INTS, record
-from penstock.io.tfrecord.framing import FINE
+from penstock.io.tfrecord.framing import FINE, SHORT_HEADER
 
 types: Any = numba.types
 
@@ -33,3 +33,20 @@ def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths:
         taken += length
         at += length + 16
     return count, at, FINE
+
+
+@only_for(types.UniTuple(types.int64, 2)(BUFFER, INTS, types.int64, INTS, INTS))
+@uncounted
+@kernel
+def gather(buffer: Any, offsets: Any, check: Any, starts: Any, lengths: Any) -> Any:
+    """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
+    for i in range(offsets.size):
+        at = offsets[i]
+        if at < 0 or at >= buffer.size:
+            return i, SHORT_HEADER
+        status, length = record(buffer, at, check)
+        if status != FINE:
+            return i, status
+        starts[i] = at + 12
+        lengths[i] = length
+    return offsets.size, FINE
