@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
+from numba.core.runtime import _nrt_python, rtsys
 
 from penstock.compiled.kernel_files import digest, note_of, source_files
 
@@ -87,3 +90,140 @@ def test_both_the_digest_and_the_note_that_it_was_compiled_look_at_each_file(mad
     assert before[0] != after[0]
     assert before[1] != after[1]
     assert after[1].parent == made.parent / "cache"
+
+
+PARTS = """
+import numpy as np
+from penstock.compiled.kernel import helper, inlined, kernel, maker, specialised
+
+@inlined
+def add(values, i, n):
+    values[i] += n
+
+@helper
+def add_to_all(values, n):
+    for i in range(values.size):
+        add(values, i, n)
+
+@specialised
+def times(n, factor):
+    return n * factor
+
+@maker
+def counted(size):
+    made = np.zeros(size, np.int64), np.ones((2, size))
+    return made
+
+@kernel
+def total(size):
+    ints, floats = counted(size)
+    add_to_all(ints, 1)
+    add_to_all(floats[0], 2)
+    add_to_all(floats[1], 3)
+    found = 0.0
+    for i, n in enumerate(ints):
+        found += times(n, 2) + times(n, 3) + floats[0, i] + floats[1, i]
+    return found
+
+@helper
+def view(values):
+    return values[1:]
+
+@kernel
+def returns_a_view(size):
+    return view(np.zeros(size)).size
+
+@helper
+def asks_a_maker(size):
+    return counted(size)[0].size
+
+@kernel
+def nobody_counts(size):
+    return asks_a_maker(size)
+
+@helper
+def makes(size):
+    return np.zeros(size).size
+
+@kernel
+def is_no_maker(size):
+    return makes(size)
+"""
+TOTAL = 10 * (2 + 3 + 3 + 4)
+
+
+def parts(folder):
+    (folder / "parts.py").write_text(PARTS)
+    for name in ("made.parts", "made"):
+        sys.modules.pop(name, None)
+    return importlib.import_module("made.parts")
+
+
+def test_a_part_is_compiled_once_for_all_values_or_for_each_constant(made):
+    module = parts(made)
+    assert module.total(10) == TOTAL
+    assert len(module.add_to_all.signatures) == 2  # of ints and of floats
+    assert len(module.times.signatures) == 2
+
+
+def test_references_to_arrays_are_counted_where_there_are_any(made):
+    module = parts(made)
+    rtsys.initialize(numba.core.registry.cpu_target.target_context)
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    assert module.total(10) == TOTAL
+    after = rtsys.get_allocation_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
+
+
+@pytest.mark.parametrize("name", ["returns_a_view", "nobody_counts", "is_no_maker"])
+def test_an_array_that_nobody_would_count_is_an_error_when_it_is_compiled(made, name):
+    with pytest.raises((TypeError, numba.TypingError), match=r"use maker|NRT required|Only accept returning"):
+        getattr(parts(made), name)(10)
+
+
+LEAN = """
+import re, sys
+from numba.core.codegen import CPUCodeLibrary
+from penstock.compiled import lean
+
+add, written = CPUCodeLibrary.add_ir_module, {}
+
+def add_and_note(self, module):
+    if self.name in ("add", "add_to_all", "times", "counted", "total"):
+        text = re.sub(r"(numba\\.dynamic\\.globals\\.)[0-9a-f]+", r"\\1", str(module))
+        text = re.sub(r"(?<=inttoptr \\(i64 )\\d+|B\\d+v\\d+|^; ModuleID.*|\\d+(?= x i8\\])", "", text)
+        written.setdefault(self.name, []).append(re.sub(r"_ZN\\w+", "", text))
+    return add(self, module)
+
+CPUCodeLibrary.add_ir_module = add_and_note
+
+def all_written():
+    written.clear()
+    sys.modules.pop("made.parts", None)
+    from made.parts import total
+    total._cache = type(total)(lambda: 0)._cache  # keeps nothing
+    print(total(10))
+    return {name: list(texts) for name, texts in written.items()}
+
+first = all_written()
+parts_once = lean.parts_once
+lean.parts_once = lambda: None
+lean.make_lean()
+second = all_written()
+assert first.keys() == second.keys() and len(first) == 5
+assert first == second
+for change in (lean.without_scipy, lean.remembered_calls, lean.quick_flags, lean.refreshed_once, lean.no_events):
+    change()  # each fits this numba
+lean.short_analyses()
+parts_once()
+all_written()
+"""
+
+
+def test_a_process_that_only_compiles_writes_for_llvm_what_numba_would(made):
+    (made / "parts.py").write_text(PARTS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(made.parent), *filter(None, sys.path)])}
+    done = subprocess.run([sys.executable, "-c", LEAN], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(float(TOTAL))] * 3

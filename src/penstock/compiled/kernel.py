@@ -1,9 +1,10 @@
 """kernel: a function compiled and kept on disk, compiled anew when anything it is made of changes.
 
-only_for: for arguments of given types alone; uncounted: without counting references to arrays.
+helper, inlined, maker, specialised: parts of kernels; only_for: for arguments of given types alone; uncounted: without
+counting references to arrays.
 
-numba looks at the file of the function alone, so that what it calls would have to stand there, too. Helpers, which only
-kernels call, are part of what is kept. Imported by modules of kernels only, as numba itself.
+numba looks at the file of the function alone, so that what it calls would have to stand there, too. Parts, which only
+kernels call, are kept with them. Imported by modules of kernels only, as numba itself.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numba
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.targetconfig import ConfigStack
 
 from penstock.compiled.child import if_wanted
 from penstock.compiled.kernel_files import INTO, digest, folder
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+types: Any = numba.types
 
 if_wanted()
 
@@ -73,17 +78,58 @@ def _kept(function: F, *, nogil: bool) -> F:
 
 
 def helper(function: F) -> F:
-    """Compile `function` as part of the kernels that call it."""
-    compiled: Any = njit(error_model="numpy")(function)
-    made: F = compiled
-    return made
+    """Compile `function` as part of the kernels that call it, once for all values of its arguments; it makes no arrays.
+
+    References to arrays are not counted in it, which is half of what numba writes for a small function: whoever called
+    the kernel holds the arrays. One that makes an array or returns one is a `maker`, or fails when it is compiled.
+    """
+    return _part(function, counted=False)
+
+
+def maker(function: F) -> F:
+    """As `helper`, of a function that makes arrays. Where it returns them, a helper cannot call it."""
+    return _part(function, counted=True)
 
 
 def inlined(function: F) -> F:
-    """Compile `function` into the place of each call: LLVM leaves out of its vectors what it thinks too large."""
-    compiled: Any = njit(**INLINED)(function)
+    """As `helper`, in the place of each call: LLVM leaves out of its vectors what it thinks too large."""
+    return _part(function, counted=False, **INLINED)
+
+
+def specialised(function: F) -> F:
+    """As `helper`, compiled anew for each constant that it is called with."""
+    return _part(function, counted=False, constants=True)
+
+
+def _part(function: F, *, counted: bool, constants: bool = False, **options: Any) -> F:
+    compiled: Any = njit(**{"error_model": "numpy", **options})(function)
+    compiled.targetoptions["_nrt"] = counted
+    find = compiled.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        if not constants:
+            args, kws = tuple(map(_any_value, args)), {name: _any_value(kind) for name, kind in kws.items()}
+        template, signature, args, kws = find(args, kws)
+        flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+        nobody_counts = not counted or (flags is not None and not flags.nrt)
+        if nobody_counts and any(_holds_an_array(case.return_type) for case in template.cases):
+            message = f"{function.__name__} returns an array, and it or who calls it counts no references: use maker."
+            raise TypeError(message)
+        return template, signature, args, kws
+
+    compiled.get_call_template = get_call_template
     made: F = compiled
     return made
+
+
+def _any_value(kind: Any) -> Any:
+    return kind if isinstance(kind, types.Omitted) else types.unliteral(kind)
+
+
+def _holds_an_array(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        return any(map(_holds_an_array, kind))
+    return isinstance(kind, types.Array)
 
 
 def only_for(signature: Any) -> Callable[[F], F]:
@@ -103,9 +149,9 @@ def only_for(signature: Any) -> Callable[[F], F]:
 
 
 def uncounted(function: F) -> F:
-    """Let a function of `penstock.compiled.kernel` not count, which takes most of the time where calls are small.
+    """Let a `kernel` not count references to arrays, which takes most of the time where calls are small.
 
-    Who calls it from Python holds the arrays. It makes none, and calls such functions only.
+    Who calls it from Python holds the arrays. It makes none and returns none.
     """
     compiled: Any = function
     compiled.targetoptions["_nrt"] = False

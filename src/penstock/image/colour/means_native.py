@@ -37,8 +37,11 @@ def gather(src: Any, start: int, row: int, rows: int, channels: int, parts: Any)
 
 
 @inlined
-def fold(src: Any, start: int, rows: int, channels: int, buffer: Any) -> None:
-    """The folded sum of `rows` rows of `src` from `start` on, into the first `channels` values of `buffer`."""
+def fold(src: Any, start: int, rows: int, channels: int, parts: Any, buffer: Any) -> None:
+    """The folded sum of `rows` rows of `src` from `start` on, into the first `channels` values of `buffer`.
+
+    `parts` has room for eight values.
+    """
     one = rows - rows // 2
     two = one - one // 2
     three = two - two // 2
@@ -52,7 +55,6 @@ def fold(src: Any, start: int, rows: int, channels: int, buffer: Any) -> None:
         third = unit(src[np.uint64(j)]) + unit(src[np.uint64(j + a)])
         fourth = unit(src[np.uint64(j + b)]) + unit(src[np.uint64(j + b + a)])
         buffer[np.uint64(i)] = (first + second) + (third + fourth)
-    parts = np.empty(8, buffer.dtype)
     for i in range(whole * channels, c):
         gather(src, start + i % channels, i // channels, rows, channels, parts)
         buffer[i] = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]))
@@ -74,10 +76,11 @@ def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> No
     period = channels * (TILE // channels + 1)
     tile = np.empty(period, np.float32)
     buffer = np.empty((pixels // 8 + 1) * channels, np.float32)
+    parts = np.empty(8, np.float32)
     share = ONE / np.float32(pixels)
     for image in range(min(src.size, dst.size) // size):
         start, factor = image * size, factors[image]
-        fold(src, start, pixels, channels, buffer)
+        fold(src, start, pixels, channels, parts, buffer)
         for k in range(period):
             tile[k] = buffer[k % channels] * share
         for begin in range(0, size, period):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper
+from penstock.compiled.kernel import helper, specialised
 from penstock.image.kernels import (
     BRIGHTNESS,
     FIVE,
@@ -58,7 +58,7 @@ def load_planes(planes: Any, size: int, at: int, n: int, a: Any) -> None:
             a[to + j] = np.float32(planes[start + j])
 
 
-@helper
+@specialised
 def load_columns(src: Any, at: int, step: int, apart: int, columns: Any, a: Any) -> None:
     """The pixels in `columns` of a row: value c of pixel x lies at `at + x * step + c * apart`."""
     n = columns.size

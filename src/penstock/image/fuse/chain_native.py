@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel
+from penstock.compiled.kernel import helper, kernel, maker
 from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
 from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, ONE, UP_DOWN, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
@@ -61,7 +61,7 @@ def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any
             low[i], high[i] = n_in - 1 - low[i], n_in - 1 - high[i]
 
 
-@helper
+@maker
 def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
     """How many columns are worth taking out of each row, or 0; `left` then points to places among these."""
     number = np.empty(width, np.int64)
@@ -105,7 +105,7 @@ def between(top: Any, bottom: Any, weight: Any, line: Any) -> None:
 CHUNK = 512  # pixels at work at a time: 6 kB of levels
 
 
-@helper
+@maker
 def _passes(
     src: Any, height: int, width: int, codes: Any, args: Any, flips: Any, planes: Any, read: Any, halves: Any,
     means: Any,
@@ -155,7 +155,7 @@ def _separated(line: Any, floats_out: Any, bytes_out: Any, start: int, plane: in
                 bytes_out[to + j] = np.uint8(np.int32(line[np.uint64(3) * j + c]))
 
 
-@helper
+@maker
 def _one(
     src: Any,
     height: int,

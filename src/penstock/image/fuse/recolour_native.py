@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined, kernel
+from penstock.compiled.kernel import helper, inlined, kernel, maker
 from penstock.image.kernels import (
     ADD,
     BRIGHTNESS,
@@ -107,7 +107,7 @@ def _finish(codes: Any, numbers: Any, a: Any, n: int) -> None:
                     values[j] = values[j] - number
 
 
-@helper
+@maker
 def _image(image: Any, codes: Any, args: Any, last_codes: Any, last_numbers: Any, a: Any, lanes: Any) -> None:
     """One image in place: a pass for each contrast, whose mean has to be known, and one more."""
     size = image.size // 3

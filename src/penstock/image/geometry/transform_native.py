@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from penstock.compiled.kernel import helper, kernel
+from penstock.compiled.kernel import helper, kernel, maker
 from penstock.image.geometry.transform_reference import CONSTANT, FARTHEST, NEAREST, NOWHERE, REFLECT
 from penstock.image.kernels import HALF, ONE, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, I8, I32, Code, fits, vector_step
@@ -268,7 +268,7 @@ def blend_points(
 PIXELS = 512  # whose points are found at once: vectors run long and the arrays stay in the nearest cache
 
 
-@helper
+@maker
 def points_memory(out_height: int, out_width: int) -> Any:
     """What finding the points of some rows at a time needs: numbers of rows and columns, coordinates, weights."""
     step = min(max(PIXELS // out_width, 1), out_height)  # so many rows at a time

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import CHECKED
+from penstock.compiled.kernel import CHECKED, helper
 
 FILLED = 56  # bits that are there after `fill`, at least
 
@@ -104,7 +104,7 @@ SEVERAL = 32
 copy_several, copy_eight = _copy(SEVERAL), _copy(8)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def fill(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
     """Add bytes until FILLED bits are there, never more than 63."""
     if at + 8 <= end:
@@ -114,7 +114,7 @@ def fill(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
     return _fill_slowly(at, end, bits, count, missing)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _fill_slowly(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
     while count < _ENOUGH:
         value = 0
@@ -133,14 +133,14 @@ def _fill_slowly(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
     return at, bits, count, missing
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def signed(bits: Any, size: Any) -> Any:
     """The number that the first `size` bits, at least one, stand for."""
     negative = ~(np.int64(bits) >> 63)
     return np.int64(bits >> (np.uint64(64) - size)) + (negative & ((np.int64(-1) << np.int64(size)) + 1))
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def at_marker(at: int, end: int, count: Any, missing: Any, kind: int) -> Any:
     """Whether all bits up to the marker at `at` were used, and it is this one."""
     if count < missing or count - missing >= _EIGHT or at + 2 > end:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from penstock.compiled.kernel import kernel
+from penstock.compiled.kernel import helper, kernel, maker
 from penstock.image.jpeg.kernels.headers import COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH, read_headers
 from penstock.image.jpeg.kernels.pixels import (
     PIXELS,
@@ -35,7 +34,7 @@ COPY, TIMES, OVER = 0, 1, 2  # what becomes of pixels: as they are, or resized a
 NO_FLIP, BEFORE, AFTER = 0, 1, 2
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _taps(start: int, n_in: int, n_out: int, flip: int, low: Any, high: Any, weight: Any) -> None:
     """`bilinear_taps` of the `n_in` pixels from `start` on."""
     half = np.float32(0.5)
@@ -51,7 +50,7 @@ def _taps(start: int, n_in: int, n_out: int, flip: int, low: Any, high: Any, wei
         weight[to] = where - floor
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _copied(header: Any, samples: Any, rgbx: Any, y: Any, x: Any, channels: int, out: Any, start: int) -> None:
     """Pixels without a resize; `y` and `x` are the rows and columns to take."""
     width = x.size
@@ -74,7 +73,7 @@ def _copied(header: Any, samples: Any, rgbx: Any, y: Any, x: Any, channels: int,
                 out[np.uint64(at + 3 * j + c)] = rgbx[np.uint64(4 * x[j] + c)]
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def _resized(
     header: Any,
     samples: Any,
@@ -130,7 +129,7 @@ def _resized(
                 as_bytes(line, bytes_out, start + i * stride, plane)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
     """Write a row of values: as it lies, or each channel `plane` values behind the last."""
     if plane == 0:
@@ -146,7 +145,7 @@ def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
             out[at + j + c * plane] = line[3 * j + c]
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def as_bytes(line: Any, out: Any, at: int, plane: int) -> None:
     """Write a row of values, truncated: as it lies, or each channel `plane` values behind the last."""
     if plane == 0:
@@ -158,7 +157,7 @@ def as_bytes(line: Any, out: Any, at: int, plane: int) -> None:
                 out[np.uint64(at + j + c * plane)] = np.uint8(np.int32(line[3 * j + c]))
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def between_rows(
     floats: Any,
     above: int,
@@ -194,7 +193,7 @@ def between_rows(
             out[at + step * j + channel * c] = value / factor if divide else value * factor
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _row_of_luma(
     header: Any,
     samples: Any,

@@ -17,9 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from penstock.compiled.kernel import uncounted
+from penstock.compiled.kernel import helper, maker
 from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
 
 LOOK = 10
@@ -31,7 +30,7 @@ SYMBOLS = 16
 KEPT = 272  # the counts of codes of 1 to 16 bits, and up to 256 symbols; behind them, whether the tables are made
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_tables() -> Any:
     """Memory for six tables: of DC, then of AC, for three components.
 
@@ -42,7 +41,7 @@ def new_tables() -> Any:
     return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def prepare(table: int, number: int, tables: Any) -> bool:
     """Make table `number` for the counts and symbols at the address `table`, unless it was made of them before."""
     made_of, entries, limits, shifts = tables
@@ -79,7 +78,7 @@ def prepare(table: int, number: int, tables: Any) -> bool:
     return True
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None:
     """The entries of all bits that begin with this code."""
     run, size = symbol >> 4, symbol & 15
@@ -101,7 +100,7 @@ def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None
         entries[base + (code << rest) + more] = entry
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def _join(entries: Any, base: int) -> None:
     """Let entries tell of two coefficients, or of one and the end of the block."""
     single = entries[base : base + (1 << LOOK)].copy()
@@ -118,8 +117,7 @@ def _join(entries: Any, base: int) -> None:
             )
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def long_code(bits: Any, number: int, tables: Any) -> Any:
     """The entry of a code of more than LOOK bits; 0 if there is none."""
     made_of, _, limits, shifts = tables
@@ -134,8 +132,7 @@ def long_code(bits: Any, number: int, tables: Any) -> Any:
     return 0
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def single(bits: Any, number: int, tables: Any) -> Any:
     """By itself, what bits begin with: how many it uses, zeros before its value, the value, and whether the block ends.
 
@@ -154,7 +151,7 @@ def single(bits: Any, number: int, tables: Any) -> Any:
     return used + size, run, signed(bits << np.uint64(used), np.uint64(size)), False
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def difference(entry: int, bits: Any, count: Any) -> Any:
     """The difference that bits begin with, and the bits behind it, by the entry of its table or of `long_code`."""
     n = np.uint64(entry & 63)
@@ -176,13 +173,13 @@ FAR, OVER = 6, 12
 _INSIDE = (1 << SKIP_LOOK) - 1
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_skips() -> Any:
     """Memory for the AC tables of three components: what they were made of, and entries."""
     return np.zeros((3, KEPT + 1), np.int64), np.zeros(3 << SKIP_LOOK, np.int16)
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def prepare_skips(component: int, made_of: Any, skips: Any) -> None:
     """Make the table of a component for the codes `made_of` tells of, unless it was made of them before."""
     kept, entries = skips[0][component], skips[1]

@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from penstock.compiled.kernel import short_kernel
+from penstock.compiled.kernel import helper, maker, short_kernel
 from penstock.image.jpeg.kernels.bits import byte
 
 # The columns of a header's row. Positions count from the start of the file.
@@ -33,17 +32,17 @@ APP0, APP14, APP15 = 0xE0, 0xEE, 0xEF
 JFIF, ADOB, E = (int.from_bytes(word, "big") for word in (b"JFIF", b"Adob", b"e"))
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _two(address: int) -> Any:
     return (byte(address) << 8) | byte(address + 1)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _four(address: int) -> Any:
     return (_two(address) << 16) | _two(address + 2)
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def _read(start: int, size: int, header: Any) -> Any:
     """Fill one row of the table; whether the file is one to take."""
     if size < 4 or _two(start) != 0xFF00 | SOI:

@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from penstock.compiled.kernel import uncounted
+from penstock.compiled.kernel import helper, maker
 from penstock.image.jpeg.kernels.bits import byte
 from penstock.image.jpeg.kernels.codes import LOOK, single
 from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, QUANT, SCAN, WIDTH
@@ -65,7 +64,7 @@ _FIRST, _NEAR, _SKIPS, _LONG, _LONG_FROM, _END = 0, 1, 2, 3, 4, 5  # of `tables`
 _NONE, _NEVER = -1, 1 << 62
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_lanes(in_row: int) -> Any:
     """Lanes without files, for pictures of up to `in_row` coefficients in a row of units."""
     positions, starts, at = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
@@ -81,8 +80,7 @@ def new_lanes(in_row: int) -> Any:
     return lanes
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def _rest(lane: int, lanes: Any) -> None:
     """Let a lane without a file do nothing."""
     (positions, starts, _, _, _, _), windows, _, about, coefficients, places, steps, _, _, _ = lanes
@@ -92,16 +90,14 @@ def _rest(lane: int, lanes: Any) -> None:
     places[:, lane], steps[:, lane] = lane * (coefficients.size // LANES), 0
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def file_of(lane: int, lanes: Any) -> Any:
     """The file that a lane has, -1 for none; and, once it was given by `walk`, whether its samples are there."""
     about = lanes[3]
     return about[_FILE, lane], about[_WHOLE, lane] == 1
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def is_worth_it(table: Any, cost: int, lanes: Any) -> bool:
     """Whether to go on to the end of all pictures takes less than to decode them one by one from their beginning.
 
@@ -119,8 +115,7 @@ def is_worth_it(table: Any, cost: int, lanes: Any) -> bool:
     return total >= cost * longest
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def _begin_row(lane: int, header: Any, sides: Any, lanes: Any) -> None:
     _, _, _, about, coefficients, places, steps, _, _, numbers = lanes
     blocks, colour_blocks, _, _, _, _ = small_layout(header, sides)
@@ -131,7 +126,7 @@ def _begin_row(lane: int, header: Any, sides: Any, lanes: Any) -> None:
     about[_LEFT, lane] = (header[WIDTH] + 8 * header[ACROSS] - 1) // (8 * header[ACROSS])
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def enter(lane: int, file: int, start: int, size: int, header: Any, sides: Any, lanes: Any) -> bool:
     """Give a free lane a file of `size` bytes at `start`; False if it has no codes."""
     (positions, starts, _, before, _, tables), windows, sets, about, _, _, _, factors, used, _ = lanes
@@ -157,16 +152,14 @@ def enter(lane: int, file: int, start: int, size: int, header: Any, sides: Any, 
     return True
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def leave(lane: int, lanes: Any) -> None:
     """Make a lane free."""
     release(lanes[3][_SET, lane], lanes[2])
     _rest(lane, lanes)
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def _code(lane: int, component: int, state: Any, about: Any, used: Any, sets: Any, to_end: bool) -> None:
     """A code by itself, or all up to the block's end; the lane's file is given up if there is no such code."""
     positions, starts, at, before, values, _ = state
@@ -198,8 +191,7 @@ def _code(lane: int, component: int, state: Any, about: Any, used: Any, sets: An
     at[lane] = k
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def _behind_unit(lane: int, header: Any, sides: Any, samples: Any, begin: int, lanes: Any) -> bool:
     """Fill a lane's window, end its row, or both; whether its file is at its end, or given up."""
     (positions, _, _, _, _, _), windows, _, about, coefficients, _, _, factors, _, _ = lanes
@@ -222,8 +214,7 @@ def _behind_unit(lane: int, header: Any, sides: Any, samples: Any, begin: int, l
     return True
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def walk(table: Any, sides: Any, samples: Any, lanes: Any) -> Any:
     """Go on until files are at their end: the lanes that have them, a bit each; 0 if no lane has a file.
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from penstock.compiled.kernel import uncounted
+from penstock.compiled.kernel import helper, inlined, maker
 from penstock.image.jpeg.kernels import codes
 from penstock.image.jpeg.kernels.bits import FILLED, eight_bytes
 from penstock.image.jpeg.kernels.codes import ALONE, BEYOND, LOOK, SYMBOLS
@@ -34,7 +33,7 @@ _FAR, _END = 6, 1 << 15
 _PLACE = (1 << 9) - 1  # where a lane is, at most, after all looks
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def look_table(kept: Any, entries: Any) -> Any:
     """Make a table of 1 << LOOKED entries for the AC codes that `codes.prepare` keeps; how long the end's code is."""
     for i in range(1 << LOOKED):
@@ -70,7 +69,7 @@ def look_table(kept: Any, entries: Any) -> Any:
     return end
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def long_table(kept: Any, longer_from: int, entries: Any) -> None:
     """Make a table of LONGER entries for the AC codes of more than LOOKED bits, the first of which is `longer_from`.
 
@@ -91,15 +90,13 @@ def long_table(kept: Any, longer_from: int, entries: Any) -> None:
         code <<= 1
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def bits_at(position: int) -> Any:
     """At least FILLED bits from a position on."""
     return eight_bytes(position >> 3) << (np.uint64(position) & _7)
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def _stopped(lane: int, position: int, place: int, total: Any, entry: Any, end: int, positions: Any, at: Any) -> Any:
     """Let a lane be where it stopped; what is to be decided there: 1, or PAST, where its block ends without an end."""
     if at[lane] == ENDED:
@@ -112,8 +109,7 @@ def _stopped(lane: int, position: int, place: int, total: Any, entry: Any, end: 
     return 1 << lane if entry == 0 else 0
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def look(positions: Any, at: Any, tables: Any, ends: Any, entries: Any, still: int) -> Any:
     """Go on in all lanes until none can, or one is past its block: the lanes where something is to be decided.
 
@@ -148,8 +144,7 @@ def look(positions: Any, at: Any, tables: Any, ends: Any, entries: Any, still: i
     )
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def look_long(lane: int, table: int, longer_from: int, entries: Any, positions: Any, at: Any) -> Any:
     """Go on by one code that `look` left, if it is in the table of longer ones: whether it is."""
     ahead = (bits_at(positions[lane]) >> np.uint64(48)) - np.uint64(longer_from)
@@ -161,8 +156,7 @@ def look_long(lane: int, table: int, longer_from: int, entries: Any, positions: 
     return entry != 0
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def look_up_to_end(lane: int, table: int, entries: Any, positions: Any, at: Any) -> None:
     """Go on by those looks of a lane that stay in its block, where `look` found one that is past it."""
     position, place = positions[lane], at[lane]
@@ -190,7 +184,7 @@ _WAITS, _ENDS = 0, 1 << _ZEROS  # they use no bits and advance by nothing, and t
 _LONGER = 1 << 4  # of first coefficients: a code that is, or that there is not
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def near_table(entries: Any, nears: Any) -> None:
     """Make a table of 1 << LOOK entries for needed coefficients, of the AC entries of `codes`."""
     for i in range(1 << LOOK):
@@ -207,7 +201,7 @@ def near_table(entries: Any, nears: Any) -> None:
             nears[i] = first << _FIRST | (last & 255) << _LAST | step << _STEP | zeros << _ZEROS | used
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def first_table(kept: Any, firsts: Any) -> None:
     """Make a table of 1 << FIRST_LOOK entries for the DC codes that `codes.prepare` keeps.
 
@@ -228,16 +222,14 @@ def first_table(kept: Any, firsts: Any) -> None:
         code <<= 1
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def _first(lane: int, positions: Any, starts: Any, tables: Any, entries: Any) -> Any:
     """The entry for a lane's next first coefficient, and 0, which is for nothing, where a lane rests."""
     entry = np.int64(entries[np.uint64(tables[lane]) + (bits_at(positions[lane]) >> _FIRST_SHORT)])
     return np.int64(0) if starts[lane] else entry
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def look_first(positions: Any, starts: Any, at: Any, tables: Any, entries: Any, before: Any, values: Any) -> Any:
     """Read the first coefficients of all lanes: False, and nothing is done, where a code is longer.
 
@@ -260,8 +252,7 @@ def look_first(positions: Any, starts: Any, at: Any, tables: Any, entries: Any, 
     return True
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def _keep(place: Any, entry: Any, values: Any) -> Any:
     """Put the values of an entry to their places; the place that it leads to."""
     values[np.uint64(place + ((entry >> _ZEROS) & 15))] = entry >> _FIRST
@@ -270,8 +261,7 @@ def _keep(place: Any, entry: Any, values: Any) -> Any:
     return place
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def _near_stopped(lane: int, used: Any, place: Any, entry: Any, end: int, positions: Any, at: Any) -> Any:
     """Let a lane be where its looks led, if that is in its block; whether it waits there, as a bit."""
     if at[lane] == ENDED:
@@ -284,8 +274,7 @@ def _near_stopped(lane: int, used: Any, place: Any, entry: Any, end: int, positi
     return 1 << lane if entry == _WAITS else 0
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def look_near(positions: Any, at: Any, tables: Any, ends: Any, entries: Any, values: Any) -> Any:
     """Go on by some looks in all lanes, and keep the values: the lanes that wait for a code by itself, a bit each.
 
@@ -311,8 +300,7 @@ def look_near(positions: Any, at: Any, tables: Any, ends: Any, entries: Any, val
     )
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy", forceinline=True)
+@inlined
 def look_near_alone(lane: Any, positions: Any, at: Any, tables: Any, ends: Any, entries: Any, values: Any) -> Any:
     """`look_near` in one lane."""
     bits, table, place = bits_at(positions[lane]), np.uint64(tables[lane]), lane * DEEP + at[lane]

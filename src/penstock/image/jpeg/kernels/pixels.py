@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 
+from penstock.compiled.kernel import helper
 from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, WIDTH
 from penstock.image.jpeg.kernels.planes import MARGIN, layout
 from penstock.image.kernels.instructions import F32, I8, I16, I32, Code, vector_step
@@ -95,7 +95,7 @@ packed = vector_step(_packed, "aiai")
 """packed(rgbx, at, rgb, to): PIXELS pixels without their fourth values."""
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def row_of_pixels(header: Any, samples: Any, y: int, rgbx: Any) -> None:
     """Row `y` as red, green, blue and a fourth byte of no meaning; `rgbx` has room for PIXELS more than the width."""
     _, _, stride, colour_stride, plane, colour_plane = layout(header)

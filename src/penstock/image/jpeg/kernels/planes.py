@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from penstock.compiled.kernel import helper, maker
 from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill, signed
 from penstock.image.jpeg.kernels.codes import (
     ALONE,
@@ -45,7 +45,7 @@ RST0 = 0xD0
 _UNTIL, _DONE = 0, 1  # of `restarts`: units until the next one, and how many there were
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_numbers() -> Any:
     """Memory for numbers of each component, or of each block of a unit.
 
@@ -56,7 +56,7 @@ def new_numbers() -> Any:
     return used, components, begins, np.zeros(MOST_BLOCKS, np.int64), np.zeros(3, np.int64), np.zeros(2, np.int64)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> Any:
     """How many blocks a unit has: those of luma row by row, then one of each colour. No DC and no restart was read."""
     _, components, begins, steps, before, restarts = numbers
@@ -75,7 +75,7 @@ def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> 
     return luma + header[COMPONENTS] - 1
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def before_unit(at: int, end: int, bits: Any, count: Any, missing: Any, header: Any, before: Any, restarts: Any) -> Any:
     """In a file with restarts, go on behind a marker that is due; the reader's state, and whether it is there."""
     if restarts[_UNTIL] == 0:
@@ -166,7 +166,7 @@ _COSINES = np.array([1.0, *(np.cos(np.arange(1, 8) * np.pi / 16) * np.sqrt(2))])
 _SCALES = np.round(np.outer(_COSINES, _COSINES) * (1 << 14)).astype(np.int64).reshape(-1)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def layout(header: Any) -> Any:
     """For luma and for colour: blocks across, rounded up to whole vectors, bytes of a row, and bytes of a plane.
 
@@ -181,7 +181,7 @@ def layout(header: Any) -> Any:
     return blocks, colour_blocks, stride, colour_stride, units_y * down * 8 * stride, units_y * 8 * colour_stride
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def room(header: Any) -> Any:
     """How many coefficients a row of units holds, and how many samples the picture."""
     blocks, colour_blocks, _, _, plane, colour_plane = layout(header)
@@ -189,13 +189,13 @@ def room(header: Any) -> Any:
     return (header[DOWN] * blocks + others * colour_blocks) * 64, plane + others * colour_plane
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_work(in_row: int) -> Any:
     """Memory that `decode_planes` works with, for pictures of up to `in_row` coefficients in a row of units."""
     return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def share_tables(header: Any, used: Any) -> None:
     """Which table each component uses, of DC, then of AC: one that several share has the number of the first."""
     for i in range(header[COMPONENTS]):
@@ -207,7 +207,7 @@ def share_tables(header: Any, used: Any) -> None:
                     used[number] = used[3 * kind + j]
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
     """The factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
     share_tables(header, used)
@@ -223,7 +223,7 @@ def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -
     return True
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _transform(header: Any, unit_y: int, only_luma: bool, coefficients: Any, factors: Any, samples: Any) -> None:
     """The samples of a row of units."""
     blocks, colour_blocks, stride, colour_stride, plane, colour_plane = layout(header)
@@ -245,7 +245,7 @@ def _transform(header: Any, unit_y: int, only_luma: bool, coefficients: Any, fac
             samples[to + i * colour_stride + width] = samples[to + i * colour_stride + width - 1]
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def decode_planes(
     start: int,
     size: int,

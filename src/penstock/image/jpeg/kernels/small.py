@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from penstock.compiled.kernel import helper, maker
 from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill
 from penstock.image.jpeg.kernels.codes import (
     FAR,
@@ -135,7 +135,7 @@ lowered_4, lowered_2, lowered_1 = (vector_step(_lowered(side), "aiaiaii") for si
 _SHORT, _SKIP = np.uint64(64 - LOOK), np.uint64(64 - SKIP_LOOK)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def small_layout(header: Any, sides: Any) -> Any:
     """`layout` of a picture whose blocks of luma and of colour become `sides` samples wide."""
     across, down = header[ACROSS], header[DOWN]
@@ -149,7 +149,7 @@ def small_layout(header: Any, sides: Any) -> Any:
     return blocks, colour_blocks, stride, colour_stride, plane, colour_plane
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def small_room(header: Any, sides: Any) -> Any:
     """How many coefficients a row of units holds, and how many samples the picture."""
     blocks, colour_blocks, _, _, plane, colour_plane = small_layout(header, sides)
@@ -157,13 +157,13 @@ def small_room(header: Any, sides: Any) -> Any:
     return (header[DOWN] * blocks + others * colour_blocks) * APART, plane + others * colour_plane
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_small_work(in_row: int) -> Any:
     """Memory that `decode_small` works with, for pictures of up to `in_row` coefficients in a row of units."""
     return new_tables(), new_skips(), np.zeros(3 * 64, np.int16), np.zeros(in_row, np.int16), new_numbers()
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _lower(
     side: int, coefficients: Any, begin: int, blocks: int, factors: Any, which: int, out: Any, to: int, stride: int
 ) -> None:
@@ -178,7 +178,7 @@ def _lower(
             lowered_1(coefficients, begin + i * APART, factors, which, out, to + i, stride)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def lower_rows(
     header: Any, sides: Any, unit_y: int, coefficients: Any, at: int, factors: Any, samples: Any, begin: int
 ) -> None:
@@ -194,7 +194,7 @@ def lower_rows(
         _lower(sides[1], coefficients, colour, colour_blocks, factors, (c + 1) * 64, samples, to, colour_stride)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def decode_small(start: int, size: int, header: Any, sides: Any, work: Any, samples: Any) -> Any:
     """Decode a file of `size` bytes at `start` into `samples`; whether all of it was as it should be.
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from penstock.compiled.kernel import kernel
+from penstock.compiled.kernel import helper, kernel, maker
 from penstock.image.jpeg.kernels.block import as_bytes, between_rows
 from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, FIELDS, HEIGHT, RESTART, TAKEN, WIDTH
 from penstock.image.jpeg.kernels.lanes import COST as COST
@@ -27,14 +26,14 @@ from penstock.image.jpeg.kernels.small import decode_small, new_small_work, smal
 _MOST_SAMPLES = 1 << 24  # of all lanes: each thread keeps as much memory
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _sides(header: Any, ratio: int, sides: Any) -> None:
     """How many samples a block of luma and one of colour become: colour is as fine as luma where that is possible."""
     sides[0] = 8 // ratio
     sides[1] = min(4, sides[0] * header[ACROSS]) if ratio > 1 else 8
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _between(scale: Any, n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any) -> None:
     """Between which samples each result lies, and where, if results are `scale` samples apart."""
     half = np.float32(0.5)
@@ -47,7 +46,7 @@ def _between(scale: Any, n_in: int, n_out: int, mirrored: bool, low: Any, high: 
         weight[to] = where - floor
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _resized(header: Any, samples: Any, sides: Any, flip: Any, start: int, target: Any) -> None:
     """Write a picture from `start` on; `target` is the same for all pictures."""
     (height, width), (factor, divide, behind), (floats_out, bytes_out), taps, lines, rgbx, floats = target
@@ -108,7 +107,7 @@ def _resized(header: Any, samples: Any, sides: Any, flip: Any, start: int, targe
             as_bytes(row, bytes_out, at, behind)
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def _kind(header: Any, ratio: int, sides: Any) -> Any:
     """What files must have in common to be decoded side by side; 0 for a file that is decoded by itself."""
     if not header[TAKEN] or ratio < 2 or header[RESTART]:
@@ -118,7 +117,7 @@ def _kind(header: Any, ratio: int, sides: Any) -> Any:
     return shape | sides[0] << 12 | sides[1] << 16
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def _target(size: Any, scale: Any, outs: Any, widest: int) -> Any:
     """What `_resized` has for all pictures, up to `widest`: what it is told, and memory."""
     height, width = size
@@ -130,7 +129,7 @@ def _target(size: Any, scale: Any, outs: Any, widest: int) -> Any:
     return size, scale, outs, (y, colour_y, x), lines, rgbx, np.empty((4 + 3) * steps, np.float32)
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def _side_by_side(
     files: Any,
     addresses: Any,

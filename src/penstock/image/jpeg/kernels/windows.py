@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from penstock.compiled.kernel import uncounted
+from penstock.compiled.kernel import helper, maker
 from penstock.image.jpeg.kernels.bits import SEVERAL, ZERO, allow, at_marker, byte, copy_eight, copy_several
 from penstock.image.jpeg.kernels.codes import KEPT, LOOK
 from penstock.image.jpeg.kernels.headers import AC, COMPONENTS, DC, EOI
@@ -33,7 +32,7 @@ _NEXT, _END, _FILLED, LIMIT, _LAST = 0, 1, 2, 3, 4  # of each lane; behind LIMIT
 _NEVER = 1 << 62
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_windows(lanes: int) -> Any:
     """Memory for so many lanes: bytes, and numbers."""
     memory = np.zeros(lanes * _WINDOW, np.uint8)
@@ -41,8 +40,7 @@ def new_windows(lanes: int) -> Any:
     return memory, np.zeros((5, lanes), np.int64)
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def open_window(lane: int, start: int, end: int, windows: Any) -> Any:
     """The position of the first bit of the data from address `start` on."""
     memory, numbers = windows
@@ -51,8 +49,7 @@ def open_window(lane: int, start: int, end: int, windows: Any) -> Any:
     return refill(lane, begin << 3, windows)
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def close_window(lane: int, windows: Any) -> Any:
     """A position for a lane without data, where it may stay."""
     memory, numbers = windows
@@ -60,16 +57,14 @@ def close_window(lane: int, windows: Any) -> Any:
     return (memory.ctypes.data + lane * _WINDOW) << 3
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def is_beyond(lane: int, position: int, windows: Any) -> Any:
     """Whether there are no bits any more behind which a lane could be."""
     last = windows[1][_LAST, lane]
     return last and position > last
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def refill(lane: int, position: int, windows: Any) -> Any:
     """Move what a lane did not use to its window's beginning, and fill it; the position there."""
     memory, numbers = windows
@@ -106,8 +101,7 @@ def refill(lane: int, position: int, windows: Any) -> Any:
     return position - (unused << 3)
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def is_at_end(lane: int, position: int, windows: Any) -> Any:
     """Whether all bits were used, and the file ends behind them."""
     _, numbers = windows
@@ -117,7 +111,7 @@ def is_at_end(lane: int, position: int, windows: Any) -> Any:
     return at_marker(numbers[_NEXT, lane], numbers[_END, lane], np.uint64(last - position), ZERO, EOI)
 
 
-@njit(nogil=True, error_model="numpy")
+@maker
 def new_sets(count: int) -> Any:
     """Memory for so many sets of tables: those of `new_tables`, what to look up, and how many files use each."""
     made_of, entries = np.zeros((count, 6, KEPT + 1), np.int64), np.empty(count * 6 << LOOK, np.int64)
@@ -129,15 +123,13 @@ def new_sets(count: int) -> Any:
     return made_of, entries, limits, shifts, firsts, nears, skips, longs, ends, np.zeros(count, np.int64)
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def entries_at(number: int, table: int) -> int:
     """Where a table of a set begins in the entries of all of them."""
     return (number * 6 + table) << LOOK
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def _fits(start: int, header: Any, used: Any, made_of: Any) -> bool:
     """Whether a set was made of the codes of a file."""
     for kind in range(2):
@@ -157,7 +149,7 @@ def _fits(start: int, header: Any, used: Any, made_of: Any) -> bool:
     return True
 
 
-@njit(nogil=True, error_model="numpy")
+@helper
 def take_set(start: int, header: Any, factors: Any, used: Any, sets: Any) -> Any:
     """The number of a set for a file, which is made if there is none, until `release`; -1 if the file has no codes.
 
@@ -191,8 +183,7 @@ def take_set(start: int, header: Any, factors: Any, used: Any, sets: Any) -> Any
     return free
 
 
-@uncounted
-@njit(nogil=True, error_model="numpy")
+@helper
 def release(number: int, sets: Any) -> None:
     """A file does not need its set any more."""
     sets[9][number] -= 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined, kernel, short_kernel
+from penstock.compiled.kernel import helper, inlined, kernel, maker, short_kernel, specialised
 from penstock.image.png.kernels.memory import B, S, U, add_paeth, narrow, widen
 
 HALF = 5  # filter 3 in the first row, where nothing is above: half of what is to the left
@@ -36,7 +36,7 @@ def _undo(kind: int, value: Any, left: Any, up: Any, corner: Any) -> Any:
     return B(np.int32(value) + _paeth(np.int32(left), np.int32(up), np.int32(corner)))
 
 
-@helper
+@specialised
 def _undo_row(kind: int, raw: Any, source: int, out: Any, row: int, above: int, stride: int, step: int) -> None:
     """A row under filter 1, 3 or 4, or HALF; neighbours stay in registers, three channels side by side."""
     if step == 3:
@@ -181,7 +181,7 @@ def _row(above: Any, row: Any, stride: int, kind: int, out: Any) -> Any:
     return cost
 
 
-@helper
+@maker
 def _choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
     height, width = rows.shape
     above = np.zeros(width, np.uint8)

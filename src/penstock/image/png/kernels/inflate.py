@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper
+from penstock.compiled.kernel import helper, maker
 from penstock.image.png.kernels.memory import B, S, U, W, load_word, store_word
 
 # Entries of the decoding tables, uint32: bits 0-5 the bits to drop from the stream, with those of the extra number;
@@ -106,7 +106,7 @@ def adler32(data: Any, size: int) -> Any:
 LITERAL_BITS, DISTANCE_BITS, LENGTH_BITS = 11, 8, 7  # of the tables; codes that are longer are found bit by bit
 
 
-@helper
+@maker
 def _build(
     lengths: Any, first: int, count: int, entries: Any, bits: int, table: Any, counts: Any, sorted_: Any
 ) -> bool:
@@ -170,7 +170,7 @@ def _long_code(buffer: Any, counts: Any, sorted_: Any, entries: Any) -> Any:
     return W(ODD | BAD)
 
 
-@helper
+@maker
 def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
     """Unpack the deflate stream `source[start:stop]` to exactly `size` bytes of `out`; where it ends, or -1.
 

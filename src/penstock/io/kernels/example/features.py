@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined, uncounted
+from penstock.compiled.kernel import helper, inlined
 from penstock.io.kernels.example import (
     AT_1,
     FIRST,
@@ -36,7 +36,6 @@ from penstock.io.kernels.loads import load64
 U = np.uint64
 
 
-@uncounted
 @helper
 def _words(buffer: Any, at: Any, size: Any) -> Any:
     """The first and the last eight bytes of a key; a shorter one is its own first, filled up with zeros."""
@@ -50,7 +49,6 @@ def _words(buffer: Any, at: Any, size: Any) -> Any:
     return word, U(0)
 
 
-@uncounted
 @helper
 def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any:
     """Whether two keys that agree in length, first and last word agree in between."""
@@ -60,7 +58,6 @@ def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any
     return same
 
 
-@uncounted
 @helper
 def find(buffer: Any, at: Any, size: Any, table: Any, keys: Any, places: Any) -> Any:
     """The entry with this key, or -1; `places` is an open-addressed hash table whose size is a power of two."""
@@ -85,7 +82,6 @@ def find(buffer: Any, at: Any, size: Any, table: Any, keys: Any, places: Any) ->
 _LENGTHS = 0x0100010001000000
 
 
-@uncounted
 @inlined
 def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: Any) -> Any:
     """The number of bytes that the values of entry k take, if it stands here as writers spell it; else -1.
@@ -121,7 +117,6 @@ def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: An
     return size
 
 
-@uncounted
 @inlined
 def same_unwanted(buffer: Any, at: Any, stop: Any, address: Any) -> Any:
     """Where the entry here ends, if it has the key of the one at `address`, which is spelled as usual; else -1."""
@@ -141,7 +136,6 @@ def same_unwanted(buffer: Any, at: Any, stop: Any, address: Any) -> Any:
     return end
 
 
-@uncounted
 @helper
 def map_entry(buffer: Any, at: Any, end: Any) -> Any:
     """(whether it is sound, where its key begins, the key's size, where its value begins and ends)."""
@@ -163,7 +157,6 @@ def map_entry(buffer: Any, at: Any, end: Any) -> Any:
     return True, key, size, start, stop
 
 
-@uncounted
 @helper
 def as_before(
     buffer: Any,
@@ -199,7 +192,6 @@ def as_before(
     return at, slot, slot - first
 
 
-@uncounted
 @helper
 def features(
     buffer: Any,
@@ -290,7 +282,6 @@ def features(
     return slot, read, noted
 
 
-@uncounted
 @inlined
 def all_features(
     buffer: Any,

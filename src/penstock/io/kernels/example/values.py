@@ -12,7 +12,7 @@ from numba import types
 from numba.core.extending import intrinsic
 from numba.np import arrayobj
 
-from penstock.compiled.kernel import helper, inlined, uncounted
+from penstock.compiled.kernel import helper, inlined
 from penstock.io.kernels.example import (
     BASE,
     DEFAULT,
@@ -39,7 +39,6 @@ U = np.uint64
 _CONTINUED, _PAYLOAD = 0x8080808080808080, 0x7F7F7F7F7F7F7F7F
 
 
-@uncounted
 @helper
 def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
     """`varint` for more than one byte."""
@@ -56,7 +55,6 @@ def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
     return U(0), -1
 
 
-@uncounted
 @helper
 def varint(buffer: Any, at: Any, stop: Any) -> Any:
     """(value, next position), or (0, -1) where it does not end before `stop` or within 10 bytes.
@@ -68,7 +66,6 @@ def varint(buffer: Any, at: Any, stop: Any) -> Any:
     return _long_varint(buffer, at, stop)
 
 
-@uncounted
 @inlined
 def short_varint(buffer: Any, at: Any, size: Any) -> Any:
     """(True, value) of a varint of 1 to 8 bytes that is exactly `size` long; the caller has checked eight bytes."""
@@ -82,7 +79,6 @@ def short_varint(buffer: Any, at: Any, size: Any) -> Any:
     return fits, (word & U(0x0FFFFFFF)) | ((word & U(0x0FFFFFFF00000000)) >> U(4))
 
 
-@uncounted
 @helper
 def span(buffer: Any, at: Any, stop: Any) -> Any:
     """(start, end) of the bytes that a length announces, or (0, -1)."""
@@ -92,7 +88,6 @@ def span(buffer: Any, at: Any, stop: Any) -> Any:
     return at, at + np.int64(size)
 
 
-@uncounted
 @helper
 def skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
     """The position after an unknown field, or -1."""
@@ -146,7 +141,6 @@ address_of: Any = intrinsic(_address_of)
 MALFORMED = -1
 
 
-@uncounted
 @helper
 def int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, ints: Any) -> Any:
     """Add the values of an Int64List; their number with those before, or -1. Only `room` of them are written."""
@@ -179,7 +173,6 @@ def int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, 
     return count
 
 
-@uncounted
 @helper
 def float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, floats: Any) -> Any:
     """Add the values of a FloatList, as their bits; see `int_list`."""
@@ -210,7 +203,6 @@ def float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any
     return count
 
 
-@uncounted
 @helper
 def bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, starts: Any, lengths: Any) -> Any:
     """Add the places of a BytesList's strings; see `int_list`."""
@@ -233,7 +225,6 @@ def bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any
     return count
 
 
-@uncounted
 @helper
 def feature(
     buffer: Any,
@@ -277,7 +268,6 @@ def feature(
     return kind, count
 
 
-@uncounted
 @inlined
 def direct(
     buffer: Any, at: Any, size: Any, table: Any, k: Any, row: Any, ints: Any, floats: Any, starts: Any, lengths: Any
@@ -303,7 +293,6 @@ def direct(
     return False
 
 
-@uncounted
 @inlined
 def write_noted(
     buffer: Any,

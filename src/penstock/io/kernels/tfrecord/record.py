@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import helper, inlined, uncounted
+from penstock.compiled.kernel import helper, inlined
 from penstock.compiled.kernel_files import LEVELS
 from penstock.io.kernels.loads import bits32, load64
 from penstock.io.tfrecord.framing import (
@@ -115,7 +115,6 @@ def _behind(count: int) -> np.ndarray:
 BEHIND_LANE = _behind(LANE)
 
 
-@uncounted
 @inlined
 def _behind_lane(crc: Any) -> Any:
     """What a checksum becomes when a lane of zeros follows."""
@@ -127,7 +126,6 @@ def _behind_lane(crc: Any) -> Any:
     )
 
 
-@uncounted
 @helper
 def crc_by_instruction(buffer: Any, start: Any, stop: Any) -> Any:
     """CRC-32C of buffer[start:stop]; the caller has checked the bounds.
@@ -156,7 +154,6 @@ def crc_by_instruction(buffer: Any, start: Any, stop: Any) -> Any:
     return found ^ U(0xFFFFFFFF)
 
 
-@uncounted
 @helper
 def crc_by_tables(buffer: Any, start: Any, stop: Any) -> Any:
     """CRC-32C of buffer[start:stop]; the caller has checked the bounds."""
@@ -184,7 +181,6 @@ def crc_by_tables(buffer: Any, start: Any, stop: Any) -> Any:
 _crc = crc_by_instruction if INSTRUCTION else crc_by_tables
 
 
-@uncounted
 @helper
 def _matches(buffer: Any, start: Any, stop: Any) -> Any:
     """Whether the four bytes at `stop` are the masked checksum of buffer[start:stop]."""
@@ -193,7 +189,6 @@ def _matches(buffer: Any, start: Any, stop: Any) -> Any:
     return (rotated + U(0xA282EAD8)) & U(0xFFFFFFFF) == U(bits32(buffer, stop))
 
 
-@uncounted
 @helper
 def record(buffer: Any, at: Any, check: Any) -> Any:
     """(status, length of the data) of the record whose header begins at `at`, which is not past the end."""
