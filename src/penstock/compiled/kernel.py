@@ -71,6 +71,7 @@ def short_kernel(function: F) -> F:
 
 def _kept(function: F, *, nogil: bool) -> F:
     compiled: Any = njit(nogil=nogil, error_model="numpy")(function)
+    compiled.targetoptions["no_cfunc_wrapper"] = True  # nobody passes a kernel as a value
     if CHECKED not in os.environ:
         compiled._cache = _BySources(function)
     kept: F = compiled

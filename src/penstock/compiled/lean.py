@@ -122,10 +122,13 @@ def no_events() -> None:
 def short_analyses() -> None:
     """After each of nine passes numba finds out which variables live on into which block; one asks, the last.
 
-    And it looks for variables in all that an instruction holds, which is mostly text and places in files.
+    It looks for variables in all that an instruction holds, which is mostly text and places in files. And it looks for
+    functions within functions, lists and sums of arrays where there are none.
     """
-    from numba.core import ir, transforms
+    from numba.core import ir, transforms, types
+    from numba.core.inline_closurecall import InlineClosureCallPass
     from numba.core.postproc import PostProcessor, VariableLifetime
+    from numba.core.typed_passes import NopythonRewrites
 
     processor: Any = PostProcessor
     instruction: Any = ir.Inst
@@ -156,6 +159,31 @@ def short_analyses() -> None:
             for each in value.values() if isinstance(value, dict) else value:
                 yield from variables(each)
 
+    inlining: Any = InlineClosureCallPass
+    rewriting: Any = NopythonRewrites
+    inline, rewrite = inlining.run, rewriting.run_pass
+    makers = {"make_function", "build_list"}
+
+    def expressions(blocks: Any) -> Iterator[tuple[Any, Any]]:
+        for block in blocks.values():
+            for statement in block.body:
+                if isinstance(statement, ir.Assign):
+                    yield statement.target, statement.value
+
+    def inline_if_any(self: Any) -> None:
+        for _, value in expressions(self.func_ir.blocks):
+            if isinstance(value, ir.FreeVar) or (isinstance(value, ir.Expr) and value.op in makers):
+                inline(self)
+                return
+
+    def rewrite_if_any(self: Any, state: Any) -> Any:
+        for target, value in expressions(state.func_ir.blocks):
+            kind = state.typemap[target.name]
+            if isinstance(kind, types.StringLiteral) or (isinstance(kind, types.Array) and isinstance(value, ir.Expr)):
+                return rewrite(self, state)
+        return True
+
+    inlining.run, rewriting.run_pass = inline_if_any, rewrite_if_any
     processor.run = run_shortly
     instruction._rec_list_vars = lambda self, value: list(variables(value))
 

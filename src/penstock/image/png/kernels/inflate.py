@@ -106,16 +106,15 @@ def adler32(data: Any, size: int) -> Any:
 LITERAL_BITS, DISTANCE_BITS, LENGTH_BITS = 11, 8, 7  # of the tables; codes that are longer are found bit by bit
 
 
-@maker
+@helper
 def _build(
-    lengths: Any, first: int, count: int, entries: Any, bits: int, table: Any, counts: Any, sorted_: Any
+    lengths: Any, first: int, count: int, entries: Any, bits: int, table: Any, counts: Any, sorted_: Any, offsets: Any
 ) -> bool:
     """Fill `table` for the canonical code of `lengths[first : first + count]`; False if it is none.
 
     The table is grown code length by code length: a code of n bits takes one place among 2**n, and the table is doubled
-    by copying itself. `counts` and `sorted_` serve codes of more than `bits` bits.
+    by copying itself. `counts` and `sorted_` serve codes of more than `bits` bits; `offsets` is memory for 17 numbers.
     """
-    offsets = np.empty(17, np.int64)
     for i in range(16):
         counts[i] = 0
     for i in range(count):
@@ -180,7 +179,7 @@ def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
     distances = np.empty(1 << DISTANCE_BITS, np.uint32)
     literal_counts, literal_sorted = np.empty(16, np.int64), np.empty(288, np.int64)
     distance_counts, distance_sorted = np.empty(16, np.int64), np.empty(32, np.int64)
-    lengths = np.empty(320 + 140, np.int64)
+    lengths, offsets = np.empty(320 + 140, np.int64), np.empty(17, np.int64)
     buffer, bits = U(0), U(0)
     at, to = start, 0
     last = False
@@ -237,7 +236,7 @@ def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
                 lengths[ORDER[i]] = S(buffer & U(7))
                 buffer >>= U(3)
                 bits -= U(3)
-            if not _build(lengths, 0, 19, LENGTHS, LENGTH_BITS, distances, distance_counts, distance_sorted):
+            if not _build(lengths, 0, 19, LENGTHS, LENGTH_BITS, distances, distance_counts, distance_sorted, offsets):
                 return -1
             total = literal_count + distance_count
             i = 0
@@ -278,7 +277,9 @@ def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
                 i += repeat
             if i > total or lengths[256] == 0:
                 return -1
-        if not _build(lengths, 0, literal_count, LITERALS, LITERAL_BITS, literals, literal_counts, literal_sorted):
+        if not _build(
+            lengths, 0, literal_count, LITERALS, LITERAL_BITS, literals, literal_counts, literal_sorted, offsets
+        ):
             return -1
         if not _build(
             lengths,
@@ -289,6 +290,7 @@ def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
             distances,
             distance_counts,
             distance_sorted,
+            offsets,
         ):
             return -1
         while True:
