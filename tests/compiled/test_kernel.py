@@ -192,7 +192,8 @@ add, written = CPUCodeLibrary.add_ir_module, {}
 def add_and_note(self, module):
     if self.name in ("add", "add_to_all", "times", "counted", "total"):
         text = re.sub(r"(numba\\.dynamic\\.globals\\.)[0-9a-f]+", r"\\1", str(module))
-        text = re.sub(r"(?<=inttoptr \\(i64 )\\d+|B\\d+v\\d+|^; ModuleID.*|\\d+(?= x i8\\])", "", text)
+        text = re.sub(r"(pickle[a-z]+\\.)\\d+", r"\\1", text)
+        text = re.sub(r"(?<=inttoptr \\(i64 )\\d+|B\\d+v\\d+|0x[0-9a-f]+|^; ModuleID.*|\\d+(?= x i8\\])", "", text)
         written.setdefault(self.name, []).append(re.sub(r"_ZN\\w+", "", text))
     return add(self, module)
 

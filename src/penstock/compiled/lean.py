@@ -115,8 +115,8 @@ def no_events() -> None:
     changed: Any = event
     nothing = contextlib.nullcontext()
     if not any(changed._registered.values()):
-        changed.trigger_event = lambda kind, data=None: nothing
-        changed.start_event = changed.end_event = lambda kind, data=None: None
+        changed.trigger_event = lambda *args, **kwargs: nothing
+        changed.start_event = changed.end_event = lambda *args, **kwargs: None
 
 
 def short_analyses() -> None:
@@ -224,7 +224,8 @@ def parts_once() -> None:
                 later |= getattr(each, "_later", {})
                 if each in large:
                     later[each] = None
-                    this._reload_init.update(each._reload_init)
+                    if hasattr(this, "_reload_init"):  # not in numba 0.61
+                        this._reload_init.update(each._reload_init)
             this._linking_libraries = [each for each in this._linking_libraries if each not in large]
             this._later = later
             finalize_parts(self)
