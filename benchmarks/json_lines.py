@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from _common.duel import Pass, Side, duel
 
-NUMBER = 60_000
+NUMBER = 100_000
 PATH = Path(tempfile.gettempdir()) / "penstock-json-lines" / f"{NUMBER}.jsonl"
 
 

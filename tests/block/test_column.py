@@ -85,6 +85,25 @@ def test_dense_slices_and_batches_share_memory():
     assert np.shares_memory(column.batched(4).array, array)
 
 
+@given(st.data(), st.integers(1, 70), st.integers(1, 3), st.sampled_from([(), (2,)]))
+def test_many_short_byte_strings_are_what_their_buffers_hold(data, width, count, shape):
+    """They are made all at once, unless that would lose zeros or look behind a buffer's end."""
+    draw = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    least = data.draw(st.sampled_from([0, 1]))  # the lowest byte: zeros at an end are what numpy drops
+    room = data.draw(st.sampled_from([0, width]))
+    buffers = tuple(draw.integers(least, 4, 300 + room).astype(np.uint8) for _ in range(count))
+    lengths = draw.integers(0, width + 1, (150, *shape))
+    starts = draw.integers(0, 300 - lengths + 1)
+    which = draw.integers(0, count, (150, *shape)).astype(np.int32)
+    column = BytesColumn(buffers, starts, lengths, which if count > 1 else None)
+    wanted = np.empty(starts.shape, object)
+    for at in np.ndindex(starts.shape):
+        wanted[at] = buffers[which[at] if count > 1 else 0][starts[at] : starts[at] + lengths[at]].tobytes()
+    found = column.values()
+    assert np.array_equal(np.array(found, object), wanted)
+    assert {type(value) for value in np.array(found, object).flat} == {bytes}
+
+
 def test_byte_strings_point_into_their_buffer():
     buffer = np.frombuffer(b"abcdef", np.uint8)
     column = BytesColumn((buffer,), np.array([0, 4, 1]), np.array([2, 2, 0]))

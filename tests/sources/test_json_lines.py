@@ -2,7 +2,13 @@
 
 import gzip
 import json
+import math
+import random
+import struct
+import sys
 from contextlib import contextmanager
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -244,6 +250,7 @@ ODD = [
 FIRST = ["1", "0.5", "true", '"x"', "[1]", "[0.5, 1]", '["x"]', "[true]", '{"b": 1}', '{"b": {"c": "x"}}', "[[1]]"]
 DEFAULTS = [
     *(None, np.int8(3), np.uint8(1), np.float64(0.1), np.float16(0.5), np.True_, b"d", b"\xff", np.arange(2), {"b": 0}),
+    *(np.complex64(1j), np.datetime64(1, "s"), np.int64([]), np.array([b"d"], object)),
 ]
 a_value = st.sampled_from(ODD + FIRST) | values.map(json.dumps) | st.text(max_size=5)
 a_line = (
@@ -251,35 +258,127 @@ a_line = (
     | st.builds(' {{ "a":{} }}\t\r'.format, a_value)
     | st.sampled_from(["", " ", "{}", "{", "}", "[]", '{"a": 1', '}{"a": 1}', '{"A": 1}', '{"": 1}'])
 ).map(lambda line: line.encode("utf-8", "surrogatepass"))
-cut = st.builds(
-    lambda line, at, new: line[:at] + new + line[at + 1 :], a_line, st.integers(0, 12), st.binary(max_size=2)
-)
+
+
+def mutated(line, at, new):
+    return line[:at] + new + line[at + 1 :]
+
+
+cut = st.builds(mutated, a_line, st.integers(0, 12), st.binary(max_size=2))
 
 
 @contextmanager
-def at_once(least):
-    """Arrow's parser reads lines from that number on."""
+def plainly():
+    """Each line is read by `json`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_lines, "LEAST", least)
-        patch.setattr(json_lines, "_MANY", 0)
-        patch.setattr(json_lines, "_MOST_SLOWLY", 2)
+        patch.setattr(json_lines, "_NATIVE", SimpleNamespace(ready=lambda: None))
         yield
 
 
-NEVER = 1 << 60
+def assert_same_both_ways(path, defaults=None, wants=(2, 5, 1000)):
+    source = ps.JsonLinesDataset(path, defaults=defaults)._plan.source
+    with plainly():
+        wanted, _ = drained(source.open(), 1)
+    json_lines._NATIVE.get()
+    for want in wants:
+        assert_equal(drained(source.open(), want)[0], wanted)
+    return wanted
 
 
 @given(st.sampled_from(FIRST), st.lists(a_line | cut, max_size=12), st.integers(0, 20), st.sampled_from(DEFAULTS))
-def test_many_lines_at_once_are_the_lines_one_by_one(tmp_path_factory, first, lines, good, default):
+def test_the_kernel_reads_a_key_as_json_does(tmp_path_factory, first, lines, good, default):
     ordinary = [b'{"a": %b}' % first.encode()] * (good + 1)
-    path = tmp_path_factory.getbasetemp() / "at_once.jsonl"
+    path = tmp_path_factory.getbasetemp() / "key.jsonl"
     path.write_bytes(b"\n".join([*ordinary, *lines, *ordinary]))
-    source = ps.JsonLinesDataset(path, defaults=None if default is None else {"a": default})._plan.source
-    with at_once(NEVER):
-        wanted, _ = drained(source.open(), 1)
-    with at_once(1):
-        for want in (2, 5, 1000):
-            assert_equal(drained(source.open(), want)[0], wanted)
+    assert_same_both_ways(path, None if default is None else {"a": default})
+
+
+INNER = {"t": "a\n\u00e4\U0001f600", "more": {"b": True, "l": [1, 2]}}
+NEST = {"i": -7, "größe": 0.5, "in": INNER, "s": ["x", ""], "i2": 3}
+NEST_DEFAULTS = [None, {"i": 4, "in": {"t": b"-\xff", "more": {"l": np.arange(2)}}, "s": np.array([b"d"], object)}]
+
+
+@st.composite
+def a_nest(draw):
+    """A line that is NEST, or differs in what may differ and in what may not."""
+
+    def written(value):
+        if not isinstance(value, dict):
+            odd = draw(st.integers(0, 9)) == 0
+            text = draw(st.sampled_from(ODD)) if odd else json.dumps(value, ensure_ascii=draw(st.booleans()))
+            return "null" if draw(st.integers(0, 19)) == 0 else text
+        pairs = list(value.items())
+        if draw(st.integers(0, 3)) == 0:
+            pairs = draw(st.permutations(pairs))
+        if draw(st.integers(0, 5)) == 0:
+            pairs = pairs[: draw(st.integers(0, len(pairs)))]
+        if draw(st.integers(0, 9)) == 0:
+            pairs.append(draw(st.sampled_from([("i", 3), ("in", {}), ("more", {}), ("x", 1), ("größe", None)])))
+        space = draw(st.sampled_from(["", " ", " ", "\t \r"]))
+        inside = f",{space}".join(
+            f"{json.dumps(key, ensure_ascii=draw(st.booleans()))}{space}:{space}{written(item)}" for key, item in pairs
+        )
+        return f"{{{space}{inside}{space}}}"
+
+    return written(NEST).encode("utf-8", "surrogatepass")
+
+
+nearly_right = a_nest()
+
+
+@given(
+    st.lists(nearly_right | st.builds(mutated, nearly_right, st.integers(0, 120), st.binary(max_size=2)), max_size=8),
+    st.sampled_from(NEST_DEFAULTS),
+    st.sampled_from([b"\n", b"\r\n", b"\n\n"]),
+    st.sampled_from([b"", b"\xef\xbb\xbf"]),
+)
+def test_the_kernel_reads_objects_as_json_does(tmp_path_factory, lines, defaults, end, mark):
+    ordinary = [json.dumps(NEST).encode()] * 3
+    path = tmp_path_factory.getbasetemp() / "objects.jsonl"
+    path.write_bytes(mark + end.join([*ordinary, *lines, ordinary[0], *lines[:1]]))
+    assert_same_both_ways(path, defaults)
+
+
+EDGES = """
+9007199254740993.0 9007199254740992.5 2.2250738585072011e-308 2.2250738585072014e-308 1e23 8.5e22 1e-27 1e+22
+5e-324 4.9e-324 2.4703282292062327e-324 1.7976931348623157e308 1.7976931348623159e308 1e-400 1E400 1e0000000001
+-0 -0.0 0e0 0.0000000000000000000000000 NaN Infinity -Infinity 9007199254740992 9007199254740993
+-9007199254740993 123456789012345678901234567890e-10 0.1000000000000000055511151231257827021181583404541015625
+"""
+
+
+def numbers_of_all_sizes():
+    """Texts of numbers: those at which rounding goes wrong most easily, and many at random."""
+    draw = random.Random(0)
+    yield from EDGES.split()
+    yield from (f"{1 << power}.0" for power in range(0, 120, 3))
+    for _ in range(1500):
+        bits = draw.getrandbits(64)
+        (value,) = struct.unpack("<d", struct.pack("<Q", bits))
+        if math.isfinite(value):
+            yield repr(value)
+            yield f"{value:.{draw.randrange(25)}e}"
+        small = draw.uniform(-1000, 1000)
+        yield f"{small:.{draw.randrange(25)}f}"
+        yield f"{draw.getrandbits(draw.randrange(1, 80))}e{draw.randrange(-40, 40)}"
+        exact = Fraction(abs(small)) + Fraction(math.ulp(small)) / 2  # half way to the next
+        digits = draw.choice((0, 0, 1, -1)) + int(exact * 10**60)
+        yield f"{digits // 10**60}.{digits % 10**60:060d}"
+        whole = draw.getrandbits(53) | 1 << 53  # half way between two float64s above 2**53, where it is odd
+        yield f"{whole}.0"
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.int8, np.uint64])
+def test_the_kernel_rounds_numbers_as_json_does(tmp_path, kind):
+    texts = list(numbers_of_all_sizes()) if kind == np.float64 else list(numbers_of_all_sizes())[::7]
+    texts += [str(sign * (1 << power) + more) for power in (7, 8, 63, 64) for sign in (1, -1) for more in (-1, 0, 1)]
+    path = tmp_path / "a"
+    path.write_text("".join(f'{{"a": {text}}}\n' for text in ["1", *texts]))
+    with np.errstate(over="ignore"):
+        wanted = assert_same_both_ways(path, {"a": kind(0)}, wants=(5000,))
+    if kind == np.float64:  # which is what Python makes of the text
+        for text, row in zip(texts, wanted[1:], strict=True):
+            assert isinstance(row, Exception) or repr(float(row["a"])) == repr(float(json.loads(text))), text
 
 
 ORDINARY = {
@@ -297,16 +396,16 @@ def test_ordinary_lines_are_read_at_once(tmp_path, monkeypatch, name):
     path = tmp_path / "a"
     path.write_text("\n".join([json.dumps(row)] * 500), encoding="utf-8")
     source = ps.JsonLinesDataset(path, defaults=given_defaults)._plan.source
-    with at_once(NEVER):
+    with plainly():
         wanted, _ = drained(source.open(), 100)
-    with at_once(1):
-        reader = source.open()
-        first = reader.read(1)
-        monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", None)  # not called from here on
-        assert_equal(first.elements() + drained(reader, 100)[0], wanted)
+    json_lines._NATIVE.get()
+    reader = source.open()
+    first = reader.read(1)
+    monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", None)  # not called from here on
+    assert_equal(first.elements() + drained(reader, 100)[0], wanted)
 
 
-def test_one_bad_line_leaves_the_others_to_be_read_at_once(tmp_path, monkeypatch):
+def test_only_lines_that_the_kernel_does_not_know_are_read_one_by_one(tmp_path, monkeypatch):
     lines = ['{"a": 1}'] * 2000
     lines[1500] = '{"a": "x"}'
     path = tmp_path / "a"
@@ -314,8 +413,31 @@ def test_one_bad_line_leaves_the_others_to_be_read_at_once(tmp_path, monkeypatch
     slowly = []
     one_by_one = json_lines._JsonFile._one_by_one
     monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", lambda *a: slowly.append(len(a[1])) or one_by_one(*a))
-    monkeypatch.setattr(json_lines, "_MANY", 0)
+    json_lines._NATIVE.get()
     found, _ = drained(ps.JsonLinesDataset(path)._plan.source.open(), 500)
     assert len(found) == 2000
     assert kinds(found)[1500] == ("InvalidTypeError", 1500 * 9)
-    assert sum(slowly[1:]) <= 256
+    assert slowly == [1, 1]
+
+
+def test_numba_is_loaded_where_as_many_lines_come_or_came_as_that_takes(tmp_path, monkeypatch):
+    modules = {name: module for name, module in sys.modules.items() if name != "numba"}
+    asked = []
+    monkeypatch.setattr(json_lines, "_NATIVE", SimpleNamespace(ready=lambda: asked.append(1)))
+    monkeypatch.setattr(json_lines, "sys", SimpleNamespace(modules=modules))
+    monkeypatch.setattr(json_lines, "_MANY", 150)
+    monkeypatch.setattr(json_lines._JsonFile, "_slowly", 0)
+    few, many = (ps.JsonLinesDataset(tmp_path / name)._plan.source for name in ("few", "many"))
+    (tmp_path / "few").write_text('{"a": 1}\n' * 100)
+    (tmp_path / "many").write_text('{"a": 1}\n' * 200)
+    drained(few.open(), 10)
+    assert not asked
+    drained(few.open(), 10)  # the second hundred
+    assert asked
+    monkeypatch.setattr(json_lines._JsonFile, "_slowly", 0)
+    asked.clear()
+    reader = many.open()
+    reader.read(10)
+    assert not asked
+    reader.read(10)
+    assert asked

@@ -224,6 +224,7 @@ class RecordChunk:
 
 _LINE_END, _RETURN = 10, 13
 _LEAST_SEARCH, _MOST_SEARCH = 1 << 12, 1 << 20  # bytes looked through for newlines at a time
+_MOST_READ = 1 << 21  # bytes of lines at a time
 _GUESS = 7  # log2 of the length a line is taken to have
 
 _NONE = np.empty(0, np.int64)
@@ -265,6 +266,9 @@ class LineReader:
         window = self._window
         while not len(self._ends) and self._search(max_lines << _GUESS):
             pass
+        last = min(len(window.buffer), window.at + _MOST_READ)
+        while self._searched < last and (missing := max_lines - len(self._ends)) > 0:  # of what is there anyway
+            self._search(missing << _GUESS)
         ends = self._ends[:max_lines]
         if not len(ends):
             if not window.left:
@@ -296,7 +300,8 @@ class LineReader:
                 return False
             self._searched -= before
         stop = self._searched + min(max(size, _LEAST_SEARCH), _MOST_SEARCH)
-        self._ends = np.flatnonzero(window.buffer[self._searched : stop] == _LINE_END) + self._searched
+        found = np.flatnonzero(window.buffer[self._searched : stop] == _LINE_END) + self._searched
+        self._ends = np.concatenate([self._ends, found]) if len(self._ends) else found
         self._searched = min(stop, len(window.buffer))
         return True
 
@@ -308,6 +313,11 @@ class LineReader:
     def tell(self) -> int:
         """Offset of the next line in the (uncompressed) file: `offset` of a reader that continues here."""
         return self._window.tell()
+
+    @property
+    def left(self) -> int:
+        """Bytes that are known to come: of a mapped file all that were not read yet."""
+        return self._window.left
 
     @property
     def over(self) -> bool:

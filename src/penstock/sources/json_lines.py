@@ -1,204 +1,187 @@
 """The objects of JSON Lines files.
 
-Arrow's parser takes many lines at once, where nobody can tell the result from that of `json.loads`.
+The plain way is `json.loads` for each line, and defines what they are. A kernel reads many lines at once, and leaves to
+the plain way those that it does not know or that are in error.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from json.encoder import encode_basestring, encode_basestring_ascii
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.block.arrow_values import Array, lists_of, numbers_of, objects_of, strings_of
+from penstock.block.arrow_values import objects_of
 from penstock.block.block import Block
-from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, concat
 from penstock.block.origin import Origin
 from penstock.block.spec import DType
+from penstock.compiled.module import Compiled
 from penstock.errors import Context, DataLossError, annotate
 from penstock.io.window import LineReader, RecordChunk
 from penstock.sources.files import FileReader, FilesSource, Place
-from penstock.sources.json_kinds import EXACT, Defaults, JsonKinds, JsonLeaf
+from penstock.sources.json_kinds import Defaults, JsonKinds, JsonLeaf
 from penstock.sources.row_files import ReadRows, RowQueue, unreadable
 
-# Arrow parses a chunk several times as quickly as `json` does its lines. It says less of what is wrong, and takes more
-# for right, so a chunk counts only where none of that can have happened: one object on each line, every key of the kind
-# it has, no number that two parsers might read differently. All else is given back to the reader that names line and
-# byte.
-
-LEAST = 64  # lines: fewer take longer than one by one
-_TRIES = 8  # chunks in a row given back before a file is taken to be one of those that Arrow does not help with
-_OPEN, _CLOSE = b"{}"  # as bytes' numbers
+_NATIVE = Compiled("penstock.sources.json_native")
+_BEHIND = 64  # bytes behind the last line that the kernel may look at
+_LINE_END = 10
+_NONE = np.empty(0, np.int64)
 
 
-class ArrowLines:
-    """Parses the lines of one file whose keys and kinds are known. For one thread at a time."""
+class _KernelLines:
+    """Reads lines whose keys and kinds are known, by the kernel `parse`."""
 
-    def __init__(self, kinds: JsonKinds, file: str) -> None:
+    def __init__(self, kinds: JsonKinds, native: ModuleType) -> None:
         self._kinds = kinds
-        self._file = file
-        self._schema = _schema(kinds.leaves)
-        self._tries = _TRIES
+        self._native = native
+        self._lists = any(leaf.rank for leaf in kinds.leaves)
+        defaults = [leaf.default if isinstance(leaf.default, bytes) else b"" for leaf in kinds.leaves]
+        self._texts = np.frombuffer(b"".join(defaults), np.uint8)  # they stand before the texts of the lines
+        self._text_ends = np.cumsum([len(text) for text in defaults])
+        keys, slots, objects = b"", list[list[int]](), list[tuple[int, int]]()
+        for inside in _objects(kinds):
+            objects.append((len(slots), len(slots) + len(inside)))
+            for name, to, leaf in inside:
+                slots.append([native.OBJECT if leaf is None else self._kind(leaf), to])
+                plain, ascii_only = encode_basestring(name).encode(), encode_basestring_ascii(name).encode()
+                for spelling in (plain[1:], ascii_only[1:] if ascii_only != plain else b""):
+                    slots[-1] += [len(keys), len(spelling)]
+                    keys += spelling
+                slots[-1] += [False, 0, 0] if leaf is None else [leaf.default is not None, *_limits(leaf.dtype)]
+        self._keys = np.frombuffer(keys + bytes(8), np.uint8)
+        self._slots, self._objects = np.array(slots, np.int64), np.array(objects, np.int64)
 
-    @property
-    def helps(self) -> bool:
-        """Whether to try it with further chunks."""
-        return self._schema is not None and self._tries > 0
-
-    def block(self, chunk: RecordChunk) -> Block | None:
-        """The elements of neighbouring lines, exactly as they are one by one; None asks for that."""
-        columns = self._columns(chunk)
-        if columns is None:
-            self._tries -= 1
-            return None
-        self._tries = _TRIES
-        origin = Origin.of_file(self._file, chunk.offsets)
-        return Block(self._kinds.structure, columns, len(chunk), origin)
-
-    def _columns(self, chunk: RecordChunk) -> list[Column] | None:
-        """One object on each line: one that ends on a later line than it begins on would have a `{` behind a `}`."""
-        import pyarrow as pa
-
-        buffer, first = chunk.buffer, chunk.starts
-        last = first + chunk.lengths - 1
-        if (last < first).any() or (buffer[first] != _OPEN).any() or (buffer[last] != _CLOSE).any():
+    @classmethod
+    def of(cls, kinds: JsonKinds, native: ModuleType) -> _KernelLines | None:
+        """None where the kernel does not know one of the kinds or keys."""
+        if not all(_is_known(leaf.dtype) and leaf.rank < 2 for leaf in kinds.leaves):
             return None
         try:
-            table = self._table(buffer[first[0] : last[-1] + 1])
-            if table.num_rows != len(chunk):
-                return None
-            return [_column(leaf, _array(table, leaf)) for leaf in self._kinds.leaves]
-        except (pa.ArrowException, UnicodeDecodeError, _Unsure):
+            return cls(kinds, native)
+        except UnicodeEncodeError:  # a key with half of a surrogate pair
             return None
 
-    def _table(self, content: np.ndarray) -> Any:
-        import pyarrow as pa
-        from pyarrow import json
+    def _kind(self, leaf: JsonLeaf) -> int:
+        native = self._native
+        kinds = {"f": native.FLOAT, "b": native.BOOL}
+        kind = native.TEXT if leaf.dtype is bytes else kinds.get(np.dtype(leaf.dtype).kind, native.INT)
+        return int(kind | native.LIST if leaf.rank else kind)
 
-        return json.read_json(
-            pa.BufferReader(pa.py_buffer(content)),
-            read_options=json.ReadOptions(use_threads=False, block_size=len(content)),
-            parse_options=json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="error"),
+    def columns(self, chunk: RecordChunk) -> tuple[list[Column], np.ndarray]:
+        """(the elements of neighbouring lines as they are one by one, the numbers of the lines that are not there)."""
+        native, count = self._native, len(chunk)
+        first, stop = int(chunk.starts[0]), int(chunk.starts[-1] + chunk.lengths[-1])
+        content = np.empty(stop - first + _BEHIND, np.uint8)  # a copy: nobody changes it meanwhile
+        content[: stop - first] = chunk.buffer[first:stop]
+        content[stop - first :] = _LINE_END
+        texts = np.empty(len(self._texts) + len(content), np.uint8)
+        texts[: len(self._texts)] = self._texts
+        items = np.empty(len(content) if self._lists else 0, np.int64)  # of which the most is never touched
+        shape = len(self._kinds.leaves), count
+        values, sizes = np.empty(shape, np.int64), np.empty(shape, np.int64)
+        missing, odd = np.zeros(shape, np.uint8), np.zeros(count, np.uint8)
+        seen, outer = np.zeros(len(self._slots), np.int64), np.zeros((len(self._objects), 2), np.int64)
+        taken = np.zeros(3, np.int64)
+        taken[native.TEXTS] = len(self._texts)
+        native.parse(
+            *(content, chunk.starts - first, self._keys, self._slots, self._objects, seen, outer, native.POWERS),
+            *(values, sizes, missing, texts, items, taken, odd),
         )
+        left = np.flatnonzero(odd)
+        if len(left) == count:
+            return [], left
+        texts = texts[: taken[native.TEXTS] + _BEHIND].copy()
+        fine = np.flatnonzero(odd == 0) if len(left) else slice(None)
+        columns: list[Column] = []
+        for number, leaf in enumerate(self._kinds.leaves):
+            found, size = values[number, fine], sizes[number, fine]
+            absent = np.flatnonzero(missing[number, fine]) if taken[native.MISSING] else _NONE
+            if leaf.rank:
+                columns.append(_lists(leaf, found, size, absent, items, texts))
+            elif leaf.dtype is bytes:
+                if len(absent):
+                    size[absent] = len(leaf.default)
+                    found[absent] = self._text_ends[number] - len(leaf.default)
+                columns.append(BytesColumn((texts,), found.copy(), size.copy()))
+            else:
+                numbers = _numbers(leaf, found)
+                if len(absent):
+                    numbers[absent] = leaf.default
+                columns.append(DenseColumn(numbers))
+        return columns, left
 
 
-class _Unsure(Exception):
-    """Arrow's values need not be those of `json`, or some line is in error."""
+def _objects(kinds: JsonKinds) -> list[list[tuple[str, int, JsonLeaf | None]]]:
+    """For each object its keys in order: (name, number of the leaf, the leaf) or (name, number of the object, None)."""
+    found: list[list[tuple[str, int, JsonLeaf | None]]] = [[]]
+    numbers: dict[tuple[str, ...], int] = {(): 0}
+    for number, leaf in enumerate(kinds.leaves):
+        for i in range(1, len(leaf.path)):
+            path = leaf.path[:i]
+            if path not in numbers:
+                numbers[path] = len(found)
+                found[numbers[path[:-1]]].append((path[-1], len(found), None))
+                found.append([])
+        found[numbers[leaf.path[:-1]]].append((leaf.path[-1], number, leaf))
+    return found
 
 
-def _schema(leaves: Sequence[JsonLeaf]) -> Any:
-    """The pyarrow.Schema of the objects; None where Arrow cannot have a part of them."""
-    import pyarrow as pa
-
-    nest: dict[str, Any] = {}
-    for leaf in leaves:
-        kind = _scalar(leaf.dtype)
-        if kind is None or leaf.rank > 1:
-            return None
-        inner = nest
-        for name in leaf.path[:-1]:
-            inner = inner.setdefault(name, {})
-        inner[leaf.path[-1]] = pa.list_(kind) if leaf.rank else kind
-    try:
-        return pa.schema(_fields(nest))
-    except UnicodeEncodeError:  # a key with half of a surrogate pair
-        return None
+@cache
+def _is_known(dtype: DType) -> bool:
+    return dtype is bytes or dtype in (np.float32, np.float64) or np.dtype(dtype).kind in "iub"
 
 
-def _fields(nest: dict[str, Any]) -> list[tuple[str, Any]]:
-    import pyarrow as pa
-
-    return [(name, pa.struct(_fields(kind)) if isinstance(kind, dict) else kind) for name, kind in nest.items()]
-
-
-def _scalar(dtype: DType) -> Any:
-    """The Arrow type as which a value is parsed, which may be wider; None where rounding it would not be the same."""
-    import pyarrow as pa
-
-    if dtype is bytes:
-        return pa.string()
-    if dtype in (np.float32, np.float64):
-        return pa.float64()
-    return {"i": pa.int64(), "u": pa.int64(), "b": pa.bool_()}.get(np.dtype(dtype).kind)
+@cache
+def _limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest integer that it may be."""
+    if dtype is bytes or np.dtype(dtype).kind not in "iu":
+        return 0, 0
+    limits, widest = np.iinfo(np.dtype(dtype).name), np.iinfo(np.int64)
+    return max(limits.min, widest.min), min(limits.max, widest.max)
 
 
-def _array(table: Any, leaf: JsonLeaf) -> Array:
-    """The array of a leaf, in one piece. Where an object is null, so are the values of its keys."""
-    import pyarrow as pa
-
-    found = table.column(leaf.path[0]).combine_chunks()
-    for name in leaf.path[1:]:
-        found = dict(zip((part.name for part in found.type), found.flatten(), strict=True))[name]
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+def _numbers(leaf: JsonLeaf, words: np.ndarray) -> np.ndarray:
+    """What the words are, as the leaf's dtype, in memory of their own. Where a value is missing they are anything."""
+    dtype = np.dtype(leaf.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (words.view(np.float64) if dtype.kind == "f" else words).astype(dtype)
 
 
-def _column(leaf: JsonLeaf, array: Array) -> Column:
-    if not leaf.rank:
-        return _scalars(leaf, array)
-    if array.null_count:
-        raise _Unsure
-    offsets, items = lists_of(array)
-    if items.null_count:
-        raise _Unsure
-    return _lists(offsets, _values(leaf, items))
-
-
-def _scalars(leaf: JsonLeaf, array: Array) -> Column:
-    """With the default where there is none."""
-    if not array.null_count:
-        return _values(leaf, array)
-    if leaf.default is None:
-        raise _Unsure
+def _lists(
+    leaf: JsonLeaf, begins: np.ndarray, sizes: np.ndarray, absent: np.ndarray, items: np.ndarray, texts: np.ndarray
+) -> Column:
+    """Lists of words, which begin at places in `items`."""
+    sizes[absent] = 0
+    ends = np.cumsum(sizes)
+    gaps = begins - ends + sizes
+    words = items[gaps[0] : gaps[0] + ends[-1]]
+    if (gaps != gaps[0]).any():
+        words = items[np.arange(ends[-1]) + np.repeat(gaps, sizes)]
+    column: Column
     if leaf.dtype is bytes:
-        return _values(leaf, array.fill_null(leaf.default.decode()))
-    missing = np.asarray(array.is_null())
-    numbers = _numbers(numbers_of(array.fill_null(False if leaf.dtype == np.bool_ else 0)), np.dtype(leaf.dtype))
-    numbers[missing] = leaf.default
-    return DenseColumn(numbers)
-
-
-def _values(leaf: JsonLeaf, array: Array) -> DenseColumn | BytesColumn:
-    """The values of the array as the leaf's dtype. There are no nulls among them."""
-    if leaf.dtype is bytes:
-        array.validate(full=True)  # Arrow's parser does not ask whether a text is UTF-8
-        return strings_of(array)
-    return DenseColumn(_numbers(numbers_of(array), np.dtype(leaf.dtype)))
-
-
-def _numbers(found: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """As that dtype, in memory of their own. What is not finite may have been written in a way that is no JSON."""
-    if found.dtype.kind == "f":
-        if not (np.abs(found) < EXACT).all():  # an integer that large is no float64 to `json`, before it becomes one
-            raise _Unsure
-    elif found.dtype.kind == "i" and dtype != np.int64:
-        limits = np.iinfo(dtype.name)
-        if found.min(initial=0) < limits.min or found.max(initial=0) > limits.max:
-            raise _Unsure
-    with np.errstate(over="ignore"):
-        return found.astype(dtype)
-
-
-def _lists(offsets: np.ndarray, items: DenseColumn | BytesColumn) -> Column:
-    sizes = np.diff(offsets)
-    if (sizes == sizes[0]).all() and sizes[0]:
-        return items.batched(int(sizes[0]))
-    whole = objects_of(items) if isinstance(items, BytesColumn) else items.array
-    return ListColumn(np.split(whole, offsets[1:-1]))
+        sizes, ends = sizes // 2, ends // 2
+        column = BytesColumn((texts,), words[::2], words[1::2])
+    else:
+        column = DenseColumn(_numbers(leaf, words))
+    if (sizes == sizes[0]).all() and sizes[0] and not len(absent):
+        return column.batched(int(sizes[0]))
+    whole = objects_of(column) if isinstance(column, BytesColumn) else column.array
+    lists = np.split(whole, ends[:-1])
+    for number in absent.tolist():
+        lists[number] = leaf.default
+    return ListColumn(lists)
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_MANY = 10_000  # lines, which take about as long one by one as importing Arrow's parser
-_AT_ONCE = 4096  # lines, of which Arrow parses many in little more time than few
-_MOST_SLOWLY = 256  # lines that are read one by one where one of them is the reason
+_AT_ONCE = 4096  # lines, of which the kernel reads many in little more time than few
+_MANY = 70_000  # lines, which take about as long one by one as loading numba
 _decode = json.JSONDecoder().raw_decode
-
-
-class _OneOfThem(Exception):
-    """Fewer lines at a time may be read quickly, without the one that is not."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,6 +207,8 @@ class JsonLinesSource(FilesSource):
 
 
 class _JsonFile(FileReader):
+    _slowly: ClassVar[int] = 0  # lines that this process has read one by one, about
+
     def __init__(
         self, source: JsonLinesSource, name: str, lines: LineReader, kinds: JsonKinds | None, state: Any
     ) -> None:
@@ -233,42 +218,61 @@ class _JsonFile(FileReader):
         self._kinds = kinds
         self._state = state
         self._rows = RowQueue(name)
-        self._read = 0  # lines
-        self._arrow: ArrowLines | None = None
+        self._kernel: _KernelLines | None = None
+        self._asks = True  # whether the kernel is there
+        self._line_size = 1 << 8  # bytes, about
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
-            at_once = self._arrow is not None and self._arrow.helps
-            chunk = self._lines.read(max(max_elements, _AT_ONCE) if at_once else max_elements)
+            chunk = self._lines.read(self._at_once(max_elements))
             if chunk is None:
                 return None
             offsets = np.append(chunk.offsets, self._lines.tell())
+            self._line_size = (offsets[-1] - offsets[0]) // len(chunk)
             self._rows.put(offsets, partial(self._parsed, chunk, offsets))
-            self._read += len(chunk)
         return self._rows.take(max_elements)
+
+    def _at_once(self, max_elements: int) -> int:
+        """How many lines to read: one until it is known what is in a line; many for the kernel, if numba pays."""
+        if self._kinds is None:
+            return 1
+        if self._asks and ("numba" in sys.modules or self._slowly + self._lines.left // self._line_size >= _MANY):
+            native = _NATIVE.ready()
+            if native is not None:
+                self._kernel = _KernelLines.of(self._kinds, native)
+                self._asks = False
+        return max_elements if self._kernel is None else max(max_elements, _AT_ONCE)
 
     def _parsed(self, chunk: RecordChunk, offsets: np.ndarray, start: int, stop: int) -> ReadRows:
         """The objects of some lines of a chunk, of which line i begins at byte `offsets[i]`."""
-        part = chunk.slice(start, stop)
-        if len(part) >= LEAST and self._arrow_helps():
-            assert self._arrow is not None
-            block = self._arrow.block(part)
-            if block is not None:
-                return ReadRows(block, [], offsets[start : stop + 1])
-            if len(part) > _MOST_SLOWLY and self._arrow.helps:
-                raise _OneOfThem
-        return self._one_by_one(part.records(), offsets[start : stop + 1].tolist())
+        part, begins = chunk.slice(start, stop), offsets[start:stop]
+        if self._kernel is None:
+            _JsonFile._slowly += len(part)
+            return self._rows_of(*self._one_by_one(part, begins), offsets[stop])
+        columns, left = self._kernel.columns(part)
+        if not len(left):
+            return ReadRows(self._block(columns, begins), [], offsets[start : stop + 1])
+        others = RecordChunk(part.buffer, part.starts[left], part.lengths[left], begins[left])
+        slowly, good, failures = self._one_by_one(others, others.offsets)
+        if columns:
+            begins = np.concatenate([np.delete(begins, left), good])
+            order = np.argsort(begins)
+            if slowly:
+                columns = [concat([a, b]).take(order) for a, b in zip(columns, slowly, strict=True)]
+            return self._rows_of(columns, begins[order], failures, offsets[stop])
+        return self._rows_of(slowly, good, failures, offsets[stop])
 
-    def _arrow_helps(self) -> bool:
-        if self._arrow is None and self._kinds is not None and (self._read >= _MANY or "pyarrow.json" in sys.modules):
-            self._arrow = ArrowLines(self._kinds, self._name)
-        return self._arrow is not None and self._arrow.helps
+    def _one_by_one(
+        self, lines: RecordChunk, offsets: np.ndarray
+    ) -> tuple[list[Column], np.ndarray, list[tuple[int, Exception]]]:
+        """(columns of those that can be used, where these begin, where the others begin and their errors).
 
-    def _one_by_one(self, lines: list[bytes], offsets: list[int]) -> ReadRows:
+        Line i begins at byte `offsets[i]`.
+        """
         rows: list[list[Any]] = []
         begins: list[int] = []  # of those rows
         failures: list[tuple[int, Exception]] = []
-        for line, offset in zip(lines, offsets[:-1], strict=True):
+        for line, offset in zip(lines.records(), offsets.tolist(), strict=True):
             try:
                 found = self._object(line, offset)
                 if found is not None:
@@ -276,22 +280,29 @@ class _JsonFile(FileReader):
                     begins.append(offset)
             except Exception as raised:
                 failures.append((offset, unreadable("The line", raised)))
-        block = None
+        columns: list[Column] = []
         if rows:
-            kinds = self._known({})
-            columns, wrong = kinds.columns(rows)
+            columns, wrong = self._known({}).columns(rows)
             failures += [(begins[number], error) for number, error in wrong]
             refused = {number for number, _ in wrong}
-            good = np.array([begin for i, begin in enumerate(begins) if i not in refused], np.int64)
-            if len(good):
-                block = Block(kinds.structure, columns, len(good), Origin.of_file(self._name, good))
+            begins = [begin for number, begin in enumerate(begins) if number not in refused]
+        return columns, np.array(begins, np.int64), failures
+
+    def _rows_of(
+        self, columns: list[Column], begins: np.ndarray, failures: list[tuple[int, Exception]], stop: int
+    ) -> ReadRows:
+        """Rows that begin at `begins`, and failures between them, up to byte `stop`."""
+        failures.sort(key=lambda failure: failure[0])
+        failed = [offset for offset, _ in failures]
         for offset, error in failures:
             annotate(error, Context(file=self._name, offset=offset))
-        failures.sort(key=lambda failure: failure[0])
-        every = sorted({*begins, *(offset for offset, _ in failures)})
-        numbered = {offset: number for number, offset in enumerate(every)}
-        ends = np.array([*every, offsets[-1]], np.int64)
-        return ReadRows(block, [(numbered[offset], error) for offset, error in failures], ends)
+        offsets = np.sort(np.concatenate([begins, np.array([*failed, stop], np.int64)]))
+        numbers = np.searchsorted(offsets, failed).tolist()
+        block = self._block(columns, begins) if columns else None
+        return ReadRows(block, list(zip(numbers, [error for _, error in failures], strict=True)), offsets)
+
+    def _block(self, columns: list[Column], begins: np.ndarray) -> Block:
+        return Block(self._known({}).structure, columns, len(begins), Origin.of_file(self._name, begins))
 
     def _known(self, found: dict[str, Any]) -> JsonKinds:
         """The kinds of all lines, as the first one has them."""

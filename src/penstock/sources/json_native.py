@@ -1,0 +1,629 @@
+"""parse: the objects of JSON Lines whose keys and kinds are known, into columns; compiled when this is imported.
+
+It knows each key's bytes and what is expected next, so that most of a line is compared and not searched. What `json`
+gives for a line is what this gives, or the line is left to `json`: a line in error, or odd in any way, is only noted.
+
+Floats are rounded as Eisel and Lemire do (Lemire, "Number Parsing at a Gigabyte per Second", 2021); the few that this
+cannot decide are left to `json` as well. Several bytes at once are looked at as Mycroft and Lamport did.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core.extending import intrinsic
+
+from penstock.compiled.kernel import helper, inlined, kernel, only_for, uncounted
+from penstock.io.kernels.loads import load64
+
+U = np.uint64
+N = np.int64
+types: Any = numba.types
+
+INT, FLOAT, BOOL, TEXT, LIST, OBJECT = 0, 1, 2, 3, 4, 8  # kinds of values; LIST | INT and so on: flat lists
+# What is said of a key: the kind of its value, the leaf or object that this is, where its bytes are with the quote
+# behind them, in two spellings, whether the value may be missing, and between which integers it is.
+KIND, TO, KEY, SIZE, OTHER_KEY, OTHER_SIZE, DEFAULT, LOW, HIGH = range(9)
+TEXTS, ITEMS, MISSING = range(3)  # see `parse`
+
+_I64, _I128 = ir.IntType(64), ir.IntType(128)
+
+_ONES, _HIGHS = 0x0101010101010101, 0x8080808080808080
+_LINE_END, _SPACE, _QUOTE, _COMMA, _MINUS, _POINT, _ZERO, _COLON = 10, 32, 34, 44, 45, 46, 48, 58
+_OPEN_LIST, _BACKSLASH, _CLOSE_LIST, _OPEN, _CLOSE = 91, 92, 93, 123, 125
+_EXACT = 1 << 53  # integers up to here are float64s
+_TENS = np.array([10**i for i in range(9)], np.uint64)
+_ESCAPED = np.zeros(256, np.uint8)  # what a backslash makes of a byte, 0 where that is not one byte
+for _byte, _made in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
+    _ESCAPED[_byte] = _made
+_DIGITS = np.full(256, -1)  # hexadecimal ones
+for _byte in b"0123456789abcdefABCDEF":
+    _DIGITS[_byte] = int(chr(_byte), 16)
+_LEAST_POWER, _MOST_POWER = -342, 308  # of ten, between which a number with 19 digits can be a float64
+
+
+def _powers_of_ten() -> np.ndarray:
+    """The highest 128 bits of each, as two words: cut off, and of those below 1 rounded up (Lemire, section 4)."""
+    found = []
+    for power in range(_LEAST_POWER, _MOST_POWER + 1):
+        five = 5 ** abs(power)
+        size = five.bit_length()
+        if power < 0:
+            shift = size + 127 if power >= -27 else 2 * size + 128
+            five = (1 << shift) // five + 1
+            size = five.bit_length()
+        five = five << (128 - size) if size <= 128 else five >> (size - 128)
+        found += [five >> 64, five & ((1 << 64) - 1)]
+    return np.array(found, np.uint64)
+
+
+POWERS = _powers_of_ten()
+
+
+def _trailing(typing: Any, word: Any) -> Any:
+    """How many of the lowest bits are 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), generate
+
+
+def _leading(typing: Any, word: Any) -> Any:
+    """How many of the highest bits are 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctlz(args[0], ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), generate
+
+
+def _high_product(typing: Any, a: Any, b: Any) -> Any:
+    """The upper 64 bits of a product of 128."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        product = builder.mul(builder.zext(args[0], _I128), builder.zext(args[1], _I128))
+        return builder.trunc(builder.lshr(product, _I128(64)), _I64)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+trailing: Any = intrinsic(_trailing)
+leading: Any = intrinsic(_leading)
+high_product: Any = intrinsic(_high_product)
+
+
+@uncounted
+@inlined
+def put64(buffer: Any, at: Any, word: Any) -> Any:
+    """Eight bytes, little-endian. LLVM makes one store of it."""
+    i = U(at)
+    buffer[i] = np.uint8(word)
+    buffer[i + U(1)] = np.uint8(word >> U(8))
+    buffer[i + U(2)] = np.uint8(word >> U(16))
+    buffer[i + U(3)] = np.uint8(word >> U(24))
+    buffer[i + U(4)] = np.uint8(word >> U(32))
+    buffer[i + U(5)] = np.uint8(word >> U(40))
+    buffer[i + U(6)] = np.uint8(word >> U(48))
+    buffer[i + U(7)] = np.uint8(word >> U(56))
+
+
+@uncounted
+@inlined
+def behind_space(content: Any, at: Any) -> Any:
+    """The place of the first byte from `at` on that is no space, tab or return."""
+    while content[U(at)] <= _SPACE and (content[U(at)] == _SPACE or content[U(at)] == 9 or content[U(at)] == 13):
+        at += 1
+    return at
+
+
+@uncounted
+@inlined
+def digits(content: Any, at: Any, value: Any) -> Any:
+    """(the place behind the digits that begin at `at`, `value` with them behind its own), modulo 2**64."""
+    count = U(8)
+    while count == U(8):
+        word = load64(content, at) ^ U(0x3030303030303030)
+        other = (((word & U(0x7F7F7F7F7F7F7F7F)) + U(0x7676767676767676)) | word) & U(_HIGHS)
+        if other != U(0):
+            count = trailing(other) >> U(3)
+            if count == U(0):
+                break
+        word <<= (U(8) - count) << U(3)  # the first digit is in the lowest byte: zeros before it
+        word = (word * U(10)) + (word >> U(8))
+        pairs = (word & U(0x000000FF000000FF)) * U(0x000F424000000064)
+        pairs += ((word >> U(16)) & U(0x000000FF000000FF)) * U(0x0000271000000001)
+        value = value * U(_TENS[count]) + (pairs >> U(32))
+        at += N(count)
+    return at, value
+
+
+@uncounted
+@helper
+def number(content: Any, at: Any) -> Any:
+    """(the place behind a number, is it an integer, is it negative, digits, power of ten, if some were cut off).
+
+    The place is -1 where there is none, or one with an exponent of many digits. Of digits there are the first 19.
+    """
+    minus = content[U(at)] == _MINUS
+    at += N(minus)
+    begin = at
+    value = U(0)
+    if content[U(at)] == _ZERO:
+        at += 1
+        if U(content[U(at)]) - U(_ZERO) < U(10):
+            return N(-1), False, False, U(0), N(0), False
+    else:
+        at, value = digits(content, at, value)
+        if at == begin:
+            return N(-1), False, False, U(0), N(0), False
+    count = at - begin
+    whole = True
+    power = N(0)
+    if content[U(at)] == _POINT:
+        whole = False
+        at += 1
+        point = at
+        at, value = digits(content, at, value)
+        if at == point:
+            return N(-1), False, False, U(0), N(0), False
+        power = point - at
+        count += at - point
+    cut = False
+    if count > 19:
+        value = U(0)
+        count = N(0)
+        for i in range(begin, at):
+            if content[U(i)] == _POINT:
+                continue
+            if count < 19:
+                value = value * U(10) + U(content[U(i)] - _ZERO)
+                count += N(value != U(0))  # zeros before all others are no digits
+            else:
+                power += 1
+                cut = True
+    if content[U(at)] | 32 == 101:
+        whole = False
+        at += 1
+        down = content[U(at)] == _MINUS
+        at += N(down or content[U(at)] == 43)
+        begin = at
+        at, more = digits(content, at, U(0))
+        if at == begin or at - begin > 6:
+            return N(-1), False, False, U(0), N(0), False
+        power += -N(more) if down else N(more)
+    return at, whole, minus, value, power, cut
+
+
+@uncounted
+@helper
+def float_bits(value: Any, power: Any, powers: Any) -> Any:
+    """(True, the bits of the float64 nearest to `value` times ten to the `power`); False where that is not certain."""
+    if value == U(0):
+        return True, U(0)
+    if power < _LEAST_POWER or power > _MOST_POWER:
+        return False, U(0)
+    zeros = leading(value)
+    value <<= zeros
+    i = U(2) * U(power - _LEAST_POWER)
+    low = value * powers[i]
+    high = high_product(value, powers[i])
+    if high & U(0x1FF) == U(0x1FF):
+        more = high_product(value, powers[i + U(1)])
+        low += more
+        high += U(low < more)
+    if low == U(0xFFFFFFFFFFFFFFFF) and (power < -27 or power > 55):
+        return False, U(0)
+    upper = high >> U(63)
+    mantissa = high >> (upper + U(9))
+    exponent = ((N(217706) * power) >> N(16)) + 63 + N(upper) - N(zeros) + 1023
+    if exponent <= 0:
+        return False, U(0)  # below the least normal one
+    half_way = low <= U(1) and power >= -4 and power <= 23 and mantissa << (upper + U(9)) == high
+    if half_way and mantissa & U(3) == U(1):
+        mantissa &= ~U(1)  # to the even one
+    mantissa += mantissa & U(1)
+    mantissa >>= U(1)
+    if mantissa >= U(1 << 53):
+        mantissa = U(1 << 52)
+        exponent += 1
+    if exponent >= 2047:
+        return False, U(0)
+    return True, (mantissa & U((1 << 52) - 1)) | (U(exponent) << U(52))
+
+
+@uncounted
+@inlined
+def is_word(content: Any, at: Any, word: Any, mask: Any) -> Any:
+    return (load64(content, at) & U(mask)) == U(word)
+
+
+@uncounted
+@helper
+def other_number(content: Any, at: Any) -> Any:
+    """(the place behind NaN, Infinity or -Infinity, its bits); place -1 for anything else."""
+    if is_word(content, at, 0x4E614E, 0xFFFFFF):
+        return at + 3, N(0x7FF8000000000000)
+    minus = N(content[U(at)] == _MINUS)
+    if is_word(content, at + minus, 0x7974696E69666E49, 0xFFFFFFFFFFFFFFFF):
+        return at + minus + 8, N(0x7FF0000000000000) | (-minus << N(63))
+    return N(-1), N(0)
+
+
+@uncounted
+@inlined
+def hexadecimal(content: Any, at: Any) -> Any:
+    """The number that four hexadecimal digits are, below 0 where they are none."""
+    upper = _DIGITS[content[U(at)]] << 12 | _DIGITS[content[U(at + 1)]] << 8
+    return upper | _DIGITS[content[U(at + 2)]] << 4 | _DIGITS[content[U(at + 3)]]
+
+
+@uncounted
+@helper
+def code_point(content: Any, at: Any, texts: Any, to: Any) -> Any:
+    """(the place behind the digits at `at`, and those of a second half, that behind its UTF-8); place -1 for none."""
+    point = hexadecimal(content, at)
+    at += 4
+    if point >= 0xD800 and point <= 0xDFFF:
+        if point >= 0xDC00 or content[U(at)] != _BACKSLASH or content[U(at + 1)] != 117:
+            return N(-1), to
+        second = hexadecimal(content, at + 2)
+        if second < 0xDC00 or second > 0xDFFF:
+            return N(-1), to
+        point = 0x10000 + ((point - 0xD800) << 10) + second - 0xDC00
+        at += 6
+    if point < 0:
+        return N(-1), to
+    if point < 0x80:
+        texts[U(to)] = np.uint8(point)
+        return at, to + 1
+    if point < 0x800:
+        texts[U(to)] = np.uint8(0xC0 | point >> 6)
+        texts[U(to + 1)] = np.uint8(0x80 | point & 63)
+        return at, to + 2
+    if point < 0x10000:
+        texts[U(to)] = np.uint8(0xE0 | point >> 12)
+        texts[U(to + 1)] = np.uint8(0x80 | point >> 6 & 63)
+        texts[U(to + 2)] = np.uint8(0x80 | point & 63)
+        return at, to + 3
+    texts[U(to)] = np.uint8(0xF0 | point >> 18)
+    texts[U(to + 1)] = np.uint8(0x80 | point >> 12 & 63)
+    texts[U(to + 2)] = np.uint8(0x80 | point >> 6 & 63)
+    texts[U(to + 3)] = np.uint8(0x80 | point & 63)
+    return at, to + 4
+
+
+@uncounted
+@helper
+def wide(content: Any, at: Any) -> Any:
+    """How many bytes the UTF-8 of a character beyond ASCII has that begins at `at`, or 0 where it is none."""
+    first = content[U(at)]
+    second = content[U(at + 1)]
+    if second & 0xC0 != 0x80:
+        return N(0)
+    if first < 0xE0:
+        return N(2) if first >= 0xC2 else N(0)
+    if content[U(at + 2)] & 0xC0 != 0x80:
+        return N(0)
+    if first < 0xF0:
+        return N(0) if (first == 0xE0 and second < 0xA0) or (first == 0xED and second >= 0xA0) else N(3)
+    if content[U(at + 3)] & 0xC0 != 0x80 or first > 0xF4:
+        return N(0)
+    return N(0) if (first == 0xF0 and second < 0x90) or (first == 0xF4 and second >= 0x90) else N(4)
+
+
+@uncounted
+@helper
+def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
+    """(the place behind the quote that closes a text, that behind its bytes in `texts`); place -1 for an error."""
+    while True:
+        word = load64(content, at)
+        put64(texts, to, word)
+        quotes = word ^ U(_QUOTE * _ONES)
+        slashes = word ^ U(_BACKSLASH * _ONES)
+        found = ((quotes - U(_ONES)) & ~quotes) | ((slashes - U(_ONES)) & ~slashes)
+        found = (found | ((word - U(_SPACE * _ONES)) & ~word) | word) & U(_HIGHS)
+        if found == U(0):
+            at += 8
+            to += 8
+            continue
+        # The lowest bit is right; those above it may be carried over.
+        count = N(trailing(found) >> U(3))
+        at += count
+        to += count
+        if content[U(at)] == _QUOTE:
+            return at + 1, to
+        if content[U(at)] < _SPACE:
+            return N(-1), to
+        while content[U(at)] == _BACKSLASH:
+            byte = _ESCAPED[content[U(at + 1)]]
+            if byte != 0:
+                texts[U(to)] = byte
+                at += 2
+                to += 1
+                continue
+            if content[U(at + 1)] != 117:
+                return N(-1), to
+            at, to = code_point(content, at + 2, texts, to)
+            if at < 0:
+                return at, to
+        while content[U(at)] >= 0x80:
+            size = wide(content, at)
+            if size == 0:
+                return N(-1), to
+            put64(texts, to, load64(content, at))
+            at += size
+            to += size
+
+
+@uncounted
+@inlined
+def is_key(content: Any, at: Any, keys: Any, key: Any, size: Any) -> Any:
+    """Whether the `size` bytes at `at` are those of `keys` at `key`; both have seven more."""
+    while size > 8:
+        if load64(content, at) != load64(keys, key):
+            return False
+        at += 8
+        key += 8
+        size -= 8
+    return (load64(content, at) ^ load64(keys, key)) << (U(64) - (U(size) << U(3))) == U(0)
+
+
+@uncounted
+@helper
+def slot_of(content: Any, at: Any, keys: Any, slots: Any, first: Any, end: Any, near: Any) -> Any:
+    """(the slot whose key stands at `at`, the place behind it), or (-1, -1); from the expected one on."""
+    for i in range(end - first):
+        slot = near + i
+        if slot >= end:
+            slot -= end - first
+        if is_key(content, at, keys, slots[slot, KEY], slots[slot, SIZE]):
+            return slot, at + slots[slot, SIZE]
+        if slots[slot, OTHER_SIZE] > 0 and is_key(content, at, keys, slots[slot, OTHER_KEY], slots[slot, OTHER_SIZE]):
+            return slot, at + slots[slot, OTHER_SIZE]
+    return N(-1), N(-1)
+
+
+@uncounted
+@helper
+def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
+    """(the place behind a number or truth value of the slot's kind, its bits); place -1 for anything else."""
+    kind = slots[slot, KIND] & ~LIST
+    if kind == BOOL:
+        if is_word(content, at, 0x65757274, 0xFFFFFFFF):
+            return at + 4, N(1)
+        if is_word(content, at, 0x65736C6166, 0xFFFFFFFFFF):
+            return at + 5, N(0)
+        return N(-1), N(0)
+    begin = at
+    at, whole, minus, value, power, cut = number(content, at)
+    if kind == INT:
+        if at < 0 or not whole or cut or value > U(0x7FFFFFFFFFFFFFFF) + U(minus):
+            return N(-1), N(0)
+        found = -N(value) if minus else N(value)
+        if found < slots[slot, LOW] or found > slots[slot, HIGH]:
+            return N(-1), N(0)
+        return at, found
+    if at < 0:
+        return other_number(content, begin)
+    if whole and value > U(_EXACT):
+        return N(-1), N(0)  # `json` makes an integer of it, which becomes a float32 without being a float64
+    certain, bits = float_bits(value, power, powers)
+    if cut and certain:
+        certain, above = float_bits(value + U(1), power, powers)
+        certain = certain and above == bits
+    if not certain:
+        return N(-1), N(0)
+    if minus and not (whole and value == U(0)):
+        bits |= U(1 << 63)
+    return at, N(bits)
+
+
+@uncounted
+@helper
+def items_of(content: Any, at: Any, slots: Any, slot: Any, powers: Any, texts: Any, items: Any, taken: Any) -> Any:
+    """The place behind the list whose bracket is before `at`, its values added to `items`; -1 for an error."""
+    at = behind_space(content, at)
+    if content[U(at)] == _CLOSE_LIST:
+        return at + 1
+    isa_text = slots[slot, KIND] == TEXT | LIST
+    while True:
+        to = taken[ITEMS]
+        if isa_text:
+            if content[U(at)] != _QUOTE:
+                return N(-1)
+            at, end = text(content, at + 1, texts, taken[TEXTS])
+            items[U(to)] = taken[TEXTS]
+            items[U(to + 1)] = end - taken[TEXTS]
+            taken[TEXTS] = end
+            taken[ITEMS] = to + 2
+        else:
+            at, found = scalar(content, at, slots, slot, powers)
+            items[U(to)] = found
+            taken[ITEMS] = to + 1
+        if at < 0:
+            return at
+        at = behind_space(content, at)
+        byte = content[U(at)]
+        at += 1
+        if byte == _CLOSE_LIST:
+            return at
+        if byte != _COMMA:
+            return N(-1)
+        at = behind_space(content, at)
+
+
+@uncounted
+@helper
+def line(
+    content: Any,
+    at: Any,
+    row: Any,
+    keys: Any,
+    slots: Any,
+    objects: Any,
+    seen: Any,
+    outer: Any,
+    powers: Any,
+    values: Any,
+    sizes: Any,
+    missing: Any,
+    texts: Any,
+    items: Any,
+    taken: Any,
+) -> Any:
+    """Read the line that begins at `at`; the place behind its object, -1 where `json` is to read it."""
+    at = behind_space(content, at)
+    if content[U(at)] != _OPEN:
+        return N(-1)
+    at += 1
+    found = depth = this = N(0)
+    near = objects[0, 0]
+    inside = False  # an object, behind a value
+    while True:
+        at = behind_space(content, at)
+        if content[U(at)] == _CLOSE:
+            at += 1
+            if depth == 0:
+                break
+            depth -= 1
+            this = outer[depth, 0]
+            near = outer[depth, 1]
+            inside = True
+            continue
+        if inside:
+            if content[U(at)] != _COMMA:
+                return N(-1)
+            at = behind_space(content, at + 1)
+        if content[U(at)] != _QUOTE:
+            return N(-1)
+        if near == objects[this, 1]:
+            near = objects[this, 0]
+        if near < objects[this, 1] and is_key(content, at + 1, keys, slots[near, KEY], slots[near, SIZE]):
+            slot = near
+            at += 1 + slots[near, SIZE]
+        else:
+            slot, at = slot_of(content, at + 1, keys, slots, objects[this, 0], objects[this, 1], near)
+            if slot < 0:
+                return slot
+        near = slot + 1
+        if seen[slot] == row + 1:
+            return N(-1)
+        seen[slot] = row + 1
+        at = behind_space(content, at)
+        if content[U(at)] != _COLON:
+            return N(-1)
+        at = behind_space(content, at + 1)
+        inside = True
+        kind = slots[slot, KIND]
+        to = slots[slot, TO]
+        if content[U(at)] == 110:  # null
+            if not is_word(content, at, 0x6C6C756E, 0xFFFFFFFF):
+                return N(-1)
+            at += 4
+            if kind != OBJECT:
+                seen[slot] = -row - 1  # as if it was not there
+                if not slots[slot, DEFAULT]:
+                    return N(-1)
+        elif kind == TEXT:
+            if content[U(at)] != _QUOTE:
+                return N(-1)
+            at, end = text(content, at + 1, texts, taken[TEXTS])
+            values[to, row] = taken[TEXTS]
+            sizes[to, row] = end - taken[TEXTS]
+            taken[TEXTS] = end
+            found += 1
+        elif kind < LIST:
+            at, bits = scalar(content, at, slots, slot, powers)
+            values[to, row] = bits
+            found += 1
+        elif kind == OBJECT:
+            if content[U(at)] != _OPEN:
+                return N(-1)
+            at += 1
+            outer[depth, 0] = this
+            outer[depth, 1] = near
+            depth += 1
+            this = to
+            near = objects[this, 0]
+            inside = False
+        else:
+            if content[U(at)] != _OPEN_LIST:
+                return N(-1)
+            begin = taken[ITEMS]
+            at = items_of(content, at + 1, slots, slot, powers, texts, items, taken)
+            values[to, row] = begin
+            sizes[to, row] = taken[ITEMS] - begin
+            found += 1
+        if at < 0:
+            return at
+    if found < values.shape[0]:
+        for slot in range(slots.shape[0]):
+            if slots[slot, KIND] != OBJECT and seen[slot] != row + 1:
+                if not slots[slot, DEFAULT]:
+                    return N(-1)
+                missing[slots[slot, TO], row] = 1
+                taken[MISSING] += 1
+    return behind_space(content, at)
+
+
+_BUFFER: Any = types.Array(types.uint8, 1, "C", readonly=True)
+_BYTES: Any = types.Array(types.uint8, 1, "C")
+_INTS: Any = types.Array(types.int64, 1, "C")
+_GRID: Any = types.Array(types.int64, 2, "C")
+_MARKS: Any = types.Array(types.uint8, 2, "C")
+_WORDS: Any = types.Array(types.uint64, 1, "C")
+_SIGNATURE = types.void(
+    *(_BUFFER, _INTS, _BUFFER, _GRID, _GRID, _INTS, _GRID, _WORDS),
+    *(_GRID, _GRID, _MARKS, _BYTES, _INTS, _INTS, _BYTES),
+)
+
+
+@only_for(_SIGNATURE)
+@uncounted
+@kernel
+def parse(
+    content: Any,
+    starts: Any,
+    keys: Any,
+    slots: Any,
+    objects: Any,
+    seen: Any,
+    outer: Any,
+    powers: Any,
+    values: Any,
+    sizes: Any,
+    missing: Any,
+    texts: Any,
+    items: Any,
+    taken: Any,
+    odd: Any,
+) -> Any:
+    """Read the lines that begin at `starts`.
+
+    A line ends with a newline, and `content` has 64 of them at its end. `keys` holds the keys' bytes and eight more;
+    those of object o are `slots[objects[o, 0] : objects[o, 1]]` in the order in which they are expected; object 0 is
+    the line. `seen` is zero for each slot; `outer` has a row for each object.
+
+    Leaf k of line i is `values[k, i]`: an integer, 0 or 1, the bits of a float64, where a text begins in `texts`, or a
+    list in `items`; both are as long as `content`, and what is taken of `texts` before. `sizes` has the bytes of a text
+    and the words of a list, which are as `values`; a text there is two, where it begins and its bytes. `missing`, all
+    zeros, becomes 1 where there is no value.
+
+    `taken` says how much of `texts` and of `items` is taken and how many values are missing. `odd`, all zeros, becomes
+    1 for the lines that `json` has to read.
+    """
+    for row in range(starts.size):
+        texts_before = taken[TEXTS]
+        items_before = taken[ITEMS]
+        end = line(
+            *(content, starts[row], row, keys, slots, objects, seen, outer, powers),
+            *(values, sizes, missing, texts, items, taken),
+        )
+        if end < 0 or content[U(end)] != _LINE_END:
+            taken[TEXTS] = texts_before
+            taken[ITEMS] = items_before
+            odd[row] = 1
