@@ -87,7 +87,7 @@ def test_dense_slices_and_batches_share_memory():
 
 @given(st.data(), st.integers(1, 70), st.integers(1, 3), st.sampled_from([(), (2,)]))
 def test_many_short_byte_strings_are_what_their_buffers_hold(data, width, count, shape):
-    """They are made all at once, unless that would lose zeros or look behind a buffer's end."""
+    """They are made all at once, where that loses no zeros, and some lie at a buffer's very end."""
     draw = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
     least = data.draw(st.sampled_from([0, 1]))  # the lowest byte: zeros at an end are what numpy drops
     room = data.draw(st.sampled_from([0, width]))

@@ -24,6 +24,7 @@ from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
 
 _MANY, _SHORT = 64, 64  # byte strings, and bytes of each, from and up to which they are made all at once
 _FEW = 8  # buffers
+_COPIED = 1 << 16  # bytes
 _CLOSE = 256  # bytes of each, up to which one copy of all of them pays
 
 
@@ -174,7 +175,7 @@ class BytesColumn(Column):
             return None
         try:
             if self.which is None:
-                found = _windows(self.buffers[0], width)[starts]
+                found = _cut(self.buffers[0], starts, width)
             elif len(self.buffers) > _FEW:
                 return None
             else:
@@ -182,8 +183,8 @@ class BytesColumn(Column):
                 which = self.which.reshape(-1)
                 for number in used_numbers(which).tolist():
                     rows = np.flatnonzero(which == number)
-                    found[rows] = _windows(self.buffers[number], width)[starts[rows]]
-        except (IndexError, ValueError):  # a string that lies at the very end of a buffer
+                    found[rows] = _cut(self.buffers[number], starts[rows], width)
+        except IndexError:
             return None
         content = found.view(np.uint8)
         content &= _ends(width)[lengths].view(np.uint8)
@@ -372,6 +373,25 @@ def byte_strings(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray) ->
             return [whole[a:b] for a, b in zip((starts - first).tolist(), (stops - first).tolist(), strict=True)]
     view = buffer.data
     return [bytes(view[a:b]) for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
+
+
+def _cut(buffer: np.ndarray, starts: np.ndarray, width: int) -> np.ndarray:
+    """The `width` bytes from each start on, as numpy's byte strings; zeros come behind the buffer.
+
+    Raises IndexError where that has to be copied for them, and is large.
+    """
+    found: np.ndarray
+    if len(buffer) >= width:
+        try:
+            found = _windows(buffer, width)[starts]
+        except IndexError:
+            if len(buffer) - (first := int(starts.min())) > _COPIED:
+                raise
+            buffer, starts = buffer[first:], starts - first
+        else:
+            return found
+    found = _windows(np.concatenate([buffer, np.zeros(width, np.uint8)]), width)[starts]
+    return found
 
 
 def _windows(buffer: np.ndarray, width: int) -> np.ndarray:

@@ -96,7 +96,7 @@ class _KernelLines:
         left = np.flatnonzero(odd)
         if len(left) == count:
             return [], left
-        texts = texts[: taken[native.TEXTS] + _BEHIND].copy()
+        texts = texts[: taken[native.TEXTS]].copy()
         fine = np.flatnonzero(odd == 0) if len(left) else slice(None)
         columns: list[Column] = []
         for number, leaf in enumerate(self._kinds.leaves):

@@ -399,6 +399,11 @@ def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
             return at + 5, N(0)
         return N(-1), N(0)
     begin = at
+    if kind == INT and content[U(at)] > _ZERO:
+        at, value = digits(content, at, U(0))
+        if at - begin > 0 and at - begin < 19 and value <= U(slots[slot, HIGH]):
+            return at, N(value)
+        at = begin
     at, whole, minus, value, power, cut = number(content, at)
     if kind == INT:
         if at < 0 or not whole or cut or value > U(0x7FFFFFFFFFFFFFFF) + U(minus):
