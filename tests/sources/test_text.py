@@ -63,6 +63,20 @@ def test_lines_longer_than_what_is_looked_through_at_once(tmp_path):
     assert list(ps.TextLineDataset(path, "GZIP", buffer_size=1000)) == lines
 
 
+def test_as_many_lines_as_are_asked_for_and_there(tmp_path):
+    path = tmp_path / "a.txt"
+    lines = [b"x" * 300 + b"%d" % i for i in range(5000)]
+    path.write_bytes(b"\n".join(lines))
+    reader = LineReader(path)
+    assert [reader.read(count).records() for count in (2, 4096)] == [lines[:2], lines[2:4098]]
+    assert reader.left == len(b"\n".join(lines[4098:]))
+    reader.close()
+    path.write_bytes(gzip.compress(b"\n".join(lines)))
+    streamed = LineReader(path, compression_type="GZIP", buffer_size=3050)
+    assert streamed.read(4096).records() == lines[:10]  # for more of them it would wait
+    streamed.close()
+
+
 def test_nothing_is_copied_out_of_a_mapped_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\ntwo\nthree\n")

@@ -245,34 +245,29 @@ class _JsonFile(FileReader):
 
     def _parsed(self, chunk: RecordChunk, offsets: np.ndarray, start: int, stop: int) -> ReadRows:
         """The objects of some lines of a chunk, of which line i begins at byte `offsets[i]`."""
-        part, begins = chunk.slice(start, stop), offsets[start:stop]
+        part = chunk.slice(start, stop)
         if self._kernel is None:
             _JsonFile._slowly += len(part)
-            return self._rows_of(*self._one_by_one(part, begins), offsets[stop])
+            return self._rows_of(*self._one_by_one(part), offsets[stop])
         columns, left = self._kernel.columns(part)
         if not len(left):
-            return ReadRows(self._block(columns, begins), [], offsets[start : stop + 1])
-        others = RecordChunk(part.buffer, part.starts[left], part.lengths[left], begins[left])
-        slowly, good, failures = self._one_by_one(others, others.offsets)
+            return ReadRows(self._block(columns, part.offsets), [], offsets[start : stop + 1])
+        others = RecordChunk(part.buffer, part.starts[left], part.lengths[left], part.offsets[left])
+        slowly, good, failures = self._one_by_one(others)
         if columns:
-            begins = np.concatenate([np.delete(begins, left), good])
+            begins = np.concatenate([np.delete(part.offsets, left), good])
             order = np.argsort(begins)
             if slowly:
                 columns = [concat([a, b]).take(order) for a, b in zip(columns, slowly, strict=True)]
             return self._rows_of(columns, begins[order], failures, offsets[stop])
         return self._rows_of(slowly, good, failures, offsets[stop])
 
-    def _one_by_one(
-        self, lines: RecordChunk, offsets: np.ndarray
-    ) -> tuple[list[Column], np.ndarray, list[tuple[int, Exception]]]:
-        """(columns of those that can be used, where these begin, where the others begin and their errors).
-
-        Line i begins at byte `offsets[i]`.
-        """
+    def _one_by_one(self, lines: RecordChunk) -> tuple[list[Column], np.ndarray, list[tuple[int, Exception]]]:
+        """(columns of those that can be used, where these begin, where the others begin and their errors)."""
         rows: list[list[Any]] = []
         begins: list[int] = []  # of those rows
         failures: list[tuple[int, Exception]] = []
-        for line, offset in zip(lines.records(), offsets.tolist(), strict=True):
+        for line, offset in zip(lines.records(), lines.offsets.tolist(), strict=True):
             try:
                 found = self._object(line, offset)
                 if found is not None:
