@@ -1,6 +1,6 @@
 """How quickly are JSON Lines read?
 
-    ps.JsonLinesDataset(path).batch(256)            # `NUMBER` objects of 16 fields, 313 bytes each
+    ps.JsonLinesDataset(path).batch(256)            # `NUMBER` objects of 16 fields, 384 bytes each
 
 Beside it a loop over the lines with `json.loads`, which gives dicts and no arrays, and one with orjson; what users
 write for arrays, `np.array` of each key of 256 dicts, is the third. Goals: 3 times `json.loads`, 5 times where the

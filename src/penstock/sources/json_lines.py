@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from penstock.block.arena import ARENA
 from penstock.block.arrow_values import objects_of
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, concat
@@ -77,14 +78,14 @@ class _KernelLines:
         """(the elements of neighbouring lines as they are one by one, the numbers of the lines that are not there)."""
         native, count = self._native, len(chunk)
         first, stop = int(chunk.starts[0]), int(chunk.starts[-1] + chunk.lengths[-1])
-        content = np.empty(stop - first + _BEHIND, np.uint8)  # a copy: nobody changes it meanwhile
+        content = ARENA.empty((stop - first + _BEHIND,), np.uint8)  # a copy: nobody changes it meanwhile
         content[: stop - first] = chunk.buffer[first:stop]
         content[stop - first :] = _LINE_END
-        texts = np.empty(len(self._texts) + len(content), np.uint8)
+        texts = ARENA.empty((len(self._texts) + len(content),), np.uint8)
         texts[: len(self._texts)] = self._texts
-        items = np.empty(len(content) if self._lists else 0, np.int64)  # of which the most is never touched
+        items = ARENA.empty((len(content) * 2 // 3 if self._lists else 0,), np.int64)  # of `"",` two words
         shape = len(self._kinds.leaves), count
-        values, sizes = np.empty(shape, np.int64), np.empty(shape, np.int64)
+        values, sizes = ARENA.empty(shape, np.int64), ARENA.empty(shape, np.int64)
         missing, odd = np.zeros(shape, np.uint8), np.zeros(count, np.uint8)
         seen, outer = np.zeros(len(self._slots), np.int64), np.zeros((len(self._objects), 2), np.int64)
         taken = np.zeros(3, np.int64)
@@ -166,7 +167,7 @@ def _lists(
     column: Column
     if leaf.dtype is bytes:
         sizes, ends = sizes // 2, ends // 2
-        column = BytesColumn((texts,), words[::2], words[1::2])
+        column = BytesColumn((texts,), words[::2].copy(), words[1::2].copy())
     else:
         column = DenseColumn(_numbers(leaf, words))
     if (sizes == sizes[0]).all() and sizes[0] and not len(absent):
