@@ -21,7 +21,7 @@ from tests.generated import modules
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.keys import draw, fold
 from penstock.options import Options
-from penstock.plan import inputs, ops
+from penstock.plan import fused, inputs, ops
 from penstock.plan.counted import Unbatch
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
@@ -195,7 +195,7 @@ def _(node: ops.Filter, context: Context) -> Iterator[Any]:
 
 
 @elements.register
-def _(node: ops.FusedMap, context: Context) -> Iterator[Any]:
+def _(node: fused.FusedMap, context: Context) -> Iterator[Any]:
     below: Node = node.input
     for step in node.steps:
         below = replace(step, input=below)
@@ -203,7 +203,7 @@ def _(node: ops.FusedMap, context: Context) -> Iterator[Any]:
 
 
 @elements.register
-def _(node: ops.MapAndBatch, context: Context) -> Iterator[Any]:
+def _(node: fused.MapAndBatch, context: Context) -> Iterator[Any]:
     below: Node = node.input
     for step in node.steps:
         below = replace(step, input=below)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.reference import Context, elements
 
 import penstock as ps
+from penstock.plan.fused import ShuffleAndRepeat
 from penstock.plan.node import EXECUTORS
-from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 
 if TYPE_CHECKING:
     from tests.strategies import Pipeline

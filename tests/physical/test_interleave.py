@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 import penstock as ps
-from penstock.physical.stages import interleave
+from penstock.physical import inner_inputs
 from penstock.runtime import block_sizer
 
 
@@ -32,13 +32,13 @@ def test_slots_that_get_no_input_take_no_time(parallel):
 def test_what_an_element_costs_does_not_grow_with_the_number_of_inputs(monkeypatch, lengths):
     counts = Counter()
     for name in ("state", "fill", "fill_early"):
-        method = getattr(interleave._Input, name)
+        method = getattr(inner_inputs.Input, name)
 
         def counting(*arguments, method=method, name=name):
             counts[name] += 1
             return method(*arguments)
 
-        monkeypatch.setattr(interleave._Input, name, counting)
+        monkeypatch.setattr(inner_inputs.Input, name, counting)
 
     def asked(inputs):
         counts.clear()
@@ -65,8 +65,8 @@ def test_a_pass_goes_on_from_the_midst_of_rounds_that_were_put_together(block_le
 
 def test_states_are_told_once_for_rounds_that_take_many_blocks(monkeypatch):
     told = Counter()
-    state = interleave._Input.state
-    monkeypatch.setattr(interleave._Input, "state", lambda slot: told.update(["state"]) or state(slot))
+    state = inner_inputs.Input.state
+    monkeypatch.setattr(inner_inputs.Input, "state", lambda slot: told.update(["state"]) or state(slot))
     monkeypatch.setattr(block_sizer, "_MOST", 1)  # batches
     ds = ps.Dataset.range(200).interleave(lambda i: ps.Dataset.range(100), cycle_length=200).batch(16)
     with ds.iterator(executor="inline") as batches:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.physical import whole_inputs
+from penstock.physical import inner_inputs, whole_inputs
 from penstock.physical.inner_plans import Opening
 from penstock.physical.stages import interleave
 from penstock.physical.whole_inputs import Steps
@@ -55,7 +55,8 @@ def together(monkeypatch: pytest.MonkeyPatch) -> Together:
 
     monkeypatch.setattr(Steps, "run", counted)
     monkeypatch.setattr(Steps, "learn", lambda steps, rows, seconds, nbytes: learn(steps, rows, 0.0, nbytes))
-    monkeypatch.setattr(interleave, "_AT_ONCE", 60.0)
+    for module in (inner_inputs, interleave):
+        monkeypatch.setattr(module, "AT_ONCE", 60.0)
     monkeypatch.setattr(BlockSizer, "__init__", begun)
     monkeypatch.setattr(BlockSizer, "observe", lambda sizer, *given, **named: None)
     return found

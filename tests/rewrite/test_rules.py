@@ -7,10 +7,10 @@ from tests.golden.golden import assert_in_page
 from tests.rewrite.plans import BASE, MIXED, alone, also_impure, also_pure, impure, pure, rewritten, shape
 
 import penstock as ps
-from penstock.plan import ops
+from penstock.plan import fused, ops
+from penstock.plan.fused import ShuffleAndRepeat
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, UnaryNode
-from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite import driver
 from penstock.rewrite.driver import rewrite, verify
 from penstock.rewrite.phases import PHASES, RULES, OptimizationOptions
@@ -93,10 +93,10 @@ def test_rules_that_chase_each_other_are_stopped(monkeypatch):
 
 
 def test_a_plan_no_rule_may_make_is_caught():
-    lone = ops.FusedMap(input=BASE._plan, steps=(BASE.map(pure)._plan,))
+    lone = fused.FusedMap(input=BASE._plan, steps=(BASE.map(pure)._plan,))
     with pytest.raises(AssertionError, match="one map"):
         verify(lone)
-    assert issubclass(ops.FusedMap, UnaryNode)
+    assert issubclass(fused.FusedMap, UnaryNode)
     once = BASE.shuffle(2).repeat(1)._plan
     with pytest.raises(AssertionError, match="no two"):
         verify(ShuffleAndRepeat(input=BASE._plan, shuffle=once.input, repeat=once))

@@ -14,9 +14,10 @@ from penstock.block.structure import flatten, leaves_rank_open
 from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
 from penstock.plan.batching import BatchNode
+from penstock.plan.fused import MapAndBatch
 from penstock.plan.inputs import Scan
 from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, rebuilt
-from penstock.plan.ops import Batch, MapAndBatch, Prefetch, Shard, Skip, Take
+from penstock.plan.ops import Batch, Prefetch, Shard, Skip, Take
 from penstock.plan.stateful import AssertCardinality
 from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.source import IndexedSource

@@ -20,6 +20,7 @@ from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.plan.batching import PaddedBatch, RaggedBatch, SparseBatch
 from penstock.plan.counted import Seen, Unbatch
+from penstock.plan.fused import FusedMap, MapAndBatch
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import (
     INFINITE_CARDINALITY,
@@ -31,19 +32,7 @@ from penstock.plan.node import (
     function_name,
     rebuilt,
 )
-from penstock.plan.ops import (
-    Batch,
-    Filter,
-    FlatMap,
-    FusedMap,
-    Interleave,
-    Map,
-    MapAndBatch,
-    Prefetch,
-    Repeat,
-    Shard,
-    Shuffle,
-)
+from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch, Repeat, Shard, Shuffle
 from penstock.plan.stateful import IgnoreErrors
 from penstock.plan.storing import Cache, Snapshot
 

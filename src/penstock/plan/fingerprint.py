@@ -15,8 +15,9 @@ import numpy as np
 from penstock.block.column import Column
 from penstock.functions.code import pieces
 from penstock.functions.uses import attribute, closure
+from penstock.plan.fused import FusedMap, MapAndBatch
 from penstock.plan.node import Node, parameters
-from penstock.plan.ops import FusedMap, Interleave, MapAndBatch, Prefetch
+from penstock.plan.ops import Interleave, Prefetch
 from penstock.sources.source import Source
 
 

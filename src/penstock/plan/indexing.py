@@ -16,22 +16,10 @@ from penstock.block.origin import NOBODY, Origin
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure, flatten, known_bytes, nest
 from penstock.plan.counted import Unbatch
+from penstock.plan.fused import MapAndBatch
 from penstock.plan.inputs import Scan, Zip
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, Node, UnaryNode, check_seed
-from penstock.plan.ops import (
-    Batch,
-    Chosen,
-    Enumerate,
-    Filter,
-    Map,
-    MapAndBatch,
-    Prefetch,
-    Repeat,
-    Shard,
-    Shuffle,
-    Skip,
-    Take,
-)
+from penstock.plan.ops import Batch, Chosen, Enumerate, Filter, Map, Prefetch, Repeat, Shard, Shuffle, Skip, Take
 from penstock.plan.storing import Cache
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.errors import InvalidArgumentError
-from penstock.plan.detached import detached
 from penstock.plan.node import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
@@ -357,123 +355,3 @@ class Prefetch(UnaryNode):
     @property
     def label(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
-
-    @property
-    def has_workers_below(self) -> bool:
-        """Whether its input is a parallel map or batch, whose workers make elements ahead already."""
-        below = self.input
-        if getattr(below, "executor", None) == "inline":
-            return False
-        parallel = isinstance(below, (Map, FusedMap, Batch)) and below.num_parallel_calls is not None
-        return parallel or isinstance(below, MapAndBatch)
-
-
-_EXECUTORS = ("auto", "thread", "inline", "process")  # of steps that run as one the last asked for counts
-
-
-def executor_of(steps: Iterable[Map | Filter | FusedMap]) -> str:
-    """The executor of steps that run as one: what one of them asks for, "auto" where none does.
-
-    Maps that are not parallel run in the puller's thread whether they say "thread" or "inline".
-    """
-    asked = ("auto" if isinstance(step, Filter) else step.executor for step in steps)
-    return max(asked, key=_EXECUTORS.index, default="auto")
-
-
-class FusedMap(UnaryNode):
-    """Neighbouring maps and filters as one step: made by rewrites, never by users."""
-
-    steps: tuple[Map | Filter, ...]  # the first is nearest to the source
-
-    name: ClassVar[str] = "fused"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(detached(step) for step in self.steps))
-
-    def followed_by(self, step: Map | Filter) -> FusedMap:
-        """With another step behind these.
-
-        A chain grows step by step: what is known of the others is not found anew each time.
-        """
-        made = object.__new__(type(self))
-        vars(made).update(
-            where=step.where,
-            input=self.input,
-            steps=(*self.steps, detached(step)),
-            _kinds=self.kinds | {type(step)},
-            _executor=executor_of([self, step]),
-        )
-        return made
-
-    @property
-    def kinds(self) -> frozenset[type[Map | Filter]]:
-        """Whether it has maps, and whether it has filters."""
-        known: frozenset[type[Map | Filter]] | None = vars(self).get("_kinds")
-        if known is None:
-            known = vars(self)["_kinds"] = frozenset(map(type, self.steps))
-        return known
-
-    @property
-    def label(self) -> str:
-        return " · ".join(step.label for step in self.steps)
-
-    @property
-    def num_parallel_calls(self) -> int | None:
-        return self.steps[0].num_parallel_calls if isinstance(self.steps[0], Map) else None
-
-    @property
-    def deterministic(self) -> bool | None:
-        return self.steps[0].deterministic if isinstance(self.steps[0], Map) else None
-
-    @property
-    def executor(self) -> str:
-        known: str | None = vars(self).get("_executor")
-        if known is None:
-            known = vars(self)["_executor"] = executor_of(self.steps)
-        return known
-
-    @property
-    def spec(self) -> Any:
-        return self.unfused.spec
-
-    @property
-    def cardinality(self) -> int:
-        return self.unfused.cardinality
-
-    @property
-    def unfused(self) -> Node:
-        """Its steps one above the other, as before they were fused."""
-        node = self.input
-        for step in self.steps:
-            node = step.over(input=node)
-        return node
-
-
-class MapAndBatch(UnaryNode):
-    """Maps whose workers make the batches: a rewrite of map and batch."""
-
-    steps: tuple[Map, ...]
-    batch: Batch
-
-    name: ClassVar[str] = "map_and_batch"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(detached(step) for step in self.steps))
-        object.__setattr__(self, "batch", detached(self.batch))
-
-    @property
-    def label(self) -> str:
-        return " · ".join([step.label for step in self.steps] + [self.batch.label])
-
-    @property
-    def executor(self) -> str:
-        return executor_of(self.steps)
-
-    @property
-    def spec(self) -> Any:
-        return replace(self.batch, input=FusedMap(input=self.input, steps=self.steps)).spec
-
-    @property
-    def cardinality(self) -> int:
-        count: int = replace(self.batch, input=self.input).cardinality
-        return count

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from penstock.plan import grouping, ops
+from penstock.plan import fused, grouping, ops
 from penstock.plan.distribution import Distribute
 from penstock.plan.grouping import Reducer
 from penstock.plan.indexing import GlobalShuffle
@@ -83,7 +83,7 @@ def on_workers(node: Node) -> bool:
         return node.buffer_size != 0
     if getattr(node, "executor", None) == "inline":
         return False
-    return isinstance(node, ops.MapAndBatch) or getattr(node, "num_parallel_calls", None) is not None
+    return isinstance(node, fused.MapAndBatch) or getattr(node, "num_parallel_calls", None) is not None
 
 
 def _source_acts(source: Source) -> bool:

@@ -17,11 +17,11 @@ from penstock.physical.vectorise import optimised
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
+from penstock.plan.fused import FusedMap, MapAndBatch, ShuffleAndRepeat, has_workers
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node, short_location, tree
 from penstock.plan.node_base import question
-from penstock.plan.ops import Batch, Chosen, Filter, FusedMap, Interleave, Map, MapAndBatch, Prefetch, Shuffle
-from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
+from penstock.plan.ops import Batch, Chosen, Filter, Interleave, Map, Prefetch, Shuffle
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
 from penstock.rewrite.driver import outcomes, rewrite
@@ -150,7 +150,7 @@ def how(node: Node, options: Options) -> str:
     if isinstance(node, Prefetch):
         if not node.buffer_size:
             return "in the puller's thread"
-        if node.has_workers_below:
+        if has_workers(node.input):
             return f"the workers below are ahead, by {node.buffer_size} at least where memory allows"
         return "ahead of the consumer, on a worker"
     shuffle = node.shuffle if isinstance(node, ShuffleAndRepeat) else node

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+from penstock.plan.fused import FusedMap, MapAndBatch, ShuffleAndRepeat
 from penstock.plan.node import Node
 from penstock.plan.node_base import question
-from penstock.plan.ops import FusedMap, Map, MapAndBatch
-from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
+from penstock.plan.ops import Map
 from penstock.rewrite.phases import PHASES, OptimizationOptions
 from penstock.rewrite.rule import Phase, Rule
 

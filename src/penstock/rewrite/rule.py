@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 from penstock.block.structure import flatten, known_bytes
 from penstock.functions.shipping import why_not_shippable
 from penstock.functions.uses import waits
+from penstock.plan.fused import FusedMap, executor_of
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.node_base import answered
-from penstock.plan.ops import Batch, Enumerate, Filter, FusedMap, Map, Repeat, Shard, Skip, Take, executor_of
+from penstock.plan.ops import Batch, Enumerate, Filter, Map, Repeat, Shard, Skip, Take
 from penstock.settings import Group, Setting
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE

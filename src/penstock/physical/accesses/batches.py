@@ -17,7 +17,7 @@ from penstock.physical.stages.batch import first_extents, stack_block, taken_apa
 from penstock.physical.stages.grouped import Stack
 from penstock.physical.stages.padded import Padder, Sparser, ragged_block
 from penstock.physical.stretch import Stretch, failure, join
-from penstock.plan import batching, ops
+from penstock.plan import batching, fused, ops
 from penstock.plan.counted import Unbatch, rows_of
 from penstock.plan.node import INFINITE_CARDINALITY
 
@@ -81,8 +81,8 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Access:
     return _Groups(access(node.input, lowering), node, stack_block)
 
 
-@accessible(ops.MapAndBatch)
-def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Access:
+@accessible(fused.MapAndBatch)
+def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Access:
     return _Groups(mapped(access(node.input, lowering), node.steps, lowering), node.batch, stack_block)
 
 

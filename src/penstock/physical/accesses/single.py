@@ -20,7 +20,7 @@ from penstock.physical.stages.cardinality import other_cardinality
 from penstock.physical.stages.located import located
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import run_all
-from penstock.plan import ops
+from penstock.plan import fused, ops
 from penstock.plan.indexing import GlobalShuffle, WithProvenance, with_provenance
 from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY
@@ -109,13 +109,13 @@ def _map(node: ops.Map, lowering: Lowering) -> Access:
     return mapped(access(node.input, lowering), [node], lowering)
 
 
-def _filters(node: ops.FusedMap) -> str | None:
+def _filters(node: fused.FusedMap) -> str | None:
     kept = all(isinstance(step, ops.Map) for step in node.steps)
     return None if kept else "leaves out elements by their values"
 
 
-@accessible(ops.FusedMap, unless=_filters)
-def _fused(node: ops.FusedMap, lowering: Lowering) -> Access:
+@accessible(fused.FusedMap, unless=_filters)
+def _fused(node: fused.FusedMap, lowering: Lowering) -> Access:
     steps = [step for step in node.steps if isinstance(step, ops.Map)]
     return mapped(access(node.input, lowering), steps, lowering)
 

@@ -28,8 +28,7 @@ from penstock.physical.stages.mix import Agreed, Mix
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.storage import settled
-from penstock.plan import counted, inputs, ops
-from penstock.plan import shuffle_and_repeat as plan
+from penstock.plan import counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, WithProvenance
 from penstock.plan.inputs import Scan as ScanNode
@@ -79,13 +78,13 @@ def _single(node: Any, lowering: Lowering) -> Stage:
     return _apply(node, (node,), lowering)
 
 
-@register(ops.FusedMap)
-def _fused(node: ops.FusedMap, lowering: Lowering) -> Stage:
+@register(fused.FusedMap)
+def _fused(node: fused.FusedMap, lowering: Lowering) -> Stage:
     return _apply(node, node.steps, lowering)
 
 
-@register(ops.MapAndBatch)
-def _map_and_batch(node: ops.MapAndBatch, lowering: Lowering) -> Stage:
+@register(fused.MapAndBatch)
+def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Stage:
     transforms = lowering.transforms(node, node.steps)
     batch = BatchTask(node.batch.batch_size, node.batch.drop_remainder, node.batch.label, node.batch.where)
     parallel = node.steps[0].num_parallel_calls
@@ -132,7 +131,7 @@ def _unbatch(node: counted.Unbatch, lowering: Lowering) -> Stage:
 
 def rows_of_batches(node: Node) -> int | None:
     """How many rows its elements have at most, where it makes them."""
-    found: int | None = getattr(node.batch if isinstance(node, ops.MapAndBatch) else node, "batch_size", None)
+    found: int | None = getattr(node.batch if isinstance(node, fused.MapAndBatch) else node, "batch_size", None)
     return found
 
 
@@ -258,9 +257,9 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
     )
 
 
-@register(plan.ShuffleAndRepeat)
-def _shuffle_and_repeat(node: plan.ShuffleAndRepeat, lowering: Lowering) -> Stage:
-    shuffle = replace(node.shuffle, input=plan.Held(input=node.input))
+@register(fused.ShuffleAndRepeat)
+def _shuffle_and_repeat(node: fused.ShuffleAndRepeat, lowering: Lowering) -> Stage:
+    shuffle = replace(node.shuffle, input=fused.Held(input=node.input))
 
     def build(index: int) -> Stage:
         return lower(shuffle, lowering.turn(node.repeat.count, index))
@@ -268,8 +267,8 @@ def _shuffle_and_repeat(node: plan.ShuffleAndRepeat, lowering: Lowering) -> Stag
     return stages.ShuffleAndRepeat(build, node.repeat.count, node.shuffle.buffer_size, node.label, node.where)
 
 
-@register(plan.Held)
-def _held(node: plan.Held, lowering: Lowering) -> Stage:
+@register(fused.Held)
+def _held(node: fused.Held, lowering: Lowering) -> Stage:
     return stages.Held(lower(node.input, lowering), memory=lowering.memory)
 
 

@@ -4,107 +4,24 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
-from penstock.block.footprint import footprint
-from penstock.errors import Context, PenstockError, annotate
-from penstock.physical.chained import Begun, Growing, SlotStates
+from penstock.errors import PenstockError
+from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
-from penstock.physical.inner_plans import Made, Opening
+from penstock.physical.inner_inputs import AT_ONCE, InnerInputs, Input
+from penstock.physical.inner_plans import Opening
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stretch import failed
-from penstock.physical.whole_inputs import Group
 
-_AT_ONCE = 0.0005  # seconds
-_MOST_OUTER = 16
 _MOST_EARLY = 128  # elements that an input is asked for ahead of its turn, where they come at once
 _PATIENCE = 64  # times that inputs are asked for little, until they all run out together
 _OF_A_CALL = 5e-5  # seconds that asking an input may take, as it is asked for more
 _MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
-
-
-@dataclass(slots=True)
-class _Held:
-    """Bytes of the Blocks at hand, of all inputs."""
-
-    nbytes: int = 0
-
-
-@dataclass(slots=True)
-class _Closed:
-    """An inner data set that is not open yet."""
-
-    before: State  # of the outer stream, where the element that made it comes first
-    number: int  # of that element
-    made: Made
-
-
-@dataclass(slots=True)
-class _Input:
-    """An open inner data set, and how to open it again; or the failure to open one."""
-
-    before: State  # of the outer stream, where the element that made it comes first
-    number: int  # of that element
-    cursor: Cursor | None
-    held: _Held
-    error: Exception | None = None  # met ahead of its turn
-    place: State = None  # of the cursor, in front of that error
-    nbytes: int = 0  # of the Block at hand
-
-    @property
-    def at_hand(self) -> int:
-        """Elements that it gives without being asked."""
-        return 0 if self.cursor is None or self.error is not None else self.cursor.available()
-
-    def fill_early(self, want: int) -> int:
-        """Have elements at hand before its turn, if it has any; an error waits for its turn."""
-        cursor = self.cursor
-        if cursor is None or self.error is not None:
-            return 0
-        if not cursor.available():
-            try:
-                self._filled(cursor, want)
-            except Exception as error:
-                self.keep(error)
-                return 0
-        return cursor.available()
-
-    def fill(self, want: int) -> bool:
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
-        return self.cursor is not None and (self.cursor.available() > 0 or self._filled(self.cursor, want))
-
-    def keep(self, error: Exception) -> None:
-        """What `fill` raised, for its turn."""
-        assert self.cursor is not None
-        self.error, self.place = failed(error), self.cursor.before
-
-    def _filled(self, cursor: Cursor, want: int) -> bool:
-        more = cursor.fill(want)
-        self._holds(footprint(cursor.peek()) if more else 0)
-        return more
-
-    def _holds(self, nbytes: int) -> None:
-        self.held.nbytes += nbytes - self.nbytes
-        self.nbytes = nbytes
-
-    def state(self) -> State:
-        assert self.cursor is not None
-        return self.cursor.state() if self.error is None else self.place
-
-    def close(self) -> None:
-        self._holds(0)
-        if self.cursor is not None:
-            self.cursor.close()
 
 
 class _Rounds:
@@ -174,63 +91,54 @@ class Interleave(Stage):
         memory: Memory = UNCOUNTED,
     ) -> None:
         self._account = memory.account("at hand", label, where)
-        self._outer = Cursor(build_outer())
-        super().__init__(label, (self._outer.stage,), where)
-        self._build_outer = build_outer
-        self._opening = opening
+        self._inputs = InnerInputs(build_outer, opening, label, where, reader)
+        super().__init__(label, (self._inputs.outer.stage,), where)
         self._cycle_length = cycle_length
         self._block_length = block_length
-        self.reader = reader
+        self.reader = reader  # whose lane analyses show
         self._visibly = visibly
         self._hidden: bool | None = None  # whether nobody could see that an input is opened
-        self._elements: list[Any] = []  # of the outer Block at hand, from number `_first` of it on
-        self._first = 0
         self._want = 1  # elements that were asked for last
-        self._slots: dict[int, _Input] = {}
+        self._slots: dict[int, Input] = {}
         self._turns: list[int] = []  # the numbers of these slots, sorted
-        self._held = _Held()
         self._states = SlotStates(self._state_of)
         self._changed = self._states.moved.add
         self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
         self._rounds: _Rounds | None = None  # made and not given yet
         self._patience = _PATIENCE
         self._early = 1  # elements to ask an input for ahead of its turn
-        self._waiting: deque[_Input] = deque()
-        self._closed: _Closed | None = None  # behind those that wait
-        self._until = 0.0  # when no further input is to be opened for the Block at hand
-        self._complete = False  # whether nothing is to be added to it
         self._turn = 0
         self._given_in_turn = 0
-        self._number = 0
-        self._ask = 1  # outer elements to ask for
-        self._outer_ended = False
         self._singly = False  # an element is not to wait for the next one, of this input or another
         self._looked: object = None  # when the input whose turn it was was looked at
         self._looked_all: object = None  # when all of them were
         self._acts_inside = False  # somebody sees when they are made, and not only when workers make them
-        self._begun = Begun({})
 
     def next(self, want: int) -> Block | None:
-        until, self._want = time.perf_counter() + _AT_ONCE, want
-        self._until, self._complete = until, False
+        until, self._want = time.perf_counter() + AT_ONCE, want
+        self._inputs.begin(want, until)
         found = self._piece(want)
         if found is not None and found.size < want and not self._singly and self._opens_together():
             parts, got = [found], found.size
-            while got < want and not self._complete and time.perf_counter() < until:
+            while got < want and not self._inputs.is_complete and time.perf_counter() < until:
                 more = self._piece(want - got, found)
                 if more is None:
                     break
                 parts.append(more)
                 got += more.size
             found = concat_blocks(parts)
-        self._account.hold(self._held.nbytes + (0 if self._rounds is None else self._rounds.block.nbytes))
+        self._account.hold(self._inputs.held.nbytes + (0 if self._rounds is None else self._rounds.block.nbytes))
         return found
 
     def _opens_together(self) -> bool:
         """Whether nobody could see that an input is opened before the loop has all of the one before."""
         if self._hidden is None:
             self._hidden = not self._visibly()
-        return self._hidden and not self._outer.stage.seen_below
+        return self._hidden and not self._inputs.outer.stage.seen_below
+
+    @property
+    def may_grow(self) -> bool:
+        return True  # what its function makes is not known before
 
     @property
     def seen(self) -> bool:
@@ -263,24 +171,22 @@ class Interleave(Stage):
         Those that are to follow others in one Block have to fit them: None, too, where they do not, or where a failure
         is next, or what somebody sees. Then they come alone, when they are asked for again.
         """
-        while self._slots or not self._outer_ended or self._waiting or self._closed is not None:
+        while self._slots or not self._inputs.are_over:
             if self._rounds is not None:
                 return self._part(self._rounds, want, behind)
             slot = self._slots.get(self._turn)
             if slot is None:
                 if want > 1 and self._may_run_together():
-                    together, any_came = self._together(want, behind)
-                    if together is not None or self._complete:
+                    together, any_came = self._inputs.together(want, behind)
+                    if together is not None or self._inputs.is_complete:
                         return together
                     if any_came:
                         continue
-                opened = self._opened_next()
+                opened = self._inputs.following()
                 if opened is not None:
                     if behind is not None and opened.cursor is None:
                         return None
-                    if opened.cursor is not None:
-                        self._begun.note(opened.number, opened.cursor.stage, opened.cursor)
-                    self._put(self._turn, self._waiting.popleft())
+                    self._put(self._turn, self._inputs.taken())
                 elif self._slots:  # none is left for free slots
                     at = bisect_left(self._turns, self._turn)
                     self._turn, self._given_in_turn = self._turns[at % len(self._turns)], 0
@@ -310,53 +216,18 @@ class Interleave(Stage):
 
     def _may_run_together(self) -> bool:
         """Whether the next inputs may: those of `flat_map`, if nobody sees it, or looks at what their steps give."""
-        if self._cycle_length > 1 or self.reader is not None or self.is_observed or self._waiting or self._singly:
+        if self._cycle_length > 1 or self.reader is not None or self._inputs.waiting:
+            return False
+        if self.is_observed or self._singly:
             return False
         return self._opens_together()
 
-    def _together(self, want: int, behind: Block | None) -> tuple[Block | None, bool]:
-        """All elements of the next inputs, as far as these run together: they need no slots.
-
-        None where they have none, or where the next input is to run by itself; and whether there were any.
-        """
-        group, inputs = Group(want, behind), []
-        following = self._make_next()
-        while isinstance(following, _Closed) and self._admits(group, following, behind):
-            inputs.append(following)
-            following = None if group.is_full or time.perf_counter() > self._until else self._make_next()
-        found: Block | None = None
-        try:
-            found = group.run()
-        except Exception:  # each by itself: one raises its own error, another takes less memory than all
-            self._waiting.extend(map(self._open, inputs))
-        if isinstance(following, _Closed):
-            self._closed = following
-        elif following is not None:
-            self._waiting.append(following)
-        if found is not None:
-            self._complete = group.is_complete
-        elif behind is None:  # nothing is at hand yet that would wait for others
-            self._until = time.perf_counter() + _AT_ONCE
-        return found, bool(inputs)
-
-    def _admits(self, group: Group, closed: _Closed, behind: Block | None) -> bool:
-        try:
-            whole = self._opening.whole(closed.made)
-            if whole is None:
-                return False
-            if behind is None or whole[0].bare:
-                return group.admits(*whole)
-            self._complete = Group(self._want, None).admits(*whole)  # what comes of them may not fit what is there
-            return False
-        except Exception:  # of a range of too many elements, for one: it comes in its turn
-            return False
-
     def _share(self) -> int:
         """Elements to ask one input for: of all slots that there will be, or they would run out one after the other."""
-        over = self._outer_ended and not self._waiting
-        return max(self._want // (len(self._slots) if over else self._cycle_length), self._early)
+        slots = len(self._slots) if self._inputs.are_over else self._cycle_length
+        return max(self._want // slots, self._early)
 
-    def _failed(self, slot: _Input) -> None:
+    def _failed(self, slot: Input) -> None:
         """A failure counts as one of the turn's elements; one in opening an input leaves its slot to the next."""
         if slot.cursor is None:
             self._free(self._turn)
@@ -369,7 +240,7 @@ class Interleave(Stage):
         self._turn = (self._turn + 1) % self._cycle_length
         self._given_in_turn = 0
 
-    def _put(self, turn: int, slot: _Input) -> None:
+    def _put(self, turn: int, slot: Input) -> None:
         self._slots[turn] = slot
         insort(self._turns, turn)
         self._changed(turn)
@@ -385,7 +256,7 @@ class Interleave(Stage):
         """Whole rounds over all slots at once, as far as their elements are at hand; whether there are any."""
         if self._given_in_turn or len(self._slots) < 2 or self._singly:
             return False
-        if len(self._slots) < self._cycle_length and not (self._outer_ended and not self._waiting):
+        if len(self._slots) < self._cycle_length and not self._inputs.are_over:
             return False
         if self._blocked is not None and self._blocked != self._turn and self._blocked in self._slots:
             return False
@@ -437,10 +308,10 @@ class Interleave(Stage):
 
     def _learn(self, asked: int, seconds: float) -> None:
         """Ask for more at a time where that takes little more: thousands of inputs would be asked for each element."""
-        most = max(4 * _AT_ONCE, asked * _OF_A_CALL)
-        if seconds < most and self._held.nbytes < _MOST_HELD:
+        most = max(4 * AT_ONCE, asked * _OF_A_CALL)
+        if seconds < most and self._inputs.held.nbytes < _MOST_HELD:
             self._early = min(2 * self._early, _MOST_EARLY)
-        elif seconds > 2 * most or self._held.nbytes > 2 * _MOST_HELD:
+        elif seconds > 2 * most or self._inputs.held.nbytes > 2 * _MOST_HELD:
             self._early = max(self._early // 2, 1)
 
     def _part(self, rounds: _Rounds, want: int, behind: Block | None) -> Block | None:
@@ -452,7 +323,7 @@ class Interleave(Stage):
             self._rounds = None
         return block
 
-    def _rest_of_turn(self, slot: _Input, want: int, behind: Block | None) -> Block | None:
+    def _rest_of_turn(self, slot: Input, want: int, behind: Block | None) -> Block | None:
         assert slot.cursor is not None
         if behind is not None and not joins_freely(behind, slot.cursor.peek()):
             return None
@@ -462,109 +333,25 @@ class Interleave(Stage):
             self._pass_turn()
         return block
 
-    def _opened_next(self) -> _Input | None:
-        """The next input for a free slot, which waits for it; None when there is none left."""
-        early = 0 if self.reader is None else self.reader.early()
-        while len(self._waiting) <= early:
-            following = self._make_next()
-            if following is None:
-                break
-            self._waiting.append(self._open(following) if isinstance(following, _Closed) else following)
-        return self._waiting[0] if self._waiting else None
-
-    def _make_next(self) -> _Closed | _Input | None:
-        """What the function makes of the next outer element, or the failure; None when there is none left."""
-        following, self._closed = self._closed, None
-        if following is not None or self._outer_ended:
-            return following
-        before, number = self._outer.state(), self._number
-        try:
-            if not self._fill_outer():
-                self._outer_ended = True
-                return None
-        except Exception as error:
-            self._number += 1
-            return _Input(before, number, None, self._held, failed(error))
-        self._number += 1
-        element = self._elements[self._outer.offset - self._first]
-        self._outer.pass_by(1)
-        try:
-            return _Closed(before, number, self._opening.make(element))
-        except Exception as error:
-            return self._unopened(before, number, error)
-
-    def _open(self, closed: _Closed) -> _Input:
-        try:
-            cursor = self._cursor(closed.made, closed.number)
-            self._begun.resume(closed.number, cursor)
-            if self.reader is not None:
-                cursor.stage.start()
-            return _Input(closed.before, closed.number, cursor, self._held)
-        except Exception as error:
-            return self._unopened(closed.before, closed.number, error)
-
-    def _unopened(self, before: State, number: int, error: Exception) -> _Input:
-        """The failure to open an input."""
-        is_last = number == self._number - 1 and self._outer.offset > 0
-        origin = self._outer.last().origin if is_last else None
-        file, offset = (None, None) if origin is None else origin.at(0)
-        annotate(error, Context(self.label, self.where, number, file, offset))
-        return _Input(before, number, None, self._held, failed(error))
-
-    def _fill_outer(self) -> bool:
-        """Have an outer element at hand; a few at a time where they come at once."""
-        if self._outer.available():
-            return True
-        started = time.perf_counter()
-        more = self._outer.fill(1 if self._outer.stage.seen else self._ask)
-        self._elements, self._first = self._outer.peek().elements() if more else [], self._outer.offset
-        at_once = time.perf_counter() - started < _AT_ONCE
-        self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
-        return more
-
-    def _cursor(self, made: Made, number: int) -> Cursor:
-        stage = self._opening.stage(made, number)
-        return Cursor(stage if self.reader is None else self.reader.ahead(stage))
-
-    @property
-    def may_grow(self) -> bool:
-        return True  # what its function makes is not known before
-
     def state(self) -> State:
-        following = self._waiting[0] if self._waiting else self._closed
-        if following is not None:
-            outer, number = following.before, following.number
-        else:
-            outer, number = self._outer.state(), self._number
         behind = None if self._rounds is None else self._rounds.states(self._state_of)
-        parts = [outer, number, self._turn, self._given_in_turn, self._states.now(behind)]
-        return Growing(parts, self._begun.since())
+        parts = [*self._inputs.state(), self._turn, self._given_in_turn, self._states.now(behind)]
+        return Growing(parts, self._inputs.begun.since())
 
     def _state_of(self, turn: int) -> State:
         slot = self._slots.get(turn)
         return None if slot is None else [turn, slot.before, slot.number, slot.state()]
 
     def restore(self, state: State) -> None:
-        outer, self._number, self._turn, self._given_in_turn, slots, *later = state
-        self._begun = Begun(dict(later[0]) if later else {})
-        self._outer.restore(outer)
-        for turn, before, number, inner in slots:
-            again = Cursor(self._build_outer())
-            try:
-                again.restore(before)
-                if not again.fill(1):
-                    continue
-                block = again.take_available(1)
-            finally:
-                again.close()
-            cursor = self._cursor(self._opening.make(block.elements()[0]), number)
-            cursor.restore(inner)
-            if self.reader is not None:
-                cursor.stage.start()
-            self._put(turn, _Input(before, number, cursor, self._held))
+        outer, number, self._turn, self._given_in_turn, slots, *later = state
+        self._inputs.restore(outer, number, dict(later[0]) if later else {})
+        for turn, before, of_input, place in slots:
+            reopened = self._inputs.reopened(before, of_input, place)
+            if reopened is not None:
+                self._put(turn, reopened)
 
     def close(self) -> None:
         self._account.close()
-        for slot in (*self._slots.values(), *self._waiting):
+        for slot in self._slots.values():
             slot.close()
-        self._outer.close()
+        self._inputs.close()

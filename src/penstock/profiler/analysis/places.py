@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from penstock.plan.fused import FusedMap, MapAndBatch, has_workers
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.plan.ops import FusedMap, MapAndBatch, Prefetch
+from penstock.plan.ops import Prefetch
 from penstock.rewrite.driver import Rewritten, outcomes
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -44,7 +45,7 @@ def places(plan: Node) -> list[Place]:
     last: dict[int, str] = {}  # by node: the name of its step nearest to the consumer
     for node in from_source(plan):
         inputs = tuple(last[id(below)] for below in node.inputs)
-        if isinstance(node, Prefetch) and node.has_workers_below:
+        if isinstance(node, Prefetch) and has_workers(node.input):
             last[id(node)] = inputs[0]
             continue
         for step in steps_of(node):

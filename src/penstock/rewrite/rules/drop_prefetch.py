@@ -6,6 +6,7 @@ of a prefetch above them would be those workers' own. A number of elements stays
 
 from __future__ import annotations
 
+from penstock.plan.fused import has_workers
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Prefetch
 from penstock.rewrite.rule import rule
@@ -14,4 +15,4 @@ from penstock.rewrite.rule import rule
 @rule(Prefetch)
 def drop_prefetch(prefetch: Prefetch) -> Node | None:
     """Prefetch(AUTOTUNE) of a parallel map or batch vanishes: its workers are ahead already."""
-    return prefetch.input if prefetch.buffer_size == AUTOTUNE and prefetch.has_workers_below else None
+    return prefetch.input if prefetch.buffer_size == AUTOTUNE and has_workers(prefetch.input) else None

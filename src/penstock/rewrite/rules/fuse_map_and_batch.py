@@ -8,8 +8,9 @@ sequential one is run by whoever pulls.
 
 from __future__ import annotations
 
+from penstock.plan.fused import FusedMap, MapAndBatch
 from penstock.plan.node import Node
-from penstock.plan.ops import Batch, FusedMap, Map, MapAndBatch
+from penstock.plan.ops import Batch, Map
 from penstock.rewrite.rule import rule
 
 

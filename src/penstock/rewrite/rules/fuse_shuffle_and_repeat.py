@@ -6,9 +6,9 @@ the wait while a new buffer fills. It fills as the old one empties, and both tog
 
 from __future__ import annotations
 
+from penstock.plan.fused import ShuffleAndRepeat
 from penstock.plan.node import Node
 from penstock.plan.ops import Repeat, Shuffle
-from penstock.plan.shuffle_and_repeat import ShuffleAndRepeat
 from penstock.rewrite.rule import rule
 
 

@@ -1,0 +1,277 @@
+"""InnerInputs: the data sets that a function makes of outer elements, opened for slots in turn or run together."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.block.block import Block
+from penstock.block.footprint import footprint
+from penstock.errors import Context, annotate
+from penstock.physical.chained import Begun
+from penstock.physical.executor import Reader
+from penstock.physical.inner_plans import Made, Opening
+from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stretch import failed
+from penstock.physical.whole_inputs import Group
+
+AT_ONCE = 0.0005  # seconds
+_MOST_OUTER = 16
+
+
+@dataclass(slots=True)
+class Held:
+    """Bytes of the Blocks at hand, of all inputs."""
+
+    nbytes: int = 0
+
+
+@dataclass(slots=True)
+class Closed:
+    """An inner data set that is not open yet."""
+
+    before: State  # of the outer stream, where the element that made it comes first
+    number: int  # of that element
+    made: Made
+
+
+@dataclass(slots=True)
+class Input:
+    """An open inner data set, and how to open it again; or the failure to open one."""
+
+    before: State  # of the outer stream, where the element that made it comes first
+    number: int  # of that element
+    cursor: Cursor | None
+    held: Held
+    error: Exception | None = None  # met ahead of its turn
+    place: State = None  # of the cursor, in front of that error
+    nbytes: int = 0  # of the Block at hand
+
+    @property
+    def at_hand(self) -> int:
+        """Elements that it gives without being asked."""
+        return 0 if self.cursor is None or self.error is not None else self.cursor.available()
+
+    def fill_early(self, want: int) -> int:
+        """Have elements at hand before its turn, if it has any; an error waits for its turn."""
+        cursor = self.cursor
+        if cursor is None or self.error is not None:
+            return 0
+        if not cursor.available():
+            try:
+                self._filled(cursor, want)
+            except Exception as error:
+                self.keep(error)
+                return 0
+        return cursor.available()
+
+    def fill(self, want: int) -> bool:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return self.cursor is not None and (self.cursor.available() > 0 or self._filled(self.cursor, want))
+
+    def keep(self, error: Exception) -> None:
+        """What `fill` raised, for its turn."""
+        assert self.cursor is not None
+        self.error, self.place = failed(error), self.cursor.before
+
+    def _filled(self, cursor: Cursor, want: int) -> bool:
+        more = cursor.fill(want)
+        self._holds(footprint(cursor.peek()) if more else 0)
+        return more
+
+    def _holds(self, nbytes: int) -> None:
+        self.held.nbytes += nbytes - self.nbytes
+        self.nbytes = nbytes
+
+    def state(self) -> State:
+        assert self.cursor is not None
+        return self.cursor.state() if self.error is None else self.place
+
+    def close(self) -> None:
+        self._holds(0)
+        if self.cursor is not None:
+            self.cursor.close()
+
+
+class InnerInputs:
+    """The inputs of an interleave or flat_map in the order of the outer elements, each given once.
+
+    One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or those of `flat_map`
+    that are alike and small together, with all their elements at once.
+    """
+
+    def __init__(
+        self, build_outer: Callable[[], Stage], opening: Opening, label: str, where: str | None, reader: Reader | None
+    ) -> None:
+        self.outer = Cursor(build_outer())
+        self.held = Held()
+        self._build_outer = build_outer
+        self._opening = opening
+        self._label = label
+        self._where = where
+        self._reader = reader
+        self._elements: list[Any] = []  # of the outer Block at hand, from number `_first` of it on
+        self._first = 0
+        self._ask = 1  # outer elements to ask for
+        self._ended = False
+        self._number = 0
+        self.begun = Begun({})
+        self._closed: Closed | None = None  # behind those that wait
+        self.waiting: deque[Input] = deque()
+        self._want = 1  # elements of the Block that is asked for
+        self._until = 0.0  # when no further input is to be opened for it
+        self.is_complete = False  # whether nothing is to be added to it
+
+    @property
+    def are_over(self) -> bool:
+        """Whether there is none left."""
+        return self._ended and not self.waiting and self._closed is None
+
+    def begin(self, want: int, until: float) -> None:
+        """Another Block is asked for."""
+        self._want, self._until, self.is_complete = want, until, False
+
+    def following(self) -> Input | None:
+        """The next input, open, which waits for a free slot; None when there is none left."""
+        early = 0 if self._reader is None else self._reader.early()
+        while len(self.waiting) <= early:
+            following = self._make_next()
+            if following is None:
+                break
+            self.waiting.append(self._open(following) if isinstance(following, Closed) else following)
+        return self.waiting[0] if self.waiting else None
+
+    def taken(self) -> Input:
+        """The input that waits, for its slot."""
+        found = self.waiting.popleft()
+        if found.cursor is not None:
+            self.begun.note(found.number, found.cursor.stage, found.cursor)
+        return found
+
+    def together(self, want: int, behind: Block | None) -> tuple[Block | None, bool]:
+        """All elements of the next inputs, at most `want`, as far as these run together: they need no slots.
+
+        None where they have none, or where the next input is to run by itself; and whether there were any.
+        """
+        group, inputs = Group(want, behind), []
+        following = self._make_next()
+        while isinstance(following, Closed) and self._admits(group, following, behind):
+            inputs.append(following)
+            following = None if group.is_full or time.perf_counter() > self._until else self._make_next()
+        found: Block | None = None
+        try:
+            found = group.run()
+        except Exception:  # each by itself: one raises its own error, another takes less memory than all
+            self.waiting.extend(map(self._open, inputs))
+        if isinstance(following, Closed):
+            self._closed = following
+        elif following is not None:
+            self.waiting.append(following)
+        if found is not None:
+            self.is_complete = group.is_complete
+        elif behind is None:  # nothing is at hand yet that would wait for others
+            self._until = time.perf_counter() + AT_ONCE
+        return found, bool(inputs)
+
+    def _admits(self, group: Group, closed: Closed, behind: Block | None) -> bool:
+        try:
+            whole = self._opening.whole(closed.made)
+            if whole is None:
+                return False
+            if behind is None or whole[0].bare:
+                return group.admits(*whole)
+            self.is_complete = Group(self._want, None).admits(*whole)  # what comes of them may not fit what is there
+            return False
+        except Exception:  # of a range of too many elements, for one: it comes in its turn
+            return False
+
+    def _make_next(self) -> Closed | Input | None:
+        """What the function makes of the next outer element, or the failure; None when there is none left."""
+        following, self._closed = self._closed, None
+        if following is not None or self._ended:
+            return following
+        before, number = self.outer.state(), self._number
+        try:
+            if not self._fill_outer():
+                self._ended = True
+                return None
+        except Exception as error:
+            self._number += 1
+            return Input(before, number, None, self.held, failed(error))
+        self._number += 1
+        element = self._elements[self.outer.offset - self._first]
+        self.outer.pass_by(1)
+        try:
+            return Closed(before, number, self._opening.make(element))
+        except Exception as error:
+            return self._unopened(before, number, error)
+
+    def _open(self, closed: Closed) -> Input:
+        try:
+            cursor = self._cursor(closed.made, closed.number)
+            self.begun.resume(closed.number, cursor)
+            if self._reader is not None:
+                cursor.stage.start()
+            return Input(closed.before, closed.number, cursor, self.held)
+        except Exception as error:
+            return self._unopened(closed.before, closed.number, error)
+
+    def _unopened(self, before: State, number: int, error: Exception) -> Input:
+        """The failure to open an input."""
+        is_last = number == self._number - 1 and self.outer.offset > 0
+        origin = self.outer.last().origin if is_last else None
+        file, offset = (None, None) if origin is None else origin.at(0)
+        annotate(error, Context(self._label, self._where, number, file, offset))
+        return Input(before, number, None, self.held, failed(error))
+
+    def _fill_outer(self) -> bool:
+        """Have an outer element at hand; a few at a time where they come at once."""
+        if self.outer.available():
+            return True
+        started = time.perf_counter()
+        more = self.outer.fill(1 if self.outer.stage.seen else self._ask)
+        self._elements, self._first = self.outer.peek().elements() if more else [], self.outer.offset
+        at_once = time.perf_counter() - started < AT_ONCE
+        self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
+        return more
+
+    def _cursor(self, made: Made, number: int) -> Cursor:
+        stage = self._opening.stage(made, number)
+        return Cursor(stage if self._reader is None else self._reader.ahead(stage))
+
+    def state(self) -> tuple[State, int]:
+        """Where the outer stream goes on with the input that is next, and its number."""
+        following = self.waiting[0] if self.waiting else self._closed
+        return (self.outer.state(), self._number) if following is None else (following.before, following.number)
+
+    def restore(self, outer: State, number: int, pending: Mapping[int, State]) -> None:
+        """`pending` are states of inputs behind those in slots, which an earlier run had begun."""
+        self.outer.restore(outer)
+        self._number = number
+        self.begun = Begun(pending)
+
+    def reopened(self, before: State, number: int, place: State) -> Input | None:
+        """An input that was open, from this place of it on; None where its element is not there any more."""
+        again = Cursor(self._build_outer())
+        try:
+            again.restore(before)
+            if not again.fill(1):
+                return None
+            block = again.take_available(1)
+        finally:
+            again.close()
+        cursor = self._cursor(self._opening.make(block.elements()[0]), number)
+        cursor.restore(place)
+        if self._reader is not None:
+            cursor.stage.start()
+        return Input(before, number, cursor, self.held)
+
+    def close(self) -> None:
+        for waiting in self.waiting:
+            waiting.close()
+        self.outer.close()
